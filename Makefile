@@ -1,0 +1,48 @@
+# Every target works on a fresh clone: the virtual environment is made on first use and reused after that.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test check bench lint types imports wheel clean
+
+demo: $(STAMP)
+	$(BIN)/pellucid demo --output demo-report
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: test lint types imports wheel
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+# Build the wheel, install it into a clean environment and import it there.
+wheel: $(STAMP)
+	rm -rf build/wheel build/venv && mkdir -p build/wheel
+	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
+	build/venv/bin/python -c "import pellucid; print('wheel ok:', pellucid.__version__)"
+	build/venv/bin/pellucid --help > /dev/null
+
+# The peers are extras of the benchmark alone. torchvision is installed without its dependencies: its wheel pins another torch.
+bench: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps torchvision==0.28.0 || true
+	$(BIN)/pellucid bench overhead
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist demo-report

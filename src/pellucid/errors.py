@@ -1,0 +1,36 @@
+"""The errors users see, and the one function that words them.
+
+Owns: the sentence structure of every complaint (name, expected, got, what to do).
+Must not: look at a tensor's values; errors come from shapes, dtypes and Python facts only.
+Read next: ``types.py``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "invalid", "wrong_type"]
+
+
+class InvalidArgument(ValueError):  # noqa: N818 - reads as what it says
+    """An argument has the right type and the wrong value, shape or range."""
+
+
+class InvalidType(TypeError):  # noqa: N818
+    """An argument has the wrong type or dtype."""
+
+
+class ImplementationError(RuntimeError):
+    """An explicitly chosen ``impl=`` cannot do what was asked; it never falls back silently."""
+
+
+def invalid(name: str, *, expected: str, got: object, fix: str = "") -> InvalidArgument:
+    """Word an :class:`InvalidArgument`: what it is, what was expected, what came, what to do."""
+    return InvalidArgument(_sentence(name, expected, got, fix))
+
+
+def wrong_type(name: str, *, expected: str, got: object, fix: str = "") -> InvalidType:
+    """Word an :class:`InvalidType`: what it is, what was expected, what came, what to do."""
+    return InvalidType(_sentence(name, expected, got, fix))
+
+
+def _sentence(name: str, expected: str, got: object, fix: str) -> str:
+    return f"{name}: expected {expected}, got {got}." + (f" {fix}" if fix else "")

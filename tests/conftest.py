@@ -1,0 +1,17 @@
+"""Ground rules for every test: deterministic algorithms, poisoned memory, two threads, seeds set, no global RNG leaks."""
+
+import os
+
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
+import pytest
+import torch
+
+torch.set_num_threads(min(2, os.cpu_count() or 1))
+# Also fills torch.empty with NaN, so an output that nobody wrote shows.
+torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
