@@ -1,0 +1,71 @@
+"""Hue, saturation and value with gradients that stay finite at grey.
+
+Owns: RGB <-> HSV and the hue rotation.
+Must not: clip; every formula here is defined for any real colour.
+Read next: ``../kernels/color/reference.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+import torch
+
+__all__ = ["hsv_to_rgb", "rgb_to_hsv", "shift_hue"]
+
+
+def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor]:
+    """(hue in sixths of a turn, chroma, value), each without the channel axis; hue is 0 with zero gradient at grey."""
+    red, green, blue = image.unbind(-3)
+    value = image.amax(-3)
+    chroma = value - image.amin(-3)
+    grey = chroma == 0
+    scale = 1.0 / torch.where(grey, 1.0, chroma)
+    from_green = 2.0 + (blue - red) * scale
+    from_blue = 4.0 + (red - green) * scale
+    sixths = torch.where(value == red, (green - blue) * scale, torch.where(value == green, from_green, from_blue))
+    return torch.where(grey, 0.0, sixths), chroma, value
+
+
+def _from_parts(sixths: Tensor, chroma: Tensor, value: Tensor) -> Float[Tensor, "*b 3 h w"]:
+    channels = []
+    for start in (5.0, 3.0, 1.0):
+        k = torch.remainder(sixths + start, 6.0)
+        channels.append(value - chroma * torch.clamp(torch.minimum(k, 4.0 - k), 0.0, 1.0))
+    return torch.stack(channels, -3)
+
+
+def shift_hue(image: Float[Tensor, "*b 3 h w"], turns: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 h w"]:
+    """Rotate the hue of each image by a number of turns (1 is all the way round), keeping saturation and value.
+
+    Gradient:
+        image, turns: almost everywhere; at exact grey the hue counts as 0 and its own gradient as none.
+    Source:
+        The hexcone model (Smith 1978), as torchvision's ``adjust_hue`` before its clip.
+    """
+    sixths, chroma, value = _hue_parts(image)
+    return _from_parts(sixths + 6.0 * turns[..., None, None], chroma, value)
+
+
+def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
+    """Convert RGB to hue (turns in [0, 1)), saturation and value.
+
+    Gradient:
+        almost everywhere; finite (zero for hue and saturation) at grey and black.
+    Source:
+        ``colorsys.rgb_to_hsv``.
+    """
+    sixths, chroma, value = _hue_parts(image)
+    black = value == 0
+    saturation = torch.where(black, 0.0, chroma / torch.where(black, 1.0, value))
+    return torch.stack((torch.remainder(sixths / 6.0, 1.0), saturation, value), -3)
+
+
+def hsv_to_rgb(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
+    """Convert hue (turns), saturation and value to RGB; the inverse of :func:`rgb_to_hsv`.
+
+    Source:
+        ``colorsys.hsv_to_rgb``.
+    """
+    hue, saturation, value = image.unbind(-3)
+    return _from_parts(6.0 * hue, saturation * value, value)

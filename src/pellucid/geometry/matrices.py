@@ -1,0 +1,112 @@
+"""Affine maps as 3x3 matrices, differentiable in their parameters, exact at flips and quarter turns.
+
+Owns: the matrices' conventions (counter-clockwise positive on screen, y down).
+Must not: know of images beyond a centre.
+Read next: ``homography.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+import torch
+
+__all__ = ["affine_src_from_dst", "cos_sin_degrees", "from_rows", "inverse", "scale_shift", "tangent_degrees"]
+
+RADIANS = torch.pi / 180.0
+
+
+def from_rows(*entries: Float[Tensor, "b"] | float) -> Float[Tensor, "b 3 3"]:
+    """Assemble 3x3 matrices from six entries (two rows; the last is 0 0 1) or nine."""
+    like = next(entry for entry in entries if isinstance(entry, Tensor))
+    if len(entries) == 6:
+        entries = (*entries, 0.0, 0.0, 1.0)
+    columns = [entry if isinstance(entry, Tensor) else torch.full_like(like, entry) for entry in entries]
+    return torch.stack(columns, -1).unflatten(-1, (3, 3))
+
+
+def scale_shift(
+    scale_x: Tensor | float, shift_x: Tensor | float, scale_y: Tensor | float, shift_y: Tensor | float, like: Tensor
+) -> Float[Tensor, "b 3 3"]:
+    """x' = scale x + shift on each axis; ``like`` gives dtype and device, and the shape when all four are numbers."""
+    zero = next((v for v in (scale_x, shift_x, scale_y, shift_y) if isinstance(v, Tensor)), like)
+    zero = torch.zeros_like(zero)
+    return from_rows(scale_x, zero, shift_x, zero, scale_y, shift_y)
+
+
+def cos_sin_degrees(degrees: Float[Tensor, "*b"]) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of an angle in degrees, exact at multiples of 90 and differentiable everywhere."""
+    turns = torch.round(degrees / 90.0)
+    rest = (degrees - 90.0 * turns) * RADIANS
+    c, s = torch.cos(rest), torch.sin(rest)
+    quarter = torch.remainder(turns, 4.0)
+    odd = torch.remainder(turns, 2.0) == 1.0
+    cosine, sine = torch.where(odd, s, c), torch.where(odd, c, s)
+    negative_cosine = (quarter == 1.0) | (quarter == 2.0)
+    return torch.where(negative_cosine, -cosine, cosine), torch.where(quarter >= 2.0, -sine, sine)
+
+
+def tangent_degrees(degrees: Float[Tensor, "*b"]) -> Tensor:
+    """Tangent of an angle in degrees."""
+    return torch.tan(degrees * RADIANS)
+
+
+def affine_src_from_dst(
+    *,
+    center: tuple[float, float],
+    degrees: Tensor | None = None,
+    translate: tuple[Tensor, Tensor] | None = None,
+    shear: tuple[Tensor, Tensor] | None = None,
+    scale: Tensor | None = None,
+) -> Float[Tensor, "b 3 3"]:
+    """Invert translate . centre . rotate . shear . scale . -centre in closed form.
+
+    Args:
+        center: (x, y) in pixels.
+        degrees: (b,), counter-clockwise on screen.
+        translate: (x, y), each (b,), in pixels.
+        shear: (x, y), each (b,), in degrees, with torchvision's signs.
+        scale: (b,), greater than 0.
+
+    Gradient:
+        every tensor: exact.
+    Source:
+        ``cv2.getRotationMatrix2D``; ``torchvision.transforms.functional.affine`` (whose angle has the opposite sign).
+    """
+    a: Tensor | float = 1.0
+    b: Tensor | float = 0.0
+    c: Tensor | float = 0.0
+    d: Tensor | float = 1.0
+    if shear is not None:
+        tangent_x, tangent_y = tangent_degrees(shear[0]), tangent_degrees(shear[1])
+        # (SHy SHx)^-1, whose determinant is 1
+        a, b, c, d = 1.0 + tangent_x * tangent_y, tangent_x, tangent_y, 1.0
+    if degrees is not None:
+        # times the inverse of the counter-clockwise rotation (y down): [[cos, -sin], [sin, cos]]
+        cosine, sine = cos_sin_degrees(degrees)
+        if shear is None:
+            a, b, c, d = cosine, -sine, sine, cosine
+        else:
+            a, b, c, d = a * cosine + b * sine, b * cosine - a * sine, c * cosine + d * sine, d * cosine - c * sine
+    if scale is not None:
+        shrink = 1.0 / scale
+        a, b, c, d = a * shrink, b * shrink, c * shrink, d * shrink
+    x, y = center
+    moved_x, moved_y = (x, y) if translate is None else (x + translate[0], y + translate[1])
+    like = next(t for t in (a, b, c, d, moved_x, moved_y) if isinstance(t, Tensor))
+    shift_x, shift_y = x - (a * moved_x + b * moved_y), y - (c * moved_x + d * moved_y)
+    return from_rows(*(torch.as_tensor(t, dtype=like.dtype, device=like.device).expand_as(like) for t in (a, b, shift_x, c, d, shift_y)))
+
+
+def inverse(matrix: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
+    """Invert 3x3 matrices by cofactors: no host sync, no error; a singular matrix gives non-finite entries.
+
+    Gradient:
+        exact.
+    """
+    first, second, third = matrix.unbind(-2)
+    cofactors = torch.stack(
+        (torch.linalg.cross(second, third), torch.linalg.cross(third, first), torch.linalg.cross(first, second)), dim=-1
+    )
+    determinant = (first * cofactors[..., 0]).sum(-1)
+    return cofactors / determinant[..., None, None]

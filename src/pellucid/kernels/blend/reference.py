@@ -1,0 +1,64 @@
+"""Blends in plain PyTorch: a rectangle of another colour, and additive noise.
+
+Owns: antialiased rectangles, and noise fields that are a function of two words and the pixel's position.
+Must not: keep a noise field anywhere; it is made again from its key.
+Read next: ``../../execute.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+import torch
+
+from pellucid.random.philox import normal_pairs, philox4x32, round_keys
+
+__all__ = ["gaussian_field", "noise", "patch"]
+
+
+def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "b_or_1 4"], value: Float[Tensor, "b_or_1 c *hw"]) -> Float[Tensor, "b c h w"]:
+    """Replace the rectangle (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
+
+    Pixels cut by an edge are mixed by the share covered, so the result is continuous in the box; whole-pixel boxes are exact.
+
+    Gradient:
+        image, value: exact. box: almost everywhere.
+    """
+    x0, y0, x1, y1 = box[:, :, None].unbind(1)  # b 1
+    columns = _share(x0, x1, image.shape[-1])  # b w
+    rows = _share(y0, y1, image.shape[-2])  # b h
+    mask = rows[:, None, :, None] * columns[:, None, None, :]  # b 1 h w
+    if value.dim() == 2:
+        value = value[:, :, None, None]
+    # A product would turn a NaN under the patch into NaN; where nothing of the pixel remains, nothing of it is read.
+    kept = torch.where(mask < 1, image * (1.0 - mask), 0.0)
+    return kept + mask * value
+
+
+def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "b n"]:
+    """The share of each unit pixel [p, p + 1] inside [low, high]."""
+    left = torch.arange(length, dtype=low.dtype, device=low.device)
+    return torch.relu(torch.minimum(left + 1.0, high) - torch.maximum(left, low))
+
+
+def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
+    """Standard normal noise of shape (C, H, W) per sample, a pure function of the sample's two words and the position."""
+    count = shape[0] * shape[1] * shape[2]
+    block = torch.arange((count + 3) // 4, dtype=torch.int64, device=words.device)  # n
+    zero = words[:, :1] * 0  # b 1
+    even = torch.stack((zero + block, zero + 0 * block))  # 2 b n; one call never needs more than 2^34 values
+    keys = round_keys(words[:, 0], words[:, 1])[..., None]  # 10 2 b 1
+    values = normal_pairs(philox4x32(even, torch.zeros_like(even), keys), dtype)  # b n 4
+    return values.flatten(1)[:, :count].unflatten(1, shape)
+
+
+def noise(
+    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "b 2"], mean: Float[Tensor, "b"], sigma: Float[Tensor, "b"]
+) -> Float[Tensor, "b c h w"]:
+    """image + mean + sigma * n, with n the sample's own standard normal field.
+
+    Gradient:
+        image, mean, sigma: exact.
+    """
+    field = gaussian_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    return image + (mean[:, None, None, None] + sigma[:, None, None, None] * field)

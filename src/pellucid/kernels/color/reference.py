@@ -1,0 +1,85 @@
+"""Pointwise colour stages in plain PyTorch.
+
+Owns: one function per stage, and torchvision's chain of clipped steps.
+Must not: know in which order a pipeline wants them.
+Read next: ``../curve/reference.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+import torch
+
+from pellucid.color.hsv import shift_hue
+from pellucid.color.luma import LUMA_TORCHVISION
+from pellucid.constants import constant
+from pellucid.kernels.warp.reference import compose
+
+__all__ = ["affine", "clip", "hue", "jitter_steps"]
+
+
+def affine(
+    image: Float[Tensor, "b c h w"], matrix: Float[Tensor, "b_or_1 c2 c"], offset: Float[Tensor, "b_or_1 c2"] | None
+) -> Float[Tensor, "b c2 h w"]:
+    """matrix @ pixel + offset."""
+    one = torch.ones((), dtype=image.dtype, device=image.device)
+    return compose(image.flatten(2), one, None, matrix, offset).unflatten(-1, image.shape[-2:])
+
+
+def hue(image: Float[Tensor, "b 3 h w"], turns: Float[Tensor, "b_or_1"]) -> Float[Tensor, "b 3 h w"]:
+    """Rotate the hue; see :func:`pellucid.color.hsv.shift_hue`."""
+    return shift_hue(image, turns)
+
+
+def clip(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+    """Clip to [0, 1]; the gradient outside is zero."""
+    return torch.clamp(image, 0.0, 1.0)
+
+
+def jitter_steps(
+    image: Float[Tensor, "b c h w"], order: Int64[Tensor, "b 4"] | None, factors: Mapping[str, Float[Tensor, "b"]]
+) -> Float[Tensor, "b c h w"]:
+    """Brightness, contrast, saturation and hue one after the other, clipped to [0, 1] after each, as torchvision does.
+
+    Args:
+        image: values in [0, 1].
+        order: for each sample the sequence of the four operations (0 brightness, 1 contrast, 2 saturation, 3 hue); None
+            is 0, 1, 2, 3.
+        factors: the operations that take part, by name.
+
+    Gradient:
+        image and factors: almost everywhere (kinks of clip and hue). The contrast's pivot is part of the graph.
+    Source:
+        ``torchvision.transforms.v2.functional.adjust_*``; its luma weights are used here.
+    """
+    channels = image.shape[1]
+    weights = constant(LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels, image.dtype, image.device)
+    names = ("brightness", "contrast", "saturation", "hue")
+    for turn in range(4):
+        if order is None:
+            if names[turn] in factors:
+                image = _step(image, names[turn], factors[names[turn]], weights)
+            continue
+        # Every sample may want another operation now: compute those that take part, and choose.
+        chosen = image
+        for number, name in enumerate(names):
+            if name in factors:
+                wanted = (order[:, turn] == number)[:, None, None, None]
+                chosen = torch.where(wanted, _step(image, name, factors[name], weights), chosen)
+        image = chosen
+    return image
+
+
+def _step(image: Tensor, name: str, factor: Float[Tensor, "b"], weights: Float[Tensor, "c"]) -> Tensor:
+    if name == "hue":
+        return clip(shift_hue(image, factor))
+    scale = factor[:, None, None, None]
+    if name == "brightness":
+        return clip(scale * image)
+    grey = (image * weights[:, None, None]).sum(1, keepdim=True)
+    if name == "contrast":
+        grey = grey.mean((-2, -1), keepdim=True)
+    return clip(scale * image + (1.0 - scale) * grey)

@@ -1,0 +1,27 @@
+"""Tone curves in plain PyTorch.
+
+Owns: the power law with a finite gradient at black.
+Must not: mix channels or pixels.
+Read next: ``../convolve/reference.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+import torch
+
+__all__ = ["power"]
+
+
+def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "b_or_1"], gain: Float[Tensor, "b_or_1"]) -> Float[Tensor, "b c h w"]:
+    """gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
+
+    Gradient:
+        image, exponent, gain: exact above black. At and below 0 it is 0 to all three: the true slope of x ** gamma at black is
+        infinite for gamma < 1, so the subgradient there is a declared choice.
+    """
+    exponent, gain = exponent[:, None, None, None], gain[:, None, None, None]
+    positive = image > 0
+    safe = torch.where(positive, image, 1.0)
+    return torch.where(positive, gain * safe**exponent, 0.0)

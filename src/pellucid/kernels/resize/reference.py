@@ -1,0 +1,70 @@
+"""Antialiased crop and resize in plain PyTorch: two small weight matrices per sample.
+
+Owns: axis-aligned resampling with a tent as wide as the footprint, weights normalised inside a window.
+Must not: handle rotation (that is ``../warp``).
+Read next: ``../color/reference.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+import torch
+
+from pellucid.kernels.warp.prefilter import tent
+from pellucid.kernels.warp.reference import compose
+from pellucid.types import Size
+
+__all__ = ["resize"]
+
+
+def resize(
+    image: Float[Tensor, "b c h w"],
+    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    *,
+    size: Size,
+    window: Float[Tensor, "b_or_1 4"],
+    filled: bool,
+    fill: Float[Tensor, "b_or_1 c2"] | None = None,
+    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
+    offset: Float[Tensor, "b_or_1 c2"] | None = None,
+) -> Float[Tensor, "b c2 h2 w2"]:
+    """Resample along the axes, each output pixel a tent over its whole footprint in the input.
+
+    Args:
+        image: floating point.
+        src_from_dst: a scaling (possibly mirrored) and a shift per axis; other entries are not read.
+        size: (height, width) of the output.
+        window: (x0, y0, x1, y1), pixel centres of the crop's corner pixels; pixels outside take no part, those cut by its
+            edge take part by their share, and the weights are normalised inside.
+        filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border.
+        fill, matrix, offset: as in :func:`pellucid.kernels.warp.reference.warp`.
+
+    Gradient:
+        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere.
+    Source:
+        ``torch.nn.functional.interpolate(..., antialias=True)`` for whole-pixel windows.
+    """
+    columns, in_x = _axis(src_from_dst[:, 0, 0], src_from_dst[:, 0, 2], window[:, 0], window[:, 2], image.shape[-1], size[1])
+    rows, in_y = _axis(src_from_dst[:, 1, 1], src_from_dst[:, 1, 2], window[:, 1], window[:, 3], image.shape[-2], size[0])
+    total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
+    covered = torch.ones_like(total[:1, :1])
+    if filled:
+        covered = (in_y[:, :, None] & in_x[:, None, :]).to(total.dtype)[:, None]
+        total = total * covered
+    return compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, size)
+
+
+def _axis(scale: Tensor, shift: Tensor, low: Tensor, high: Tensor, length: int, out: int) -> tuple[Tensor, Tensor]:
+    """Weights (b, out, length) of one axis, and which outputs lie inside the window (b, out)."""
+    scale, shift, low, high = (t[:, None] for t in (scale, shift, low, high))  # b 1
+    centre = scale * torch.arange(out, dtype=scale.dtype, device=scale.device) + shift  # b out
+    inside = (centre >= low - 0.5) & (centre < high + 0.5)
+    centre = torch.minimum(torch.maximum(centre, low - 0.5), high + 0.5)
+    pixel = torch.arange(length, dtype=scale.dtype, device=scale.device)
+    width = scale.abs().clamp(min=1.0)[:, :, None]
+    share = torch.relu(torch.minimum(pixel + 0.5, high + 0.5) - torch.maximum(pixel - 0.5, low - 0.5))  # b length
+    weights = tent((pixel - centre[:, :, None]) / width) * share[:, None]  # b out length
+    total = weights.sum(-1, keepdim=True)
+    empty = total <= 0
+    return torch.where(empty, 0.0, weights / torch.where(empty, 1.0, total)), inside

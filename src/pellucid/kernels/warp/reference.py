@@ -1,0 +1,207 @@
+"""The fused resample in plain PyTorch: the specification every faster implementation must meet.
+
+Owns: coordinates, gathering, coverage, fill and the colour map of one pass over the image.
+Must not: know where the matrices come from.
+Read next: ``prefilter.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+import torch
+
+from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
+from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
+from pellucid.types import Size
+
+__all__ = ["compose", "coordinates", "sample", "warp"]
+
+
+def warp(
+    image: Float[Tensor, "b c h w"],
+    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    *,
+    size: Size,
+    interpolation: str = "bilinear",
+    padding_mode: str = "zeros",
+    fill: Float[Tensor, "b_or_1 c2"] | None = None,
+    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
+    offset: Float[Tensor, "b_or_1 c2"] | None = None,
+    window: Float[Tensor, "b_or_1 4"] | None = None,
+    footprint: Size | None = None,
+) -> Float[Tensor, "b c2 h2 w2"]:
+    """Resample through a homography and apply a colour map, reading and interpolating once.
+
+    With s the interpolated colour over in-image taps and c their total weight (the coverage), the result is
+    ``matrix @ s + offset * c + fill * (1 - c)``: colour map and resampling commute exactly, and fill is mixed once.
+
+    Args:
+        image: floating point; integer dtypes are accepted for ``nearest`` without colour map.
+        src_from_dst: output pixel to input pixel, homogeneous; two rows where the map is affine.
+        size: (height, width) of the output.
+        interpolation: ``bilinear``, ``nearest``, ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101``, ``wrap``.
+        fill: the colour outside, after any colour map; None is zero. Non-finite coordinates show it in every mode.
+        matrix, offset: colour map on the channels.
+        window: (x0, y0, x1, y1), pixel centres: sampling is clamped to this rectangle, and what lies more than half a
+            pixel outside of it counts as outside the image. The meaning of crop-then-resize.
+        footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
+            image is low-passed to each sample's own footprint first (antialiasing).
+
+    Gradient:
+        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere (``nearest``: none). Twice differentiable.
+    Source:
+        ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
+    """
+    x, y = coordinates(src_from_dst, size)
+    filtered_coverage = None
+    if footprint is not None:
+        x, y = fold_coordinate(x, image.shape[-1], padding_mode), fold_coordinate(y, image.shape[-2], padding_mode)
+        image, filtered_coverage, margin = prefilter(image, src_from_dst, size, padding_mode, footprint)
+        x, y = x + margin[1], y + margin[0]
+        padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
+    return _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+
+
+def sample(
+    image: Float[Tensor, "b c h w"],
+    x: Float[Tensor, "b_or_1 h2 w2"],
+    y: Float[Tensor, "b_or_1 h2 w2"],
+    *,
+    interpolation: str = "bilinear",
+    padding_mode: str = "zeros",
+    fill: Float[Tensor, "b_or_1 c"] | None = None,
+) -> Float[Tensor, "b c h2 w2"]:
+    """Read the image at given pixel coordinates; the meaning of the arguments is that of :func:`warp`.
+
+    Gradient:
+        image, fill: exact. x, y: almost everywhere (``nearest``: none).
+    """
+    return _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
+
+
+def coordinates(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[Tensor, Tensor]:
+    """Input x and y of every output pixel, each (b, h2, w2)."""
+    height, width = size
+    u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
+    v = torch.arange(height, dtype=src_from_dst.dtype, device=src_from_dst.device)[:, None]
+    m = src_from_dst[:, :, :, None, None].unbind(1)  # rows of b 3 1 1
+    x = m[0][:, 0] * u + (m[0][:, 1] * v + m[0][:, 2])  # b h2 w2
+    y = m[1][:, 0] * u + (m[1][:, 1] * v + m[1][:, 2])
+    if len(m) == 2:
+        return x, y
+    w = m[2][:, 0] * u + (m[2][:, 1] * v + m[2][:, 2])
+    # On the horizon the point is nowhere: an infinite coordinate, whose gradient stays finite because 0 is replaced first.
+    horizon = w == 0
+    w = torch.where(horizon, 1.0, w)
+    return torch.where(horizon, torch.inf, x / w), torch.where(horizon, torch.inf, y / w)
+
+
+def _resample(
+    image: Tensor,
+    x: Tensor,
+    y: Tensor,
+    interpolation: str,
+    padding_mode: str,
+    fill: Tensor | None,
+    matrix: Tensor | None,
+    offset: Tensor | None,
+    window: Tensor | None,
+    filtered_coverage: tuple[Tensor, Tensor] | None,
+) -> Tensor:
+    height, width = image.shape[-2:]
+    usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
+    x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
+    if window is not None:
+        (x, in_x), (y, in_y) = _clamp(x, window[:, 0], window[:, 2]), _clamp(y, window[:, 1], window[:, 3])
+        if padding_mode in FILLED_MODES:
+            usable = usable & in_x & in_y
+        padding_mode = "border"
+    x_taps = axis_taps(x, width, interpolation, padding_mode)
+    y_taps = axis_taps(y, height, interpolation, padding_mode)
+    total = _gather(image, x_taps, y_taps)  # b c h2*w2
+    covered = _coverage(x_taps, y_taps, usable, total.dtype, filtered_coverage).flatten(-2)[:, None]  # b 1 n
+    flat_usable = usable.flatten(-2)[:, None]
+    if total.dtype.is_floating_point:
+        total = torch.where(flat_usable, total, 0.0)
+        total = compose(total, covered, fill, matrix, offset)
+    else:
+        total = torch.where(covered, total, 0 if fill is None else fill[:, :, None].to(total.dtype))
+    return total.unflatten(-1, x.shape[-2:])
+
+
+def _clamp(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Bool[Tensor, "b h2 w2"]]:
+    """Clamp coordinates to [low, high], and say which were within half a pixel of it."""
+    low, high = low[:, None, None], high[:, None, None]
+    inside = (x >= low - 0.5) & (x < high + 0.5)
+    return torch.minimum(torch.maximum(x, low), high), inside
+
+
+def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
+    """Weighted sum over the taps' outer product: b c n."""
+    batch, channels, height, width = image.shape
+    del height
+    flat = image.flatten(2)  # b c h*w
+    total: Tensor | None = None
+    for y_tap in y_taps:
+        row = y_tap.index * width
+        for x_tap in x_taps:
+            index = (row + x_tap.index).flatten(-2)[:, None].expand(batch, channels, -1)
+            value = torch.gather(flat, 2, index)
+            if x_tap.weight is not None and y_tap.weight is not None:
+                value = value * (x_tap.weight * y_tap.weight).flatten(-2)[:, None]
+            elif image.dtype.is_floating_point and x_tap.inside is not None and y_tap.inside is not None:
+                value = torch.where((x_tap.inside & y_tap.inside).flatten(-2)[:, None], value, 0.0)
+            total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype, filtered: tuple[Tensor, Tensor] | None) -> Tensor:
+    """The total weight of in-image taps: b h2 w2 (bool for integer images)."""
+    if not dtype.is_floating_point:
+        for tap in (x_taps[0], y_taps[0]):
+            usable = usable if tap.inside is None else usable & tap.inside
+        return usable
+    if filtered is not None:
+        return torch.where(usable, _axis_cover(x_taps, filtered[1]) * _axis_cover(y_taps, filtered[0]), 0.0)
+    cover: Tensor = usable.to(dtype)
+    for taps in (x_taps, y_taps):
+        if taps[0].inside is not None:
+            parts = [tap.inside if tap.weight is None else tap.weight for tap in taps]
+            cover = cover * sum(parts[1:], start=parts[0])
+    return cover
+
+
+def _axis_cover(taps: list[Tap], profile: Float[Tensor, "b n"]) -> Tensor:
+    """Interpolate a coverage profile along one axis with the taps of the image."""
+    total: Tensor | None = None
+    for tap in taps:
+        shape = tap.index.shape
+        value = torch.gather(profile.expand(shape[0], -1), 1, tap.index.flatten(1)).reshape(shape)
+        value = value if tap.weight is None else value * tap.weight
+        total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None) -> Tensor:
+    """matrix @ s + offset c + fill (1 - c), for b c n."""
+    if matrix is not None:
+        total = _mix_channels(matrix, total)
+    if offset is not None:
+        total = total + offset[:, :, None] * covered
+    if fill is not None:
+        total = total + fill[:, :, None] * (1.0 - covered)
+    return total
+
+
+def _mix_channels(matrix: Float[Tensor, "b c2 c"], pixels: Float[Tensor, "b c n"]) -> Float[Tensor, "b c2 n"]:
+    """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
+    if pixels.shape[1] > 4:
+        return torch.matmul(matrix, pixels)
+    mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
+    for channel in range(1, pixels.shape[1]):
+        mixed = mixed + matrix[:, :, channel, None] * pixels[:, channel, None]
+    return mixed

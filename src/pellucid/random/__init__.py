@@ -1,0 +1,23 @@
+"""Counter-based randomness: keys, distributions and learnable numbers.
+
+Owns: everything between (seed, step, sample index, slot) and a drawn value.
+Must not: touch the global generator or know of transforms.
+Read next: ``philox.py``, ``key.py``, ``distributions.py``, ``learnable.py``, ``fields.py``.
+"""
+
+from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Constant, Distribution, LogUniform, Normal, Uniform
+from pellucid.random.key import Key
+from pellucid.random.learnable import Learnable
+
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "CenteredUniform",
+    "Constant",
+    "Distribution",
+    "Key",
+    "Learnable",
+    "LogUniform",
+    "Normal",
+    "Uniform",
+]

@@ -1,0 +1,80 @@
+"""The random key: (seed, step, sample index) decides every draw.
+
+Owns: `Key`, and the words a batch of samples gets for a list of slots.
+Must not: know of transforms or distributions.
+Read next: ``distributions.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Int64
+from torch import Tensor
+import torch
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.philox import MASK, philox4x32, round_keys
+
+__all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words"]
+
+RANK_STRIDE = 1 << 32
+"""Distance between the default sample indices of two ranks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """What decides a draw: the run's seed, the step, and each sample's index.
+
+    Args:
+        seed: integer in [0, 2^63), or an int64 scalar tensor.
+        step: integer in [0, 2^32), or an int64 scalar tensor.
+        index: (B,) integers that name the samples, for instance data-set indices; default 0..B-1, with the distributed
+            rank folded into the upper 32 bits.
+
+    Two calls with equal (seed, step, index of a sample) draw equal parameters for that sample, whatever else is in
+    the batch, on every device.
+
+    Example:
+        >>> Key(seed=7, step=3).step
+        3
+    """
+
+    seed: int | Tensor = 0
+    step: int | Tensor = 0
+    index: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, int) and not 0 <= self.seed < 1 << 63:
+            raise invalid("Key.seed", expected="an integer in [0, 2^63)", got=self.seed)
+        if isinstance(self.step, int) and not 0 <= self.step < 1 << 32:
+            raise invalid("Key.step", expected="an integer in [0, 2^32)", got=self.step)
+        if self.index is not None:
+            if not isinstance(self.index, Tensor):
+                raise wrong_type("Key.index", expected="a (B,) integer tensor", got=type(self.index).__name__, fix="Use torch.tensor(ids).")
+            if self.index.dim() != 1 or self.index.is_floating_point():
+                raise invalid("Key.index", expected="a (B,) integer tensor", got=f"{tuple(self.index.shape)} {self.index.dtype}")
+
+
+def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
+    """Sample indices 0..B-1 of this rank."""
+    index = torch.arange(batch, dtype=torch.int64, device=device)
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return index + distributed.get_rank() * RANK_STRIDE
+    return index
+
+
+def draw_words(
+    seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"], slots: Int64[Tensor, "s"]
+) -> Int64[Tensor, "b four_s"]:
+    """Four 32-bit words for every (sample, slot), from one evaluation of the hash.
+
+    The counter is (index, step, slot) and the key is the seed, so nothing else can matter.
+    """
+    index = index[:, None]  # b 1
+    zero = index[:, :0].sum(1, keepdim=True) + slots * 0  # b s: a broadcastable zero that follows the batch
+    even = torch.stack((zero + (index & MASK), zero + (step & MASK)))  # 2 b s
+    odd = torch.stack((zero + ((index >> 32) & MASK), zero + slots))
+    keys = round_keys(seed & MASK, seed >> 32)[:, :, None, None]
+    return philox4x32(even, odd, keys).flatten(1)

@@ -1,0 +1,27 @@
+"""The closed set of primitives a transform may lower to.
+
+Owns: the segments' static descriptions (``specs.py``), their tensors (``values.py``) and how runs compose (``chain.py``).
+Must not: know of any transform, or touch pixels.
+Read next: ``specs.py``.
+"""
+
+from pellucid.segments.specs import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.segments.values import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Warp
+
+__all__ = [
+    "BlendSpec",
+    "Color",
+    "ColorSpec",
+    "ColorSteps",
+    "Convolve",
+    "ConvolveSpec",
+    "Curve",
+    "CurveSpec",
+    "Noise",
+    "Patch",
+    "Segment",
+    "SegmentSpec",
+    "Sharpen",
+    "Warp",
+    "WarpSpec",
+]

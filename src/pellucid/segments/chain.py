@@ -1,0 +1,123 @@
+"""Composing a run: every geometric map and every colour map between two barriers becomes one of each.
+
+Owns: `Chain`, which folds segments in order into prologue, one fused colour map with its fill, and epilogue.
+Must not: touch pixels; it works on matrices alone.
+Read next: ``../plan.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from torch import Tensor
+
+from pellucid.color.maps import apply_to_vector, channel_weights, compose
+from pellucid.segments.values import Color
+
+__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "HueStage", "Stage"]
+
+ColorMap: TypeAlias = tuple[Tensor, Tensor | None]
+"""(matrix (b, c, c), offset (b, c) or None)."""
+
+
+class AffineStage(NamedTuple):
+    """A pointwise affine colour map."""
+
+    matrix: Tensor
+    offset: Tensor | None
+
+
+class HueStage(NamedTuple):
+    """A pointwise hue rotation."""
+
+    turns: Tensor
+
+
+class ClipStage(NamedTuple):
+    """A pointwise clip to [0, 1]."""
+
+
+Stage: TypeAlias = AffineStage | HueStage | ClipStage
+
+
+class Chain:
+    """Colour maps of a run, folded in the order they come; one object lives for one call.
+
+    ``prologue`` stages act on the source before the resample, ``fused`` inside it, ``epilogue`` after it. Affine maps commute
+    with the resample, so they stay open until something non-linear closes them.
+    """
+
+    def __init__(self, mean: Tensor | None) -> None:
+        self.mean = mean  # b c: mean colour of the source, carried through the affine maps
+        self.prologue: list[Stage] = []
+        self.epilogue: list[Stage] = []
+        self.fused: ColorMap | None = None
+        self.fill_map: ColorMap | None = None  # the fused maps that also act on the fill
+        self.fill_stages: list[Stage] = []  # what of the prologue acts on the fill too
+        self._open: ColorMap | None = None
+        self._open_on_fill: ColorMap | None = None
+        self._closed_fused = False
+        self._resampled = False
+        self._clip_pending = False
+
+    def mark_fill(self) -> None:
+        """The last warp that shows fill stands here: what came before does not colour its fill."""
+        self._open_on_fill = None
+        self.fill_stages = []
+
+    def mark_resample(self) -> None:
+        """The last warp that interpolates stands here: what closed before is prologue."""
+        self._resampled = True
+
+    def add(self, color: Color, clip: str) -> None:
+        """Fold in the next colour segment."""
+        if self._clip_pending and clip == "none":
+            self._close(ClipStage())
+            self._clip_pending = False
+        offset = color.offset
+        if color.pivot is not None and self.mean is not None:
+            mean = (self.mean * channel_weights(self.mean.shape[1], self.mean.dtype, self.mean.device)).sum(1)
+            shift = (color.pivot * mean)[:, None].expand(-1, color.matrix.shape[1])
+            offset = shift if offset is None else offset + shift
+        self._fold((color.matrix, offset))
+        if color.turns is not None:
+            self._close(HueStage(color.turns))
+        if color.post is not None:
+            self._fold((color.post, None))
+        self._clip_pending = self._clip_pending or clip != "none"
+
+    def finish(self) -> None:
+        """No more segments come."""
+        if self._clip_pending:
+            self._close(ClipStage())
+        if not self._closed_fused:
+            self._resampled = True
+            self._take_open()
+        elif self._open is not None:
+            self.epilogue.append(AffineStage(*self._open))
+
+    def _fold(self, color_map: ColorMap) -> None:
+        self._open = compose(color_map, self._open)
+        self._open_on_fill = compose(color_map, self._open_on_fill)
+        if self.mean is not None:
+            self.mean = apply_to_vector(color_map, self.mean)
+
+    def _take_open(self) -> None:
+        self.fused, self.fill_map = self._open, self._open_on_fill
+        self._open = self._open_on_fill = None
+        self._closed_fused = True
+
+    def _close(self, barrier: Stage) -> None:
+        if self._resampled and not self._closed_fused:
+            self._take_open()
+            self.epilogue.append(barrier)
+            return
+        stages = self.epilogue if self._resampled else self.prologue
+        if self._open is not None:
+            stages.append(AffineStage(*self._open))
+        stages.append(barrier)
+        if not self._resampled:
+            if self._open_on_fill is not None:
+                self.fill_stages.append(AffineStage(*self._open_on_fill))
+            self.fill_stages.append(barrier)
+        self._open = self._open_on_fill = None

@@ -1,0 +1,79 @@
+"""What is known of a segment before any value is drawn: hashable, without tensors.
+
+Owns: the facts the planner fuses by.
+Must not: hold tensors.
+Read next: ``values.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pellucid.types import ClipRule, Fill, Size
+
+__all__ = ["BlendSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "SegmentSpec", "WarpSpec"]
+
+
+@dataclass(frozen=True)
+class WarpSpec:
+    """A geometric map.
+
+    Args:
+        size: (height, width) of the output.
+        resamples: False for maps that only move whole pixels (flips, quarter turns, integer shifts).
+        along_axes: the map is a scaling and a shift per axis: crops, resizes, flips.
+        projective: the last row is not (0, 0, 1).
+        exposes: output pixels may lie outside the input, so padding and fill matter.
+        padding_mode, fill, interpolation: used when this is the warp of its run that decides them.
+        antialias: low-pass when shrinking.
+        shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
+        windowed: the segment comes with a window: its own crop rectangle.
+    """
+
+    size: Size
+    resamples: bool = True
+    along_axes: bool = False
+    projective: bool = False
+    exposes: bool = True
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    interpolation: str = "bilinear"
+    antialias: bool = False
+    shrink: tuple[float, float] = (1.0, 1.0)
+    windowed: bool = False
+
+
+@dataclass(frozen=True)
+class ColorSpec:
+    """A colour map.
+
+    Args:
+        clip: ``end`` (once, after the colour run), ``each`` or ``none``.
+        hue: there is a hue rotation inside.
+        stepwise: must be computed step by step on pixels (``clip="each"`` with several steps), so it joins no run.
+        pivot: needs the mean luma.
+    """
+
+    clip: ClipRule = "none"
+    hue: bool = False
+    stepwise: bool = False
+    pivot: bool = False
+
+
+@dataclass(frozen=True)
+class CurveSpec:
+    """A tone curve per sample."""
+
+
+@dataclass(frozen=True)
+class ConvolveSpec:
+    """A small kernel per sample."""
+
+
+@dataclass(frozen=True)
+class BlendSpec:
+    """A mask and a partner per sample."""
+
+
+SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec
