@@ -66,15 +66,19 @@ def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
 
 
 def draw_words(
-    seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"], slots: Int64[Tensor, "s"]
+    seed: Int64[Tensor, ""],
+    step: Int64[Tensor, ""],
+    index: Int64[Tensor, "b"],
+    slots: Int64[Tensor, "s"],
+    keep: Int64[Tensor, "s"] | None = None,
 ) -> Int64[Tensor, "b four_s"]:
     """Four 32-bit words for every (sample, slot), from one evaluation of the hash.
 
-    The counter is (index, step, slot) and the key is the seed, so nothing else can matter.
+    The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
+    gets the words of sample index 0.
     """
-    index = index[:, None]  # b 1
-    zero = index[:, :0].sum(1, keepdim=True) + slots * 0  # b s: a broadcastable zero that follows the batch
-    even = torch.stack((zero + (index & MASK), zero + (step & MASK)))  # 2 b s
-    odd = torch.stack((zero + ((index >> 32) & MASK), zero + slots))
+    grid = index[:, None] * (torch.ones_like(slots) if keep is None else keep)  # b s
+    even = torch.stack((grid & MASK, (step & MASK).expand_as(grid)))  # 2 b s
+    odd = torch.stack(((grid >> 32) & MASK, slots.expand_as(grid)))
     keys = round_keys(seed & MASK, seed >> 32)[:, :, None, None]
     return philox4x32(even, odd, keys).flatten(1)

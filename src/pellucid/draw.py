@@ -1,0 +1,71 @@
+"""Drawing: one hash evaluation gives every parameter of every sample.
+
+Owns: turning (seed, step, index) and the plan into Params.
+Must not: see images.
+Read next: ``execute.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxtyping import Int64
+from torch import Tensor
+import torch
+
+from pellucid.constants import constant
+from pellucid.plan import Plan
+from pellucid.random.key import draw_words
+from pellucid.random.philox import uniforms
+
+__all__ = ["DrawnParams", "draw_params"]
+
+DrawnParams = tuple[dict[str, Tensor], ...]
+"""For each transform, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
+
+
+def draw_params(
+    plan: Plan,
+    seed: Int64[Tensor, ""],
+    step: Int64[Tensor, ""],
+    index: Int64[Tensor, "b"],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+) -> DrawnParams:
+    """Draw every parameter of the plan.
+
+    Args:
+        plan: says what is drawn and from which words.
+        seed, step: scalars.
+        index: names the samples.
+        learned: unbounded parameters behind each learned distribution, by (transform, name).
+
+    Gradient:
+        learned: as the distributions declare.
+    """
+    params: DrawnParams = tuple({} for _ in plan.transforms)
+    if not plan.draws:
+        return params
+    device = index.device
+    slots = constant(plan.slots, torch.int64, device)
+    if any(plan.shared):
+        keep = constant([0 if shared else 1 for shared in plan.shared], torch.int64, device)
+        words = draw_words(seed, step, index, slots, keep)
+    else:
+        words = draw_words(seed, step, index, slots)
+    u = uniforms(words)  # b words
+    affine = {draw: pair for draw in plan.draws if draw.distribution.words == 1 and (pair := draw.distribution.affine()) is not None}
+    shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
+    for draw, pair in affine.items():
+        shift[draw.word], scale[draw.word] = pair
+    plain = u.unbind(1)
+    linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
+    for draw in plan.draws:
+        if draw in affine:
+            value = linear[draw.word]
+        else:
+            width = draw.distribution.words
+            source = plain[draw.word] if width == 1 else u[:, draw.word : draw.word + width]
+            raw = {name: tensor.to(u.dtype) for name, tensor in learned.get((draw.transform, draw.name), {}).items()}
+            value = draw.distribution.sample(source, raw)
+        params[draw.transform][draw.name] = value
+    return params

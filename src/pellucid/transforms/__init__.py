@@ -1,0 +1,54 @@
+"""Transforms: frozen values that say what may happen to an image.
+
+Owns: every transform, and the table of them by name.
+Must not: draw, execute, or know which implementation runs.
+Read next: ``base.py``.
+"""
+
+from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomShear, RandomTranslate
+from pellucid.transforms.base import Transform
+from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
+from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
+from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
+from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
+from pellucid.transforms.jitter import ColorJitter, RandomBrightness, RandomContrast, RandomHue, RandomSaturation
+from pellucid.transforms.noise import RandomErasing, RandomGaussianNoise
+from pellucid.transforms.perspective import RandomPerspective
+from pellucid.transforms.resize import Letterbox, Pad, Resize
+from pellucid.transforms.tone import RandomGamma
+
+ALL: tuple[type[Transform], ...] = (
+    RandomHorizontalFlip,
+    RandomVerticalFlip,
+    RandomRotation90,
+    RandomAffine,
+    RandomRotation,
+    RandomTranslate,
+    RandomShear,
+    RandomScale,
+    RandomPerspective,
+    RandomCrop,
+    RandomResizedCrop,
+    CenterCrop,
+    Resize,
+    Pad,
+    Letterbox,
+    ColorJitter,
+    RandomBrightness,
+    RandomContrast,
+    RandomSaturation,
+    RandomHue,
+    RandomGrayscale,
+    RandomInvert,
+    RandomGamma,
+    RandomChannelShuffle,
+    RandomGaussianBlur,
+    RandomSharpness,
+    RandomGaussianNoise,
+    RandomErasing,
+    Normalize,
+    Denormalize,
+)
+"""Every transform there is; serialisation, tests and documentation read this."""
+
+__all__ = ["ALL", "Transform", *(kind.__name__ for kind in ALL)]

@@ -1,0 +1,332 @@
+"""Affine transforms: RandomAffine and its single-parameter relatives.
+
+Owns: RandomAffine, RandomRotation, RandomTranslate, RandomShear, RandomScale.
+Must not: build matrices by hand; ``geometry.matrices`` does.
+Read next: ``perspective.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import math
+from typing import ClassVar, TypeAlias
+
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.geometry.matrices import affine_src_from_dst
+from pellucid.random.distributions import Bernoulli, Constant, Distribution
+from pellucid.random.fields import Range, interval, probability, symmetric
+from pellucid.random.learnable import Learnable
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
+from pellucid.types import Fill, ImageSpec
+
+__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
+
+Point: TypeAlias = tuple[float, float]
+Pair: TypeAlias = tuple[Range, Range]
+
+_WARP = "almost_everywhere"
+
+
+def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
+    if not isinstance(translate, tuple | list) or len(translate) != 2:
+        raise invalid(name, expected="a pair: the largest shift as a fraction of width and of height", got=repr(translate))
+    return {f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))}
+
+
+def _shears(name: str, shear: object) -> dict[str, Distribution]:
+    """A number or pair is shear along x, as in torchvision; four numbers are both ranges; a pair of distributions is (x, y)."""
+    if isinstance(shear, tuple | list):
+        if len(shear) == 4:
+            return {"shear_x": symmetric(name, tuple(shear[:2])), "shear_y": symmetric(name, tuple(shear[2:]))}
+        if len(shear) == 2 and any(isinstance(part, Distribution) for part in shear):
+            return {"shear_x": symmetric(name, shear[0]), "shear_y": symmetric(name, shear[1])}
+    return {"shear_x": symmetric(name, shear), "shear_y": Constant(0.0)}  # type: ignore[arg-type]
+
+
+def _scales(name: str, scale: Range) -> Distribution:
+    distribution = interval(name, scale)
+    low, high = distribution.span()
+    if high <= 0 or (math.isfinite(low) and low <= 0):
+        raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
+    return distribution
+
+
+def _shrink(scale: Range | None) -> tuple[float, float]:
+    """How many input pixels an output pixel may span; learned scales without a lower bound are cut off at 8."""
+    if scale is None:
+        return (1.0, 1.0)
+    low = _scales("scale", scale).span()[0]
+    shrink = min(8.0, 1.0 / low) if low > 0 else 8.0
+    return (max(1.0, shrink), max(1.0, shrink))
+
+
+def _center(center: Point | None, spec: ImageSpec) -> Point:
+    return ((spec.width - 1) / 2, (spec.height - 1) / 2) if center is None else (float(center[0]), float(center[1]))
+
+
+@dataclass(frozen=True)
+class RandomAffine(Transform):
+    """Rotate, translate, scale and shear about a centre, in one map.
+
+    The order is translate . centre . rotate . shear . scale . -centre, and positive degrees turn counter-clockwise.
+
+    Args:
+        degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
+        translate: largest shift as fractions (of width, of height); each may be a number, pair, `Learnable` or distribution.
+        scale: a pair of factors, or a distribution; None is 1.
+        shear: degrees; a number or pair shears along x, four numbers (x low, x high, y low, y high) along both, a pair of
+            distributions is (x, y).
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border`` or ``reflection``.
+        fill: a number, or one per channel, in the image's units.
+        center: (x, y) in pixels; default the image's centre.
+        antialias: low-pass when zooming out. Off by default, as in every affine warp of the field.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. degrees, translate, scale, shear: almost everywhere. Second order through the reference. Deterministic on CPU.
+    On each target:
+        image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
+    Identity at:
+        degrees = 0, translate = (0, 0), scale = 1, shear = 0, bit for bit.
+    Source:
+        ``cv2.warpAffine`` with the inverse of ``record.matrix``.
+    Example:
+        >>> import pellucid
+        >>> pellucid.RandomAffine(degrees=15, translate=(0.1, 0.1), shear=5).degrees
+        15
+    """
+
+    degrees: Range
+    translate: Pair | None = None
+    scale: Range | None = None
+    shear: Range | tuple[float, float, float, float] | Pair | None = None
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    center: Point | None = None
+    antialias: bool = False
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        "degrees": _WARP,
+        "translate_x": _WARP,
+        "translate_y": _WARP,
+        "scale": _WARP,
+        "shear_x": _WARP,
+        "shear_y": _WARP,
+        "gate": _WARP,
+    }
+
+    def __post_init__(self) -> None:
+        check_padding("RandomAffine", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(
+            spec.size,
+            padding_mode=self.padding_mode,
+            fill=self.fill,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=_shrink(self.scale),
+        )
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        draws: dict[str, Distribution] = {"gate": probability("RandomAffine.p", self.p), "degrees": symmetric("RandomAffine.degrees", self.degrees)}
+        if self.translate is not None:
+            draws |= _translations("RandomAffine.translate", self.translate)
+        if self.scale is not None:
+            draws["scale"] = _scales("RandomAffine.scale", self.scale)
+        if self.shear is not None:
+            draws |= _shears("RandomAffine.shear", self.shear)
+        return draws
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        matrix = affine_src_from_dst(
+            center=_center(self.center, spec),
+            degrees=values["degrees"],
+            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if self.translate is not None else None,
+            shear=(values["shear_x"], values["shear_y"]) if self.shear is not None else None,
+            scale=values.get("scale"),
+        )
+        return Warp(gated_matrix(values, matrix))
+
+
+@dataclass(frozen=True)
+class RandomRotation(Transform):
+    """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size.
+
+    Args:
+        degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
+        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+
+    Gradient:
+        image: exact. degrees: almost everywhere.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        degrees = 0; multiples of 90 on square images move whole pixels.
+    Source:
+        ``cv2.getRotationMatrix2D``.
+    """
+
+    degrees: Range
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    center: Point | None = None
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "degrees": _WARP, "gate": _WARP}
+
+    def __post_init__(self) -> None:
+        check_padding("RandomRotation", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomRotation.p", self.p), "degrees": symmetric("RandomRotation.degrees", self.degrees)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), degrees=values["degrees"])))
+
+
+@dataclass(frozen=True)
+class RandomTranslate(Transform):
+    """Shift by a random fraction of the size, continuously.
+
+    Args:
+        translate: largest shift as fractions (of width, of height); each may be a number, pair, `Learnable` or distribution.
+        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
+
+    Gradient:
+        image: exact. translate: almost everywhere.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        translate = (0, 0); whole-pixel shifts are copies, bit for bit.
+    """
+
+    translate: Pair = (0.1, 0.1)
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "translate_x": _WARP, "translate_y": _WARP, "gate": _WARP}
+
+    def __post_init__(self) -> None:
+        check_padding("RandomTranslate", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomTranslate.p", self.p), **_translations("RandomTranslate.translate", self.translate)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        shift = (values["translate_x"] * spec.width, values["translate_y"] * spec.height)
+        return Warp(gated_matrix(values, affine_src_from_dst(center=(0.0, 0.0), translate=shift)))
+
+
+@dataclass(frozen=True)
+class RandomShear(Transform):
+    """Shear about a centre.
+
+    Args:
+        shear: degrees; a number or pair shears along x, four numbers along both, a pair of distributions is (x, y).
+        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+
+    Gradient:
+        image: exact. shear: almost everywhere.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        shear = 0.
+    """
+
+    shear: Range | tuple[float, float, float, float] | Pair
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    center: Point | None = None
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "shear_x": _WARP, "shear_y": _WARP, "gate": _WARP}
+
+    def __post_init__(self) -> None:
+        check_padding("RandomShear", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomShear.p", self.p), **_shears("RandomShear.shear", self.shear)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        shear = (values["shear_x"], values["shear_y"])
+        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), shear=shear)))
+
+
+@dataclass(frozen=True)
+class RandomScale(Transform):
+    """Zoom about a centre; the canvas keeps its size.
+
+    Args:
+        scale: a pair of factors (above 1 magnifies), or a distribution.
+        antialias: low-pass when zooming out; off by default, as in `RandomAffine`.
+        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+
+    Gradient:
+        image: exact. scale: almost everywhere.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        scale = 1.
+    """
+
+    scale: Range = (0.8, 1.25)
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    center: Point | None = None
+    antialias: bool = False
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": _WARP, "gate": _WARP}
+
+    def __post_init__(self) -> None:
+        check_padding("RandomScale", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(
+            spec.size,
+            padding_mode=self.padding_mode,
+            fill=self.fill,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=_shrink(self.scale),
+        )
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomScale.p", self.p), "scale": _scales("RandomScale.scale", self.scale)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), scale=values["scale"])))

@@ -1,0 +1,136 @@
+"""Blur and sharpness.
+
+Owns: RandomGaussianBlur, RandomSharpness.
+Must not: convolve; they build kernels.
+Read next: ``noise.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import math
+from typing import ClassVar
+
+from torch import Tensor
+import torch
+
+from pellucid.errors import invalid
+from pellucid.random.distributions import Bernoulli, Distribution
+from pellucid.random.fields import Range, factor, interval, probability
+from pellucid.random.learnable import Learnable
+from pellucid.segments import Convolve, ConvolveSpec, Sharpen
+from pellucid.transforms.base import Params, Transform, check_choice, gated
+from pellucid.types import ImageSpec
+
+__all__ = ["RandomGaussianBlur", "RandomSharpness"]
+
+_LARGEST_AUTOMATIC_KERNEL = 63
+
+
+@dataclass(frozen=True)
+class RandomGaussianBlur(Transform):
+    """Blur with a Gaussian of random width.
+
+    Args:
+        kernel_size: odd number of taps, or (vertical, horizontal); None takes what the largest sigma needs (three sigmas to
+            each side, at most 63 taps).
+        sigma: standard deviation in pixels: a pair, a number, a `Learnable` or a distribution of values > 0.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, sigma: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Source:
+        ``torchvision.transforms.v2.functional.gaussian_blur``; borders mirror without repeating the edge pixel.
+    """
+
+    kernel_size: int | tuple[int, int] | None = None
+    sigma: Range = (0.1, 2.0)
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
+
+    def __post_init__(self) -> None:
+        self.draws(ImageSpec(3, 1, 1))
+        if any(k < 1 or k % 2 == 0 for k in self._taps()):
+            raise invalid("RandomGaussianBlur.kernel_size", expected="odd numbers of taps >= 1", got=self.kernel_size)
+
+    def _taps(self) -> tuple[int, int]:
+        if isinstance(self.kernel_size, int):
+            return (self.kernel_size, self.kernel_size)
+        if self.kernel_size is not None:
+            return (self.kernel_size[0], self.kernel_size[1])
+        widest = interval("RandomGaussianBlur.sigma", self.sigma).span()[1]
+        taps = 2 * math.ceil(3.0 * widest) + 1 if math.isfinite(widest) else _LARGEST_AUTOMATIC_KERNEL
+        return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
+
+    def segment(self, spec: ImageSpec) -> ConvolveSpec:
+        return ConvolveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomGaussianBlur.p", self.p), "sigma": interval("RandomGaussianBlur.sigma", self.sigma, low=1e-3)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
+        vertical, horizontal = (_gaussian(values, taps) for taps in self._taps())
+        return Convolve(vertical, horizontal)
+
+
+def _gaussian(values: Params, taps: int) -> Tensor:
+    sigma = values["sigma"][:, None]
+    reach = torch.arange(taps, dtype=sigma.dtype, device=sigma.device) - (taps - 1) / 2
+    weights = torch.exp(-0.5 * (reach / sigma) ** 2)
+    return gated(values, weights / weights.sum(-1, keepdim=True), (reach == 0).to(sigma.dtype))
+
+
+@dataclass(frozen=True)
+class RandomSharpness(Transform):
+    """Blend with a smoothed copy: factors above 1 sharpen, below 1 blur, 0 is the smoothed image.
+
+    Args:
+        sharpness: a number v draws the factor from (max(0, 1 - v), 1 + v); a pair or distribution is drawn from directly; a
+            `Learnable` is a learned v.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, sharpness: almost everywhere (kinks of the clip).
+    On each target:
+        image only; the outermost pixels keep their values.
+    Identity at:
+        sharpness = 1.
+    Source:
+        ``torchvision.transforms.v2.functional.adjust_sharpness`` and PIL's smoothing kernel.
+    """
+
+    sharpness: Range = 0.5
+    clip: str = "end"
+    p: float | Learnable | Bernoulli = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
+
+    def __post_init__(self) -> None:
+        check_choice("RandomSharpness.clip", self.clip, ("end", "none"))
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> ConvolveSpec:
+        return ConvolveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        sharpness = interval("RandomSharpness.sharpness", factor("RandomSharpness.sharpness", self.sharpness), low=0.0)
+        return {"gate": probability("RandomSharpness.p", self.p), "sharpness": sharpness}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Sharpen:
+        amount = gated(values, values["sharpness"], 1.0)[:, None, None]
+        smooth = torch.full((3, 3), 1.0 / 13.0, dtype=like.dtype, device=like.device)
+        grid = torch.arange(3, device=like.device)
+        middle = ((grid[:, None] == 1) & (grid == 1)).to(like.dtype)
+        smooth = smooth + middle * (4.0 / 13.0)
+        return Sharpen(amount * middle + (1.0 - amount) * smooth, self.clip == "end")

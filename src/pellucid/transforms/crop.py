@@ -1,0 +1,214 @@
+"""Crops.
+
+Owns: RandomCrop, CenterCrop, RandomResizedCrop.
+Must not: cut tensors; a crop is a shift of the sampling grid and a smaller output.
+Read next: ``resize.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+import torch
+
+from pellucid.errors import invalid
+from pellucid.geometry.matrices import scale_shift
+from pellucid.random.distributions import Distribution, LogUniform, Offset, Uniform
+from pellucid.random.fields import Range, interval
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, as_size, check_padding
+from pellucid.transforms.resize import Padding, as_padding
+from pellucid.types import Fill, ImageSpec, Size
+
+__all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
+
+
+@dataclass(frozen=True)
+class RandomCrop(Transform):
+    """Cut a random rectangle of whole pixels.
+
+    Args:
+        size: height and width of the crop, or an int for a square.
+        padding: pixels to add around the image first: an int, (left-right, top-bottom) or (left, top, right, bottom).
+        pad_if_needed: enlarge the padding where the image is smaller than the crop.
+        padding_mode, fill: what the padding shows.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. top, left: almost everywhere when set by hand; their draw is an integer.
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        size equal to the image's, no padding.
+    Errors:
+        InvalidArgument where the image is smaller than the crop and ``pad_if_needed`` is off.
+    """
+
+    size: int | Size
+    padding: Padding | None = None
+    pad_if_needed: bool = False
+    fill: Fill = 0.0
+    padding_mode: str = "constant"
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "top": "almost_everywhere", "left": "almost_everywhere"}
+
+    def __post_init__(self) -> None:
+        as_size("RandomCrop.size", self.size)
+        as_padding("RandomCrop.padding", self.padding or 0)
+        check_padding("RandomCrop", self.padding_mode)
+
+    def _room(self, spec: ImageSpec) -> tuple[Offset, Offset]:
+        """The offsets (top, left) a crop may have."""
+        size = as_size("RandomCrop.size", self.size)
+        left, top, right, bottom = as_padding("RandomCrop.padding", self.padding or 0)
+        offsets = []
+        for wanted, length, before, after in ((size[0], spec.height, top, bottom), (size[1], spec.width, left, right)):
+            missing = max(0, wanted - (length + before + after)) if self.pad_if_needed else 0
+            spare = length + before + after + 2 * missing - wanted
+            if spare < 0:
+                raise invalid(
+                    "RandomCrop.size",
+                    expected=f"at most the (padded) image, {spec.height}x{spec.width} plus padding",
+                    got=f"{size[0]}x{size[1]}",
+                    fix="Use pad_if_needed=True, or resize first.",
+                )
+            offsets.append(Offset(-before - missing, spare + 1))
+        return offsets[0], offsets[1]
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        top, left = self._room(spec)
+        size = as_size("RandomCrop.size", self.size)
+        inside = (
+            min(top.span()[0], left.span()[0]) >= 0
+            and top.span()[1] + size[0] <= spec.height
+            and left.span()[1] + size[1] <= spec.width
+        )
+        return WarpSpec(size, resamples=False, along_axes=True, exposes=not inside, padding_mode=self.padding_mode, fill=self.fill)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        top, left = self._room(spec)
+        return {"top": top, "left": left}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(scale_shift(1.0, values["left"], 1.0, values["top"], like))
+
+
+@dataclass(frozen=True)
+class CenterCrop(Transform):
+    """Cut the middle, of whole pixels; an image smaller than the crop is padded with ``fill``.
+
+    Args:
+        size: height and width, or an int for a square.
+        fill: what lies outside the image.
+
+    Gradient:
+        image: exact.
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Source:
+        ``torchvision.transforms.v2.functional.center_crop``.
+    """
+
+    size: int | Size
+    fill: Fill = 0.0
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def __post_init__(self) -> None:
+        as_size("CenterCrop.size", self.size)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = as_size("CenterCrop.size", self.size)
+        exposes = size[0] > spec.height or size[1] > spec.width
+        return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, padding_mode="constant", fill=self.fill)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        height, width = as_size("CenterCrop.size", self.size)
+        top, left = _middle(spec.height, height), _middle(spec.width, width)
+        return Warp(scale_shift(1.0, float(left), 1.0, float(top), like[None]))
+
+
+def _middle(length: int, wanted: int) -> int:
+    if wanted > length:  # padding: the smaller half comes first
+        return -((wanted - length) // 2)
+    return round((length - wanted) / 2.0)
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop(Transform):
+    """Cut a random rectangle of random area and aspect ratio, and resize it to a fixed size.
+
+    The rectangle is continuous (not rounded to pixels), so its parameters have gradients. On its own, or with flips, the result
+    is that of cropping and then resizing: nothing outside the rectangle is read. Composed with other warps it follows the
+    run's rule, which sees the whole image.
+
+    Args:
+        size: height and width of the output, or an int for a square.
+        scale: area of the crop as a fraction of the image's.
+        ratio: width / height of the crop; a pair draws log-uniformly. Limited so that the crop fits the image.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass where the crop is larger than the output.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. scale, ratio, x, y: almost everywhere.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
+    Identity at:
+        scale = (1, 1), ratio = W / H, size equal to the image's.
+    Source:
+        ``F.interpolate(crop, size, mode="bilinear", antialias=True)`` for whole-pixel rectangles.
+    """
+
+    size: int | Size
+    scale: Range = (0.08, 1.0)
+    ratio: Range = (3.0 / 4.0, 4.0 / 3.0)
+    interpolation: str = "bilinear"
+    antialias: bool = True
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        **dict.fromkeys(("scale", "ratio", "x", "y"), "almost_everywhere"),
+    }
+
+    def __post_init__(self) -> None:
+        as_size("RandomResizedCrop.size", self.size)
+        check_padding("RandomResizedCrop", "zeros", self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = as_size("RandomResizedCrop.size", self.size)
+        return WarpSpec(
+            size,
+            along_axes=True,
+            exposes=False,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
+            windowed=True,
+        )
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        scale = interval("RandomResizedCrop.scale", self.scale, low=0.0, high=1.0)
+        ratio: Distribution
+        if isinstance(self.ratio, tuple | list) and self.ratio[0] != self.ratio[1]:
+            ratio = LogUniform(*self.ratio)
+        else:
+            ratio = interval("RandomResizedCrop.ratio", self.ratio, low=0.0)
+        return {"scale": scale, "ratio": ratio, "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        size = as_size("RandomResizedCrop.size", self.size)
+        area = values["scale"] * float(spec.height * spec.width)
+        ratio = torch.maximum(torch.minimum(values["ratio"], float(spec.width) ** 2 / area), area / float(spec.height) ** 2)
+        width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
+        left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
+        step_x, step_y = width / size[1], height / size[0]
+        # output pixel centre q sits at edge coordinate (q + 1/2) * step + left, one half less in centre coordinates
+        matrix = scale_shift(step_x, left + 0.5 * step_x - 0.5, step_y, top + 0.5 * step_y - 0.5, like)
+        return Warp(matrix, torch.stack((left, top, left + width - 1.0, top + height - 1.0), dim=-1))

@@ -1,0 +1,150 @@
+"""Noise and erasing.
+
+Owns: RandomGaussianNoise, RandomErasing.
+Must not: generate noise; they draw its key.
+Read next: ``__init__.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+import torch
+
+from pellucid.constants import constant
+from pellucid.errors import invalid
+from pellucid.random.distributions import Bernoulli, Bits, Distribution, LogUniform, Uniform
+from pellucid.random.fields import Range, interval, probability
+from pellucid.random.learnable import Learnable
+from pellucid.segments import BlendSpec, Noise, Patch
+from pellucid.transforms.base import Params, Transform, check_choice, gated
+from pellucid.types import ImageSpec
+
+__all__ = ["RandomErasing", "RandomGaussianNoise"]
+
+
+@dataclass(frozen=True)
+class RandomGaussianNoise(Transform):
+    """Add Gaussian noise, drawn per pixel and channel.
+
+    Args:
+        mean: of the noise: a number, pair, `Learnable` or distribution.
+        sigma: its standard deviation, likewise, >= 0.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one noise field).
+
+    The record keeps two words per sample, not the field: replay makes the same field again. Frames of a video share it.
+
+    Gradient:
+        image, mean, sigma: almost everywhere (kinks of the clip). words: none.
+    On each target:
+        image only.
+    Identity at:
+        mean = 0, sigma = 0.
+    """
+
+    mean: Range = 0.0
+    sigma: Range = 0.1
+    clip: str = "end"
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "mean", "sigma", "gate"), "almost_everywhere"),
+        "words": "none",
+    }
+
+    def __post_init__(self) -> None:
+        check_choice("RandomGaussianNoise.clip", self.clip, ("end", "none"))
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> BlendSpec:
+        return BlendSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {
+            "gate": probability("RandomGaussianNoise.p", self.p),
+            "mean": interval("RandomGaussianNoise.mean", self.mean),
+            "sigma": interval("RandomGaussianNoise.sigma", self.sigma, low=0.0),
+            "words": Bits(),
+        }
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
+        return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """Paint a random rectangle over, with probability p.
+
+    The rectangle is continuous: pixels cut by its edge are mixed by the share covered, so it has gradients.
+
+    Args:
+        p: probability.
+        scale: area of the rectangle as a fraction of the image's.
+        ratio: width / height; a pair draws log-uniformly. Limited so that the rectangle fits the image.
+        value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact (zero under the rectangle). scale, ratio, x, y: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    """
+
+    p: float | Learnable | Bernoulli = 0.5
+    scale: Range = (0.02, 0.33)
+    ratio: Range = (0.3, 3.3)
+    value: float | tuple[float, ...] | str = 0.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        **dict.fromkeys(("scale", "ratio", "x", "y", "gate"), "almost_everywhere"),
+        "words": "none",
+    }
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, str):
+            check_choice("RandomErasing.value", self.value, ("random",))
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> BlendSpec:
+        if isinstance(self.value, tuple | list) and len(self.value) != spec.channels:
+            raise invalid("RandomErasing.value", expected=f"{spec.channels} numbers, one per channel", got=self.value)
+        return BlendSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        ratio: Distribution
+        if isinstance(self.ratio, tuple | list) and self.ratio[0] != self.ratio[1]:
+            ratio = LogUniform(*self.ratio)
+        else:
+            ratio = interval("RandomErasing.ratio", self.ratio, low=1e-6)
+        draws: dict[str, Distribution] = {
+            "gate": probability("RandomErasing.p", self.p),
+            "scale": interval("RandomErasing.scale", self.scale, low=0.0, high=1.0),
+            "ratio": ratio,
+            "x": Uniform(0.0, 1.0),
+            "y": Uniform(0.0, 1.0),
+        }
+        return draws | ({"words": Bits()} if self.value == "random" else {})
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Patch:
+        area = values["scale"] * float(spec.height * spec.width)
+        # An empty rectangle is legal; the square root's slope there is not, so the area is kept off zero for it.
+        area = torch.where(area > 0, area, 1e-12)
+        ratio = torch.maximum(torch.minimum(values["ratio"], float(spec.width) ** 2 / area), area / float(spec.height) ** 2)
+        width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
+        left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
+        width, height = gated(values, width, 0.0), gated(values, height, 0.0)
+        box = torch.stack((left, top, left + width, top + height), dim=-1)
+        if isinstance(self.value, str):
+            return Patch(box, None, values["words"])
+        colors = tuple(self.value) if isinstance(self.value, tuple | list) else (float(self.value),) * spec.channels
+        return Patch(box, constant(colors, like.dtype, like.device)[None], None)

@@ -1,0 +1,98 @@
+"""RandomPerspective.
+
+Owns: the four-corner distortion.
+Must not: solve linear systems; ``geometry.homography`` has the closed form.
+Read next: ``crop.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+import torch
+
+from pellucid.geometry.homography import quad_from_unit_square
+from pellucid.geometry.matrices import inverse, scale_shift
+from pellucid.random.distributions import Bernoulli, Distribution, Uniform
+from pellucid.random.fields import Range, interval, probability
+from pellucid.random.learnable import Learnable
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
+from pellucid.types import Fill, ImageSpec
+
+__all__ = ["RandomPerspective"]
+
+_CORNERS = ("top_left", "top_right", "bottom_right", "bottom_left")
+_NAMES = tuple(f"{corner}_{axis}" for corner in _CORNERS for axis in "xy")
+_INWARD = ((1, 1), (-1, 1), (-1, -1), (1, -1))
+
+
+@dataclass(frozen=True)
+class RandomPerspective(Transform):
+    """Pull each corner of the image inward by its own random amount.
+
+    Args:
+        distortion_scale: in [0, 1); each corner moves by up to this fraction of half the width and height. A number d draws from
+            (0, d); a `Learnable` is a learned d; a pair or distribution is drawn from directly.
+        p: probability.
+        interpolation, padding_mode, fill, same_on_batch: as in `RandomAffine`.
+
+    Gradient:
+        image: exact. the eight corner displacements: almost everywhere.
+    On each target:
+        image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
+    Identity at:
+        distortion_scale = 0.
+    Source:
+        ``cv2.getPerspectiveTransform`` on the drawn corners.
+    """
+
+    distortion_scale: Range = 0.5
+    p: float | Learnable | Bernoulli = 0.5
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        "gate": "almost_everywhere",
+        **dict.fromkeys(_NAMES, "almost_everywhere"),
+    }
+
+    def __post_init__(self) -> None:
+        check_padding("RandomPerspective", self.padding_mode, self.interpolation)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(
+            spec.size, projective=True, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation
+        )
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        scale = self.distortion_scale
+        inward: Distribution
+        if isinstance(scale, Learnable):
+            inward = Uniform(0.0, Learnable(scale.value, scale.low if scale.low is not None else 0.0, scale.high if scale.high is not None else 1.0))
+        else:
+            inward = interval("RandomPerspective.distortion_scale", scale, low=0.0, high=1.0)
+            if isinstance(scale, int | float) and scale > 0:
+                inward = Uniform(0.0, float(scale))
+        return {"gate": probability("RandomPerspective.p", self.p), **dict.fromkeys(_NAMES, inward)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        corners = []
+        for corner, (sign_x, sign_y) in zip(_CORNERS, _INWARD, strict=True):
+            x = values[f"{corner}_x"] * (sign_x / 2) + (sign_x < 0)
+            y = values[f"{corner}_y"] * (sign_y / 2) + (sign_y < 0)
+            corners.append(torch.stack((x, y), dim=-1))
+        # In the unit square: the displaced corners, and back to the square; then to pixel edges on both sides.
+        unit_from_quad = inverse(quad_from_unit_square(torch.stack(corners, dim=1)))
+        width, height = float(spec.width), float(spec.height)
+        pixels_from_unit = scale_shift(width, -0.5, height, -0.5, like)
+        unit_from_pixels = scale_shift(1.0 / width, 0.5 / width, 1.0 / height, 0.5 / height, like)
+        matrix = pixels_from_unit @ unit_from_quad @ unit_from_pixels
+        return Warp(gated_matrix(values, matrix / matrix[..., 2:, 2:]))

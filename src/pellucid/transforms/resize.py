@@ -1,0 +1,188 @@
+"""Resizing and padding to a size.
+
+Owns: Resize, Pad, Letterbox.
+Must not: resample; a resize is a scaling of the sampling grid.
+Read next: ``color.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.matrices import scale_shift
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, as_size, check_padding
+from pellucid.types import Fill, ImageSpec, Size
+
+__all__ = ["Letterbox", "Pad", "Padding", "Resize", "as_padding"]
+
+Padding: TypeAlias = int | tuple[int, int] | tuple[int, int, int, int]
+
+
+def as_padding(name: str, padding: Padding) -> tuple[int, int, int, int]:
+    """Read padding as (left, top, right, bottom)."""
+    if isinstance(padding, int) and not isinstance(padding, bool):
+        padding = (padding, padding, padding, padding)
+    if not isinstance(padding, tuple | list) or len(padding) not in (2, 4) or not all(isinstance(p, int) for p in padding):
+        raise wrong_type(name, expected="an int, (left-right, top-bottom) or (left, top, right, bottom)", got=repr(padding))
+    if min(padding) < 0:
+        raise invalid(name, expected="numbers of pixels >= 0", got=padding, fix="Use a crop to cut pixels off.")
+    left, top = padding[0], padding[1]
+    right, bottom = (padding[2], padding[3]) if len(padding) == 4 else (left, top)
+    return left, top, right, bottom
+
+
+def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:
+    step_y, step_x = spec.height / size[0], spec.width / size[1]
+    return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, like[None])
+
+
+@dataclass(frozen=True)
+class Resize(Transform):
+    """Resize to a fixed size.
+
+    Args:
+        size: (height, width), or an int for the shorter side (the aspect ratio is kept).
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+
+    Gradient:
+        image: exact; with antialiasing every pixel has one.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled.
+    Identity at:
+        the image's own size.
+    Source:
+        ``F.interpolate(mode="bilinear", antialias=True)``.
+    """
+
+    size: int | Size
+    interpolation: str = "bilinear"
+    antialias: bool = True
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def __post_init__(self) -> None:
+        as_size("Resize.size", self.size)
+        check_padding("Resize", "zeros", self.interpolation)
+
+    def _target(self, spec: ImageSpec) -> Size:
+        if not isinstance(self.size, int):
+            return as_size("Resize.size", self.size)
+        if spec.height <= spec.width:
+            return (self.size, max(1, int(self.size * spec.width / spec.height)))
+        return (max(1, int(self.size * spec.height / spec.width)), self.size)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = self._target(spec)
+        return WarpSpec(
+            size,
+            resamples=size != spec.size,
+            along_axes=True,
+            exposes=False,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
+        )
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(_fit(self._target(spec), spec, like))
+
+
+@dataclass(frozen=True)
+class Pad(Transform):
+    """Add pixels around the image.
+
+    Args:
+        padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
+        fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
+        padding_mode: ``constant``, ``zeros``, ``border`` or ``reflection`` (with the edge pixel repeated).
+
+    Gradient:
+        image: exact.
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        padding = 0.
+    Source:
+        ``numpy.pad`` modes constant, edge and symmetric.
+    """
+
+    padding: Padding
+    fill: Fill = 0.0
+    padding_mode: str = "constant"
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def __post_init__(self) -> None:
+        as_padding("Pad.padding", self.padding)
+        check_padding("Pad", self.padding_mode)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        left, top, right, bottom = as_padding("Pad.padding", self.padding)
+        size = (spec.height + top + bottom, spec.width + left + right)
+        return WarpSpec(size, resamples=False, along_axes=True, padding_mode=self.padding_mode, fill=self.fill)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        left, top, _, _ = as_padding("Pad.padding", self.padding)
+        return Warp(scale_shift(1.0, -float(left), 1.0, -float(top), like[None]))
+
+
+@dataclass(frozen=True)
+class Letterbox(Transform):
+    """Resize to fit inside a fixed size, keeping the aspect ratio, and fill the rest evenly on both sides.
+
+    Args:
+        size: (height, width) of the output, or an int for a square.
+        fill: the colour of the bars, in the image's units.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+
+    Gradient:
+        image: exact.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
+    Identity at:
+        the image's own size.
+    """
+
+    size: int | Size
+    fill: Fill = 0.0
+    interpolation: str = "bilinear"
+    antialias: bool = True
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def __post_init__(self) -> None:
+        as_size("Letterbox.size", self.size)
+        check_padding("Letterbox", "constant", self.interpolation)
+
+    def _inner(self, spec: ImageSpec) -> tuple[Size, int, int]:
+        """Size of the resized image, and its offset (top, left) in the output."""
+        height, width = as_size("Letterbox.size", self.size)
+        zoom = min(height / spec.height, width / spec.width)
+        inner = (min(height, max(1, round(spec.height * zoom))), min(width, max(1, round(spec.width * zoom))))
+        return inner, (height - inner[0]) // 2, (width - inner[1]) // 2
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = as_size("Letterbox.size", self.size)
+        inner, _, _ = self._inner(spec)
+        return WarpSpec(
+            size,
+            resamples=inner != spec.size,
+            along_axes=True,
+            padding_mode="constant",
+            fill=self.fill,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=(max(1.0, spec.height / inner[0]), max(1.0, spec.width / inner[1])),
+        )
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        inner, top, left = self._inner(spec)
+        return Warp(_fit(inner, spec, like) @ scale_shift(1.0, -float(left), 1.0, -float(top), like[None]))

@@ -1,0 +1,70 @@
+"""Tone curves.
+
+Owns: RandomGamma.
+Must not: mix channels.
+Read next: ``blur.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from pellucid.random.distributions import Bernoulli, Distribution
+from pellucid.random.fields import Range, interval, probability
+from pellucid.random.learnable import Learnable
+from pellucid.segments import Curve, CurveSpec
+from pellucid.transforms.base import Params, Transform, check_choice, gated
+from pellucid.types import ImageSpec
+
+__all__ = ["RandomGamma"]
+
+
+@dataclass(frozen=True)
+class RandomGamma(Transform):
+    """gain * x ** gamma.
+
+    Args:
+        gamma: a number, pair, `Learnable` or distribution of values > 0.
+        gain: likewise, >= 0.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, gamma, gain: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
+    On each target:
+        image only.
+    Identity at:
+        gamma = 1, gain = 1.
+    Source:
+        ``torchvision.transforms.v2.functional.adjust_gamma``.
+    """
+
+    gamma: Range = (0.7, 1.5)
+    gain: Range = 1.0
+    clip: str = "end"
+    p: float | Learnable | Bernoulli = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "gamma", "gain", "gate"), "almost_everywhere")
+
+    def __post_init__(self) -> None:
+        check_choice("RandomGamma.clip", self.clip, ("end", "none"))
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {
+            "gate": probability("RandomGamma.p", self.p),
+            "gamma": interval("RandomGamma.gamma", self.gamma, low=1e-6),
+            "gain": interval("RandomGamma.gain", self.gain, low=0.0),
+        }
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Curve:
+        return Curve(gated(values, values["gamma"], 1.0), gated(values, values["gain"], 1.0), self.clip == "end")
