@@ -16,7 +16,10 @@ from pellucid.errors import invalid
 __all__ = ["box_area", "clip_boxes", "visible"]
 
 
-def box_area(boxes: Float[Tensor, "*batch k"], format: BoxFormat = "xyxy") -> Float[Tensor, "*batch"]:
+def box_area(
+    boxes: Float[Tensor, "*batch k"],
+    format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
+) -> Float[Tensor, "*batch"]:
     """Return the area of each box, in square pixels; an inverted box has area 0.
 
     Args:
@@ -46,11 +49,15 @@ def box_area(boxes: Float[Tensor, "*batch k"], format: BoxFormat = "xyxy") -> Fl
     return sides[..., 0] * sides[..., 1]
 
 
-def clip_boxes(boxes: Float[Tensor, "*batch k"], size: tuple[int, int], format: BoxFormat = "xyxy") -> Float[Tensor, "*batch k"]:
+def clip_boxes(
+    boxes: Float[Tensor, "*batch k"],
+    size: tuple[int, int],
+    format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
+) -> Float[Tensor, "*batch k"]:
     """Cut boxes at the border of an image.
 
-    Upright boxes are intersected with the image. A rotated box becomes the smallest box of the same angle around its visible part; its
-    corners may still stick out.
+    Upright boxes are intersected with the image. A rotated box becomes the smallest box of the same angle around its visible part;
+    its corners may still stick out.
 
     Args:
         boxes: any leading shape, pixel-edge coordinates.
@@ -58,7 +65,8 @@ def clip_boxes(boxes: Float[Tensor, "*batch k"], size: tuple[int, int], format: 
         format: how the boxes are written.
 
     Returns:
-        Clipped boxes in the same format and dtype. Boxes that lie inside come back bit for bit; a box outside has area 0; NaN stays NaN.
+        Clipped boxes in the same format and dtype. Boxes that lie inside come back bit for bit; a box outside has
+        area 0; NaN stays NaN.
 
     Gradient:
         boxes: exact inside, zero for a coordinate that was cut; on the border itself the inside value. Second order: yes.
@@ -81,12 +89,9 @@ def clip_boxes(boxes: Float[Tensor, "*batch k"], size: tuple[int, int], format: 
     x, y = edges[..., 0::2], edges[..., 1::2]
     x, y = (torch.where(v < 0, 0.0, torch.where(v > limit, float(limit), v)) for v, limit in ((x, width), (y, height)))
     cut = convert_boxes(torch.stack([x, y], dim=-1).flatten(-2), "xyxy", format)
-    lowest, highest = (
-        edges.amin(dim=-1),
-        torch.maximum(edges[..., 0::2].amax(dim=-1) - width, edges[..., 1::2].amax(dim=-1) - height),
-    )
-    inside = (lowest >= 0) & (highest <= 0)  # untouched boxes skip the round trip through xyxy
-    return torch.where(inside[..., None], boxes, cut)
+    limits = edges.new_tensor([width, height, width, height])
+    inside = ((edges >= 0) & (edges <= limits)).all(dim=-1, keepdim=True)
+    return torch.where(inside, boxes, cut)  # boxes inside skip the round trip through xyxy
 
 
 def visible(
@@ -94,7 +99,7 @@ def visible(
     after: Float[Tensor, "*batch k"],
     min_area: float = 0.0,
     min_visibility: float = 0.0,
-    format: BoxFormat = "xyxy",
+    format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
 ) -> Bool[Tensor, "*batch"]:
     """Mark the boxes that are still worth keeping after clipping.
 
@@ -106,8 +111,8 @@ def visible(
         format: how both are written.
 
     Returns:
-        True where both boxes are finite, the clipped one has a positive area, at least ``min_area``, and at least ``min_visibility`` of the
-        area before. False for NaN.
+        True where both boxes are finite and the clipped one has a positive area, at least ``min_area``, and at least
+        ``min_visibility`` of the area before. False for NaN.
 
     Gradient:
         None: the result is a mask.

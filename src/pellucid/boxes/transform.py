@@ -16,28 +16,31 @@ __all__ = ["transform_boxes"]
 
 
 def transform_boxes(
-    boxes: Float[Tensor, "*batch n k"], dst_from_src: Float[Tensor, "*matrices 3 3"], format: BoxFormat = "xyxy"
+    boxes: Float[Tensor, "*batch n k"],
+    dst_from_src: Float[Tensor, "*matrices 3 3"],
+    format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
 ) -> Float[Tensor, "*batch n k"]:
     """Map boxes through a homography, and return boxes of the same format.
 
     Boxes live on pixel edges, matrices on pixel centres (edge = centre + 0.5); the half pixel is moved into the matrix, so flips,
     quarter turns and integer shifts are exact to the bit. Upright boxes become the axis-aligned hull of their four mapped corners.
-    Rotated boxes (``cxcywhr``) map their centre, scale width and height along their own mapped axes, and take the angle of their mapped
-    x axis: exact for similarities, a best rectangle otherwise. A mirror turns the angle the other way; of the two angles that describe
-    the same rectangle, the one nearer to ``-angle`` is returned, so upright boxes stay upright.
+    Rotated boxes (``cxcywhr``) map their centre, scale width and height along their own mapped axes, and take the angle of their
+    mapped x axis: exact for similarities, a near rectangle otherwise. A mirror turns the angle the other way; of the two angles that
+    describe the same rectangle, the one nearer to ``-angle`` is returned, so upright boxes stay upright.
 
     Args:
         boxes: N boxes per matrix.
-        dst_from_src: one matrix per leading index of ``boxes``, or a single (3, 3); maps source pixels (x, y, 1) to destination pixels.
+        dst_from_src: one matrix per leading index of ``boxes``, or a single (3, 3); maps source pixels
+            (x, y, 1) to destination pixels.
         format: how the boxes are written.
 
     Returns:
-        Mapped boxes, in the dtype of ``boxes``. All NaN for a box that meets the matrix's horizon, for a non-finite matrix or box, and
-        for a rotated box under a singular matrix.
+        Mapped boxes, in the dtype of ``boxes``. All NaN for a box that meets the matrix's horizon, for a non-finite matrix or
+        box, and for a rotated box under a singular matrix.
 
     Gradient:
-        boxes, dst_from_src: almost everywhere (which corner is leftmost can change; ties share the gradient); zero for boxes that come
-        out NaN. Second order: yes. Deterministic: yes.
+        boxes, dst_from_src: almost everywhere (which corner is leftmost can change; ties share the gradient); zero for boxes
+        that come out NaN. Second order: yes. Deterministic: yes.
 
     Errors:
         ``InvalidArgument`` for shapes that do not fit, ``InvalidType`` for integer tensors.
