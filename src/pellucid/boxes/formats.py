@@ -26,7 +26,8 @@ def convert_boxes(boxes: Float[Tensor, "*batch k"], source: BoxFormat, target: B
     Args:
         boxes: any leading shape; the last axis holds 4 numbers, or 5 for ``cxcywhr``.
         source: how ``boxes`` is written. ``xyxy``: left, top, right, bottom; ``xywh``: left, top, width, height; ``cxcywh``:
-            centre, width, height; ``cxcywhr``: the same and an angle in radians, positive counter-clockwise on screen (y points down).
+            centre, width, height; ``cxcywhr``: the same and an angle in radians, positive counter-clockwise on
+            screen (y points down).
         target: how to write them. From ``cxcywhr`` to the others gives the axis-aligned hull; into ``cxcywhr`` the angle is 0.
 
     Returns:

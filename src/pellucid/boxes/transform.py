@@ -25,8 +25,8 @@ def transform_boxes(
     Boxes live on pixel edges, matrices on pixel centres (edge = centre + 0.5); the half pixel is moved into the matrix, so flips,
     quarter turns and integer shifts are exact to the bit. Upright boxes become the axis-aligned hull of their four mapped corners.
     Rotated boxes (``cxcywhr``) map their centre, scale width and height along their own mapped axes, and take the angle of their
-    mapped x axis: exact for similarities, a near rectangle otherwise. A mirror turns the angle the other way; of the two angles that
-    describe the same rectangle, the one nearer to ``-angle`` is returned, so upright boxes stay upright.
+    mapped x axis: exact for similarities, a near rectangle otherwise. A mirror turns the angle the other way; of the two angles
+    that describe the same rectangle, the one nearer to ``-angle`` is returned, so upright boxes stay upright.
 
     Args:
         boxes: N boxes per matrix.
@@ -57,13 +57,14 @@ def transform_boxes(
     _check_matrix(boxes, dst_from_src)
     dtype = torch.promote_types(torch.promote_types(boxes.dtype, dst_from_src.dtype), torch.float32)
     matrix = edge_matrix(dst_from_src.to(dtype))[..., None, :, :]  # one more axis: the same matrix for all N boxes
-    if format == "cxcywhr":
-        return _transform_rotated(boxes.to(dtype), matrix).to(boxes.dtype)
-    points, depth = _project(corners(boxes.to(dtype), format), matrix[..., None, :, :])
-    in_front = (depth > 0).all(dim=-1) | (depth < 0).all(dim=-1)  # a matrix times -1 is the same homography
-    hull = torch.cat([points.amin(dim=-2), points.amax(dim=-2)], dim=-1)
-    ok = in_front & hull.isfinite().all(dim=-1)
-    return convert_boxes(torch.where(ok[..., None], hull, torch.nan), "xyxy", format).to(boxes.dtype)
+    wide = boxes.to(dtype)
+    # Replace bad inputs before the arithmetic: masking only the result would still send 0 * NaN to the neighbours' shared matrix.
+    usable = wide.isfinite().all(dim=-1) & matrix.isfinite().all(dim=-1).all(dim=-1)
+    matrix = torch.where(usable[..., None, None], matrix, torch.eye(3, dtype=dtype, device=matrix.device))
+    wide = torch.where(usable[..., None], wide, 1.0)
+    out, ok = _rotated(wide, matrix) if format == "cxcywhr" else _hull(wide, matrix, format)
+    ok = ok & usable & out.isfinite().all(dim=-1)
+    return torch.where(ok[..., None], out, torch.nan).to(boxes.dtype)
 
 
 def edge_matrix(dst_from_src: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*batch 3 3"]:
@@ -83,11 +84,20 @@ def _project(points: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([rows[0] / safe, rows[1] / safe], dim=-1), depth
 
 
-def _transform_rotated(boxes: Tensor, matrix: Tensor) -> Tensor:
+def _hull(boxes: Tensor, matrix: Tensor, form: BoxFormat) -> tuple[Tensor, Tensor]:
+    points, depth = _project(corners(boxes, form), matrix[..., None, :, :])
+    hull = torch.cat([points.amin(dim=-2), points.amax(dim=-2)], dim=-1)
+    return convert_boxes(hull, "xyxy", form), _in_front(depth)
+
+
+def _in_front(depth: Tensor) -> Tensor:
+    # All corners on one side of the horizon; which side does not matter: a matrix times -1 is the same homography.
+    return (depth > 0).all(dim=-1) | (depth < 0).all(dim=-1)
+
+
+def _rotated(boxes: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
     angle = boxes[..., 4]
     centre, depth = _project(boxes[..., :2], matrix)
-    corner_depth = _project(corners(boxes, "cxcywhr"), matrix[..., None, :, :])[1]
-    in_front = (corner_depth > 0).all(dim=-1) | (corner_depth < 0).all(dim=-1)
     # The homography's linear part at the centre. As a complex map z -> p z + q conj(z), a turn has q = 0 and a mirror p = 0.
     safe = torch.where(depth == 0, 1.0, depth)
     a, b, c, d = ((matrix[..., i, j] - centre[..., i] * matrix[..., 2, j]) / safe for i in range(2) for j in range(2))
@@ -99,15 +109,16 @@ def _transform_rotated(boxes: Tensor, matrix: Tensor) -> Tensor:
     spin = torch.where(det < 0, -2 * angle, 2 * angle)
     cos, sin = spin.cos(), spin.sin()
     rest = torch.stack([other[..., 0] * cos - other[..., 1] * sin, other[..., 0] * sin + other[..., 1] * cos], dim=-1)
-    along_x, along_y = main + rest, main - rest  # the mapped axes, seen from the box
-    ok = in_front & (det != 0) & along_x.isfinite().all(dim=-1) & boxes.isfinite().all(dim=-1) & centre.isfinite().all(dim=-1)
-    along_x, along_y = (torch.where(ok[..., None], axis, 1.0) for axis in (along_x, along_y))
+    # The mapped axes, seen from the box; neither vanishes unless the determinant does.
+    regular = (det != 0)[..., None]
+    along_x, along_y = torch.where(regular, main + rest, 1.0), torch.where(regular, main - rest, 1.0)
     half_turn = mirrored[..., 0] & (along_x[..., 0] < 0)
     turn = torch.where(half_turn, -1.0, 1.0)[..., None] * along_x
     new_angle = torch.where(det < 0, -angle, angle) - torch.atan2(turn[..., 1], turn[..., 0])
     width, height = (boxes[..., 2 + i] * axis.square().sum(dim=-1).sqrt() for i, axis in enumerate((along_x, along_y)))
     out = torch.stack([centre[..., 0], centre[..., 1], width, height, new_angle], dim=-1)
-    return torch.where(ok[..., None], out, torch.nan)
+    corner_depth = _project(corners(boxes, "cxcywhr"), matrix[..., None, :, :])[1]
+    return out, regular[..., 0] & _in_front(corner_depth)
 
 
 def _check_matrix(boxes: Tensor, matrix: Tensor) -> None:
