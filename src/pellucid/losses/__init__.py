@@ -1,0 +1,13 @@
+"""Losses that well-kept libraries do not offer, or offer with gradients that break.
+
+Owns: the public names of the losses.
+Must not: hold losses found elsewhere in good order (Dice, SSIM, focal).
+Read next: ``docs/losses.md``.
+"""
+
+from pellucid.losses.euclidean import distance_transform
+from pellucid.losses.hausdorff_distance import hausdorff_distance_loss
+from pellucid.losses.hausdorff_erosion import hausdorff_erosion_loss
+from pellucid.losses.hausdorff_level import hausdorff_level_loss
+
+__all__ = ["distance_transform", "hausdorff_distance_loss", "hausdorff_erosion_loss", "hausdorff_level_loss"]

@@ -1,0 +1,51 @@
+"""What every loss on maps shares: which shapes and dtypes it takes, and how it reduces.
+
+Owns: the checks at the public edge and the three reductions.
+Must not: hold any loss.
+Read next: ``hausdorff_erosion.py``.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["Reduction", "check_maps", "reduce"]
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+def check_maps(prediction: Tensor, target: Tensor, reduction: str) -> None:
+    """Raise unless both are (B, C, H, W) or (B, C, D, H, W) of one shape, and the prediction is floating point."""
+    for name, value in (("prediction", prediction), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise wrong_type(name, expected="a tensor", got=type(value).__name__)
+    if not prediction.is_floating_point():
+        raise wrong_type(
+            "prediction", expected="floating-point probabilities", got=prediction.dtype, fix="Apply sigmoid or softmax."
+        )
+    if prediction.ndim not in (4, 5):
+        raise invalid("prediction", expected="shape (B, C, H, W) or (B, C, D, H, W)", got=tuple(prediction.shape))
+    if target.shape != prediction.shape:
+        raise invalid(
+            "target",
+            expected=f"one mask per channel, shape {tuple(prediction.shape)}",
+            got=tuple(target.shape),
+            fix="Turn class labels into masks with torch.nn.functional.one_hot(labels).movedim(-1, 1).",
+        )
+    if reduction not in get_args(Reduction):
+        raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
+
+
+def reduce(per_channel: Tensor, reduction: Reduction) -> Tensor:
+    """Reduce one number per image and channel, (B, C)."""
+    if reduction == "none":
+        return per_channel
+    return per_channel.mean() if reduction == "mean" else per_channel.sum()
+
+
+def working_dtype(prediction: Tensor) -> torch.dtype:
+    """Return float32 for half-precision maps: sums over an image do not fit 11 bits."""
+    return torch.promote_types(prediction.dtype, torch.float32)
