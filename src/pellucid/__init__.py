@@ -1,5 +1,50 @@
-"""Augmentation and warping that gradients pass through."""
+"""Augmentation and warping that gradients pass through.
 
+Owns: the public names.
+Must not: import numba, triton, matplotlib, typer or rich.
+Read next: ``pipeline.py``.
+"""
+
+from pellucid import functional
 from pellucid._version import __version__
+from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
+from pellucid.pipeline import Pipeline
+from pellucid.random import (
+    Bernoulli,
+    Categorical,
+    CenteredUniform,
+    Constant,
+    Distribution,
+    Key,
+    Learnable,
+    LogUniform,
+    Normal,
+    Uniform,
+)
+from pellucid.record import Record
+from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
+from pellucid.transforms import ALL, Transform
+from pellucid.transforms import __all__ as _transform_names
 
-__all__ = ["__version__"]
+__all__ = [
+    "ALL",
+    "Bernoulli",
+    "Categorical",
+    "CenteredUniform",
+    "Constant",
+    "Distribution",
+    "ImplementationError",
+    "InvalidArgument",
+    "InvalidType",
+    "Key",
+    "Learnable",
+    "LogUniform",
+    "Normal",
+    "Pipeline",
+    "Record",
+    "Transform",
+    "Uniform",
+    "__version__",
+    "functional",
+    *(name for name in _transform_names if name not in ("ALL", "Transform")),
+]

@@ -53,14 +53,17 @@ def draw_params(
     else:
         words = draw_words(seed, step, index, slots)
     u = uniforms(words)  # b words
-    affine = {draw: pair for draw in plan.draws if draw.distribution.words == 1 and (pair := draw.distribution.affine()) is not None}
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
-    for draw, pair in affine.items():
-        shift[draw.word], scale[draw.word] = pair
+    affine = set()
+    for draw in plan.draws:
+        pair = draw.distribution.affine() if draw.distribution.words == 1 else None
+        if pair is not None:
+            shift[draw.word], scale[draw.word] = pair
+            affine.add(draw.word)
     plain = u.unbind(1)
     linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
     for draw in plan.draws:
-        if draw in affine:
+        if draw.word in affine:
             value = linear[draw.word]
         else:
             width = draw.distribution.words

@@ -99,6 +99,7 @@ class Plan:
         draws: everything drawn.
         slots: the random slot of each four words.
         shared: whether the draw in that slot is the same for the whole batch.
+        fuse: whether runs were composed.
     """
 
     transforms: tuple[Transform, ...]
@@ -108,6 +109,7 @@ class Plan:
     draws: tuple[Draw, ...]
     slots: tuple[int, ...]
     shared: tuple[bool, ...]
+    fuse: bool = True
 
     @property
     def size_in(self) -> Size:
@@ -155,7 +157,7 @@ def make_plan(transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool 
             groups.append(Single(index, _NAMES[type(segment)]))
     if pending:
         groups.append(_run(pending, segments, specs))
-    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared)
+    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse)
 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
@@ -189,8 +191,9 @@ def _certain(distribution: Distribution) -> bool:
 
 
 def _run(indices: list[int], segments: list[SegmentSpec], specs: list[ImageSpec]) -> Run:
-    warps = [(i, s) for i in indices if isinstance(s := segments[i], WarpSpec)]
-    colors = [(i, s) for i in indices if isinstance(s := segments[i], ColorSpec)]
+    chosen = [(i, segments[i]) for i in indices]
+    warps = [(i, s) for i, s in chosen if isinstance(s, WarpSpec)]
+    colors = [(i, s) for i, s in chosen if isinstance(s, ColorSpec)]
     run = {
         "indices": tuple(indices),
         "warps": tuple(i for i, _ in warps),

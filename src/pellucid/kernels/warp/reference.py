@@ -127,7 +127,7 @@ def _resample(
         total = torch.where(flat_usable, total, 0.0)
         total = compose(total, covered, fill, matrix, offset)
     else:
-        total = torch.where(covered, total, 0 if fill is None else fill[:, :, None].to(total.dtype))
+        total = torch.where(covered, total, total.new_zeros(()) if fill is None else fill[:, :, None].to(total.dtype))
     return total.unflatten(-1, x.shape[-2:])
 
 

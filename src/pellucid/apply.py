@@ -1,0 +1,198 @@
+"""Applying a record to every target of a batch, forwards and backwards.
+
+Owns: what each kind of target goes through, dtypes in and out, validity of boxes and keypoints.
+Must not: draw or plan.
+Read next: ``pipeline.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+import torch
+
+from pellucid.boxes import clip_boxes, transform_boxes, visible
+from pellucid.errors import invalid
+from pellucid.execute import Lowered, apply_field, apply_image, compute_dtype, lower, total_src_from_dst
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import transform_points
+from pellucid.kernels.warp import warp
+from pellucid.plan import Plan
+from pellucid.record import Record
+from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
+from pellucid.transforms.color import Normalize
+from pellucid.tv import box_format_of, wrap_like
+from pellucid.types import Size
+
+__all__ = ["ApplyOptions", "apply_targets", "invert_targets"]
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """The pipeline's options that concern targets; see `Pipeline`."""
+
+    impl: str = "auto"
+    dtype: torch.dtype | None = None
+    targets: Mapping[str, str] = field(default_factory=dict)
+    passthrough: tuple[str, ...] = ()
+    box_format: str = "xyxy"
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    mask_fill: float = 0.0
+    interpolation: Mapping[str, str] = field(default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"})
+    return_valid: bool = False
+
+
+def apply_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
+    """Replay a record on a batch."""
+    plan = record.plan
+    device = parsed.entries[0].tensor.device if parsed.entries else record.device
+    lowered = lower(plan, _params(record, parsed, device), device)
+    src_from_dst = total_src_from_dst(plan, lowered)
+    result: dict[str, Any] = {}
+    for entry in parsed.entries:
+        flat = flatten(entry, parsed.lead)
+        if entry.kind == "image":
+            out = _image(plan, lowered, flat, options)
+        elif entry.kind in ("boxes", "keypoints"):
+            dst_from_src = None if src_from_dst is None else inverse(src_from_dst)
+            out = _geometric(entry, flat, dst_from_src, plan.size_out, parsed.lead, options, result)
+        else:
+            out = _field(plan, lowered, entry, flat, options)
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_out)
+    if parsed.bare:
+        return result["image"]
+    if options.return_valid:
+        result["valid"] = _coverage(record, parsed, lowered, device, options)
+    return {**result, **parsed.untouched}
+
+
+def invert_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
+    """Undo a record's geometry on a batch."""
+    plan = record.plan
+    device = parsed.entries[0].tensor.device if parsed.entries else record.device
+    src_from_dst = total_src_from_dst(plan, lower(plan, _params(record, parsed, device), device))
+    result: dict[str, Any] = {}
+    for entry in parsed.entries:
+        flat = flatten(entry, parsed.lead)
+        if entry.kind in ("boxes", "keypoints"):
+            out = _geometric(entry, flat, src_from_dst, None, parsed.lead, options, result)
+        elif src_from_dst is None:
+            out = flat.clone()
+        else:
+            mode = "bilinear" if entry.kind == "image" else options.interpolation[entry.kind]
+            out = _unwarp(flat, inverse(src_from_dst), plan.size_in, mode, options)
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
+    return result["image"] if parsed.bare else {**result, **parsed.untouched}
+
+
+def _params(record: Record, parsed: Parsed, device: torch.device) -> tuple[dict[str, Tensor], ...]:
+    """The record's values on the batch's device, once per frame."""
+    frames = batch_of(parsed)[1]
+    params = record.params if record.device == device else record.to(device).params
+    if frames == 1:
+        return params
+    return tuple({name: value.repeat_interleave(frames, 0) for name, value in values.items()} for values in params)
+
+
+def _image(plan: Plan, lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
+    if image.shape[1] != plan.specs[0].channels:
+        raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
+    out_dtype = options.dtype or image.dtype
+    eight_bit = image.dtype == torch.uint8
+    if out_dtype == torch.uint8 and any(isinstance(t, Normalize) for t in plan.transforms):
+        raise invalid(
+            "dtype",
+            expected="a floating-point output for a pipeline with Normalize",
+            got="uint8 images and no dtype=",
+            fix="Pass Pipeline(..., dtype=torch.float32), or leave Normalize out.",
+        )
+    work = image.to(compute_dtype(image.dtype))
+    work = work * (1.0 / 255.0) if eight_bit else work
+    work = apply_image(plan, lowered, work, scale=255.0 if eight_bit else 1.0, impl=options.impl)
+    if out_dtype == torch.uint8:
+        return torch.round(torch.clamp(work, 0.0, 1.0) * 255.0).to(torch.uint8)
+    # An empty plan must not hand the input back: results never alias it.
+    return work.to(out_dtype) if plan.groups else work.to(out_dtype).clone()
+
+
+def _field(plan: Plan, lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:
+    mode = options.interpolation[entry.kind]
+    fill = options.mask_fill if entry.kind == "mask" else 0.0
+    floating = flat.is_floating_point()
+    work = flat if floating or mode == "nearest" else flat.to(torch.float32)
+    out = apply_field(plan, lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
+    if not floating and mode != "nearest":
+        out = torch.round(out)
+    return out.to(flat.dtype) if lowered.maps else flat.clone()
+
+
+def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: ApplyOptions) -> Tensor:
+    samples, frames = batch_of(parsed)
+    height, width = record.plan.size_in
+    ones = torch.ones((samples * frames, 1, height, width), device=device)
+    out = apply_field(record.plan, lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl)
+    lead = (samples, frames)[: parsed.lead]
+    return out[0] if parsed.lead == 0 else out.unflatten(0, lead)
+
+
+def _unwarp(flat: Tensor, dst_from_src: Tensor, size: Size, mode: str, options: ApplyOptions) -> Tensor:
+    floating = flat.is_floating_point()
+    if flat.dtype == torch.uint8 and mode == "bilinear":
+        restored = _unwarp(flat.to(torch.float32), dst_from_src, size, mode, options)
+        return torch.round(restored).to(torch.uint8)
+    dtype = compute_dtype(flat.dtype)
+    work = flat.to(dtype) if floating and mode != "nearest" else flat
+    out = warp(work, dst_from_src.to(dtype), size=size, interpolation=mode, padding_mode="zeros", impl=options.impl)
+    return out.to(flat.dtype)
+
+
+def _geometric(
+    entry: Entry, flat: Tensor, matrix: Tensor | None, size: Size | None, lead: int, options: ApplyOptions, result: dict[str, Any]
+) -> Tensor:
+    """Boxes or keypoints through a matrix; writes their validity into ``result``. ``size`` None leaves them unclipped."""
+    batch = flat.shape[0]
+    matrix = torch.eye(3, dtype=torch.float64, device=flat.device)[None] if matrix is None else matrix
+    precise = torch.float64 if flat.device.type != "mps" else torch.float32
+    values = flat.to(precise)
+    matrix = matrix.to(precise).expand(batch, 3, 3)
+    if entry.kind == "boxes":
+        out, valid = _boxes(values, matrix, size, entry, options)
+    else:
+        out, valid = _keypoints(values, matrix, size)
+    if entry.valid is not None:
+        given = entry.valid.to(torch.bool)
+        valid = valid & (given[None] if lead == 0 else given.flatten(0, lead - 1))
+    if size is not None:
+        result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
+    return out.to(flat.dtype)
+
+
+def _boxes(values: Tensor, matrix: Tensor, size: Size | None, entry: Entry, options: ApplyOptions) -> tuple[Tensor, Tensor]:
+    form: Any = box_format_of(entry.tensor) or options.box_format
+    wanted = 5 if form == "cxcywhr" else 4
+    if values.shape[-1] != wanted:
+        raise invalid(f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}")
+    moved = transform_boxes(values, matrix, form)
+    if size is None:
+        return moved, torch.isfinite(moved).all(-1)
+    clipped = clip_boxes(moved, size, form)
+    valid = visible(moved, clipped, options.min_area, options.min_visibility, form)
+    # A box that is gone still needs numbers that do no harm downstream.
+    finite = torch.isfinite(clipped).all(-1, keepdim=True)
+    return torch.where(finite, clipped, 0.0), valid
+
+
+def _keypoints(values: Tensor, matrix: Tensor, size: Size | None) -> tuple[Tensor, Tensor]:
+    points = transform_points(values[..., :2], matrix)
+    valid = torch.isfinite(points).all(-1)
+    if size is not None:
+        x, y = points.unbind(-1)
+        valid = valid & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
+    if values.shape[-1] == 2:
+        return points, valid
+    seen = values[..., 2:] * valid[..., None] if size is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), valid & (values[..., 2] > 0)

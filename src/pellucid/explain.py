@@ -1,0 +1,44 @@
+"""A plan as text.
+
+Owns: the wording of ``pipeline.explain()``.
+Must not: decide anything.
+Read next: ``pipeline.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.dispatch import choose
+from pellucid.kernels.warp import AVAILABLE
+from pellucid.plan import Plan, Run
+
+__all__ = ["explain"]
+
+
+def explain(plan: Plan, *, impl: str, device: str) -> str:
+    """The passes, what each composes, and what is drawn."""
+    spec = plan.specs[0]
+    resolved = choose(impl, available=AVAILABLE, device=device)
+    lines = [
+        f"{plan}",
+        f"input  {spec.channels} x {spec.height} x {spec.width}, output {plan.specs[-1].channels} x {plan.size_out[0]} x {plan.size_out[1]}",
+        f"impl   {impl} -> {resolved} on {device}",
+    ]
+    for number, group in enumerate(plan.groups, 1):
+        lines.append(f"pass {number}: {group}" + (f"  ({_how(group)})" if isinstance(group, Run) else ""))
+        for index in group.indices if isinstance(group, Run) else (group.index,):
+            drawn = [d.name for d in plan.draws if d.transform == index]
+            lines.append(f"    [{index}] {plan.transforms[index]}" + (f"  draws {', '.join(drawn)}" if drawn else ""))
+    return "\n".join(lines)
+
+
+def _how(run: Run) -> str:
+    if not run.warps:
+        return "pointwise"
+    parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
+    parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
+    parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
+    if run.footprint is not None:
+        parts.append("antialiased")
+    if run.window_at is not None:
+        parts.append(f"within the crop of [{run.window_at}]")
+    return ", ".join(parts)

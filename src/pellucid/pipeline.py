@@ -1,0 +1,345 @@
+"""The pipeline: a thin module that draws, applies, replays, inverts, saves and loads.
+
+Owns: state (seed, step, learned parameters) and the public calls.
+Must not: compute on pixels or decide what is fused.
+Read next: ``__init__.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+import os
+from typing import Any
+
+from torch import Tensor, nn
+import torch
+
+from pellucid.apply import ApplyOptions, apply_targets, invert_targets
+from pellucid.draw import draw_params
+from pellucid.errors import invalid, wrong_type
+from pellucid.explain import explain
+from pellucid.plan import Plan, make_plan
+from pellucid.random.distributions import Distribution
+from pellucid.random.key import Key, default_index
+from pellucid.record import Record
+from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
+from pellucid.targets import KINDS, Parsed, batch_of, parse
+from pellucid.transforms.base import Transform, check_choice, set_runner
+from pellucid.types import ImageSpec
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline(nn.Module):
+    """Transforms as one differentiable, batched, reproducible step.
+
+    Args:
+        transforms: what may happen, in order.
+        seed: with the step counter and the sample's index, decides every draw; the global generator is not touched.
+        same_on_batch: share every draw across the batch.
+        fuse: compose runs of geometry and colour into one resample; off gives step-by-step semantics.
+        impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
+        dtype: of the images returned; default that of the input (8-bit results are rounded).
+        targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
+        passthrough: keys returned as they are.
+        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr``.
+        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction become invalid.
+        mask_fill: what masks show outside the image.
+        interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
+        return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
+
+    Gradient:
+        To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
+
+    Example:
+        >>> import torch, pellucid
+        >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], seed=0)
+        >>> augment(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
+        tensor([[[[3., 2., 1.]]]])
+    """
+
+    _seed: Tensor
+    _step: Tensor
+
+    def __init__(
+        self,
+        transforms: Sequence[Transform],
+        *,
+        seed: int = 0,
+        same_on_batch: bool = False,
+        fuse: bool = True,
+        impl: str = "auto",
+        dtype: torch.dtype | None = None,
+        targets: Mapping[str, str] | None = None,
+        passthrough: Sequence[str] = (),
+        box_format: str = "xyxy",
+        min_area: float = 0.0,
+        min_visibility: float = 0.0,
+        mask_fill: float = 0.0,
+        interpolation: Mapping[str, str] | None = None,
+        return_valid: bool = False,
+    ) -> None:
+        super().__init__()
+        for i, transform in enumerate(transforms):
+            if not isinstance(transform, Transform):
+                raise wrong_type(f"transforms[{i}]", expected="a Pellucid transform", got=repr(transform), fix="For example RandomAffine(degrees=15).")
+        for key, kind in (targets or {}).items():
+            check_choice(f"targets[{key!r}]", kind, KINDS)
+        check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
+        check_choice("box_format", box_format, ("xyxy", "xywh", "cxcywh", "cxcywhr"))
+        for kind, mode in (interpolation or {}).items():
+            check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
+            check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
+        Key(seed=seed)
+        self.transforms = tuple(transforms)
+        self.same_on_batch = same_on_batch
+        self.fuse = fuse
+        self.options = ApplyOptions(
+            impl=impl,
+            dtype=dtype,
+            targets=dict(targets or {}),
+            passthrough=tuple(passthrough),
+            box_format=box_format,
+            min_area=min_area,
+            min_visibility=min_visibility,
+            mask_fill=mask_fill,
+            interpolation={"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear", **(interpolation or {})},
+            return_valid=return_valid,
+        )
+        self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
+        self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
+        self.learned = _LearnedParameters(self.transforms)
+        self._plans: dict[tuple[int, int, int], Plan] = {}
+
+    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
+        """Augment a batch.
+
+        Args:
+            batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W), or a dict of targets.
+            key: decides the draw; default the pipeline's seed and step, which then advances.
+            return_record: also return what was drawn.
+
+        Returns:
+            The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
+            ``keypoints_valid``.
+        """
+        parsed = self._parse(batch)
+        record = self._draw(parsed, key)
+        result = apply_targets(record, parsed, self.options)
+        return (result, record) if return_record else result
+
+    def draw(self, batch: Any, *, key: Key | None = None) -> Record:
+        """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing."""
+        return self._draw(self._parse(batch), key)
+
+    def apply(self, batch: Any, record: Record) -> Any:
+        """Replay a record: on the same images bit for bit, or on other images, targets and devices."""
+        return apply_targets(record, self._parse(batch, record), self.options)
+
+    def inverse(self, batch: Any, record: Record) -> Any:
+        """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
+
+        Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
+        mapped corners, so a box that was rotated grows; keypoints come back to rounding.
+        """
+        return invert_targets(record, self._parse(batch, record, inverse=True), self.options)
+
+    def valid_mask(self, record: Record) -> Tensor:
+        """(B, 1, H, W): the share of each output pixel that shows the input image."""
+        spec = record.plan.specs[0]
+        ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
+        options = ApplyOptions(return_valid=True)
+        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=()), options)["valid"]
+        return valid
+
+    def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
+        """What is fused with what, which implementation runs, and what is drawn, as text."""
+        device = "cpu"
+        if batch is None:
+            spec = ImageSpec(channels, size[0], size[1])
+        else:
+            parsed = self._parse(batch)
+            spec = self._spec(parsed)
+            device = parsed.entries[0].tensor.device.type
+        return explain(self.plan(spec), impl=self.options.impl, device=device)
+
+    def plan(self, spec: ImageSpec) -> Plan:
+        """The plan for one kind of image."""
+        if torch.compiler.is_compiling():
+            return make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+        at = (spec.channels, spec.height, spec.width)
+        if at not in self._plans:
+            self._plans[at] = make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+        return self._plans[at]
+
+    def ranges(self) -> dict[str, dict[str, Tensor]]:
+        """The learned distributions as they are now: ``{"0.degrees": {"low": ..., "high": ...}}``."""
+        return self.learned.ranges()
+
+    @property
+    def step(self) -> int:
+        """The step the next draw uses (reads the counter's value)."""
+        return int(self._step)
+
+    def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
+        parsed = parse(batch, named=self.options.targets, passthrough=self.options.passthrough, lead=None if record is None else record.lead)
+        if record is not None:
+            record_agrees(parsed, record, inverse=inverse)
+        return parsed
+
+    def _spec(self, parsed: Parsed) -> ImageSpec:
+        pictures = [entry for entry in parsed.entries if entry.kind not in ("boxes", "keypoints")]
+        images = [entry for entry in pictures if entry.kind == "image"] or pictures
+        if not images:
+            raise invalid("batch", expected="at least one image (or another picture, which tells the size)", got=[e.key for e in parsed.entries])
+        channels = images[0].tensor.shape[-3] if images[0].kind == "image" else 3
+        return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
+
+    def _draw(self, parsed: Parsed, key: Key | None) -> Record:
+        plan = self.plan(self._spec(parsed))
+        samples, _ = batch_of(parsed)
+        device = parsed.entries[0].tensor.device
+        if key is None:
+            if not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1:
+                raise RuntimeError(
+                    "This pipeline was called again during backward, as gradient checkpointing does, and would draw different "
+                    "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
+                    "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
+                )
+            seed, step, index = self._seed, self._step.clone(), default_index(samples, device)
+            self._step.add_(1)
+        else:
+            seed, step = _scalar(key.seed), _scalar(key.step)
+            index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
+            if index.shape[0] != samples:
+                raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
+        params = draw_params(plan, seed, step, index, self.learned.raw())
+        return Record(plan, params, samples, parsed.lead)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pipeline as plain, versioned data."""
+        options = self.options
+        settings = {
+            "seed": int(self._seed),
+            "same_on_batch": self.same_on_batch,
+            "fuse": self.fuse,
+            "impl": options.impl,
+            "dtype": None if options.dtype is None else str(options.dtype).removeprefix("torch."),
+            "targets": options.targets,
+            "passthrough": list(options.passthrough),
+            "box_format": options.box_format,
+            "min_area": options.min_area,
+            "min_visibility": options.min_visibility,
+            "mask_fill": options.mask_fill,
+            "interpolation": options.interpolation,
+            "return_valid": options.return_valid,
+        }
+        kept = {name: value for name, value in settings.items() if value not in (None, [], {})}
+        return {"pellucid": VERSION, **kept, "transforms": transforms_to_list(self.transforms)}
+
+    @staticmethod
+    def from_dict(spec: Mapping[str, Any]) -> Pipeline:
+        """Build the pipeline that :meth:`to_dict` described."""
+        if spec.get("pellucid") != VERSION:
+            raise invalid("pellucid", expected=f"a pipeline of format version {VERSION}", got=spec.get("pellucid"), fix=f"Write pellucid = {VERSION}.")
+        settings = {name: value for name, value in spec.items() if name not in ("pellucid", "transforms")}
+        known = Pipeline.__init__.__kwdefaults__ or {}
+        for name in settings:
+            if name not in known:
+                raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
+        if "dtype" in settings:
+            settings["dtype"] = _dtype(settings["dtype"])
+        return Pipeline(transforms_from_list(spec.get("transforms", ())), **settings)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file."""
+        write_file(path, self.to_dict())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Pipeline:
+        """Read a pipeline from a ``.toml`` or ``.json`` file."""
+        return Pipeline.from_dict(read_file(path))
+
+    def extra_repr(self) -> str:
+        """One line per transform."""
+        return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
+
+
+class _LearnedParameters(nn.Module):
+    """The unbounded parameters behind every `Learnable`, named ``<transform>_<value>_<number>``."""
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        super().__init__()
+        self._distributions: dict[tuple[int, str], Distribution] = {}
+        self._names: dict[tuple[int, str], dict[str, str]] = {}
+        for index, transform in enumerate(transforms):
+            for name, distribution in _draws_anywhere(transform).items():
+                names = {}
+                for raw, start in distribution.start().items():
+                    names[raw] = f"{index}_{name}_{raw}"
+                    self.register_parameter(names[raw], nn.Parameter(torch.tensor(start, dtype=torch.float32)))
+                if names:
+                    self._distributions[index, name] = distribution
+                    self._names[index, name] = names
+
+    def raw(self) -> dict[tuple[int, str], dict[str, Tensor]]:
+        return {at: {raw: getattr(self, full) for raw, full in names.items()} for at, names in self._names.items()}
+
+    def ranges(self) -> dict[str, dict[str, Tensor]]:
+        raws = self.raw()
+        return {
+            f"{at[0]}.{at[1]}": {name: torch.as_tensor(value) for name, value in distribution.current(raws[at]).items()}
+            for at, distribution in self._distributions.items()
+        }
+
+
+def _draws_anywhere(transform: Transform) -> dict[str, Distribution]:
+    """The draws, asked with an image kind nobody has; learned ones do not depend on it."""
+    try:
+        return transform.draws(ImageSpec(3, 1 << 20, 1 << 20))
+    except ValueError:
+        return {}
+
+
+def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
+    """Check that a batch fits the record it is replayed with."""
+    samples, _ = batch_of(parsed)
+    if parsed.entries and samples != record.samples:
+        raise invalid("batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j].")
+    size = record.size_out if inverse else record.size_in
+    for entry in parsed.entries:
+        if entry.kind not in ("boxes", "keypoints") and tuple(entry.tensor.shape[-2:]) != size:
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:]))
+
+
+def _scalar(value: int | Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.int64)
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, str(name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
+    return dtype
+
+
+@lru_cache(maxsize=256)
+def _solo(transform: Transform) -> Pipeline:
+    return Pipeline([transform])
+
+
+def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
+    """A transform called on its own: a pipeline of one, kept per value, with its own step counter."""
+    pipeline = _solo(transform)
+    if pipeline.learned.raw():
+        raise invalid(
+            type(transform).__name__,
+            expected="numbers in a transform that is called on its own",
+            got="a Learnable, whose parameter nobody would hold",
+            fix=f"Write pipeline = Pipeline([{type(transform).__name__}(...)]) and call that.",
+        )
+    return pipeline(batch, **options)
+
+
+set_runner(_run_alone)

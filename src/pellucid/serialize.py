@@ -1,0 +1,115 @@
+"""Pipelines as plain data: dicts of strings, numbers and lists, for TOML and JSON.
+
+Owns: the versioned format, and the errors of files that do not follow it.
+Must not: execute anything it reads; names are looked up in closed tables.
+Read next: ``pipeline.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+import json
+import os
+from pathlib import Path
+import tomllib
+from typing import Any
+
+import tomli_w
+
+from pellucid.errors import invalid
+from pellucid.random.distributions import DISTRIBUTIONS, Distribution
+from pellucid.random.learnable import Learnable
+from pellucid.transforms import ALL, Transform
+
+__all__ = ["VERSION", "read_file", "transforms_from_list", "transforms_to_list", "write_file"]
+
+VERSION = 1
+
+_TRANSFORMS = {kind.__name__: kind for kind in ALL}
+
+
+def transforms_to_list(transforms: Sequence[Transform]) -> list[dict[str, Any]]:
+    """Each transform as its name and the fields that differ from their defaults."""
+    return [{"name": type(transform).__name__, **_changed_fields(transform)} for transform in transforms]
+
+
+def transforms_from_list(items: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
+    """Undo :func:`transforms_to_list`."""
+    return tuple(_transform(item, f"transforms[{i}]") for i, item in enumerate(items))
+
+
+def _changed_fields(value: Any) -> dict[str, Any]:
+    changed = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if content is None or (field.default is not MISSING and content == field.default and type(content) is type(field.default)):
+            continue
+        changed[field.name] = _encode(content, f"{type(value).__name__}.{field.name}")
+    return changed
+
+
+def _encode(value: Any, name: str) -> Any:
+    if isinstance(value, Learnable):
+        return {"learnable": value.value, **{k: v for k, v in (("low", value.low), ("high", value.high)) if v is not None}}
+    if isinstance(value, Distribution):
+        return {"distribution": type(value).__name__, **_changed_fields(value)}
+    if isinstance(value, tuple | list):
+        return [_encode(item, name) for item in value]
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise invalid(name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file.")
+
+
+def _decode(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        if "learnable" in value:
+            return Learnable(value["learnable"], value.get("low"), value.get("high"))
+        kind = DISTRIBUTIONS.get(str(value.get("distribution")))
+        if kind is None:
+            raise invalid(name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value))
+        return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name)
+    if isinstance(value, list):
+        return tuple(_decode(item, name) for item in value)
+    return value
+
+
+def _transform(item: Mapping[str, Any], where: str) -> Transform:
+    name = item.get("name")
+    if name not in _TRANSFORMS:
+        raise invalid(f"{where}.name", expected=f"one of {tuple(_TRANSFORMS)}", got=repr(name))
+    built = _build(_TRANSFORMS[name], {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})")
+    assert isinstance(built, Transform)
+    return built
+
+
+def _build(kind: Any, items: Mapping[str, Any], where: str) -> Any:
+    known = tuple(field.name for field in fields(kind))
+    for key in items:
+        if key not in known:
+            raise invalid(f"{where}.{key}", expected=f"one of {known}", got=repr(key))
+    return kind(**{key: _decode(value, f"{where}.{key}") for key, value in items.items()})
+
+
+def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a ``.toml`` or ``.json`` file."""
+    path = Path(path)
+    _check_suffix(path)
+    text = path.read_text(encoding="utf-8")
+    try:
+        loaded: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except ValueError as error:
+        raise invalid(str(path), expected=f"valid {path.suffix[1:].upper()}", got=str(error)) from error
+    return loaded
+
+
+def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a ``.toml`` or ``.json`` file."""
+    path = Path(path)
+    _check_suffix(path)
+    path.write_text(tomli_w.dumps(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in (".toml", ".json"):
+        raise invalid("path", expected="a file name ending in .toml or .json", got=path.name)
