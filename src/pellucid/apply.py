@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.boxes import clip_boxes, transform_boxes, visible
 from pellucid.errors import invalid
@@ -42,7 +42,9 @@ class ApplyOptions:
     min_area: float = 0.0
     min_visibility: float = 0.0
     mask_fill: float = 0.0
-    interpolation: Mapping[str, str] = field(default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"})
+    interpolation: Mapping[str, str] = field(
+        default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"}
+    )
     return_valid: bool = False
 
 
@@ -175,7 +177,9 @@ def _boxes(values: Tensor, matrix: Tensor, size: Size | None, entry: Entry, opti
     form: Any = box_format_of(entry.tensor) or options.box_format
     wanted = 5 if form == "cxcywhr" else 4
     if values.shape[-1] != wanted:
-        raise invalid(f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}")
+        raise invalid(
+            f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}"
+        )
     moved = transform_boxes(values, matrix, form)
     if size is None:
         return moved, torch.isfinite(moved).all(-1)

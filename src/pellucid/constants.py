@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 __all__ = ["constant"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.color.maps import apply_to_vector
 from pellucid.constants import constant
@@ -71,7 +71,9 @@ def total_src_from_dst(plan: Plan, lowered: Lowered) -> Float[Tensor, "b 3 3"] |
     return total
 
 
-def apply_image(plan: Plan, lowered: Lowered, image: Float[Tensor, "b c h w"], *, scale: float, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
+def apply_image(
+    plan: Plan, lowered: Lowered, image: Float[Tensor, "b c h w"], *, scale: float, impl: str
+) -> Float[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
     Args:
@@ -212,7 +214,14 @@ def _patch_value(segment: Patch, image: Tensor) -> Tensor:
 
 
 def apply_field(
-    plan: Plan, lowered: Lowered, field: Float[Tensor, "b c h w"], *, interpolation: str, padding_mode: str | None, fill: float, impl: str
+    plan: Plan,
+    lowered: Lowered,
+    field: Float[Tensor, "b c h w"],
+    *,
+    interpolation: str,
+    padding_mode: str | None,
+    fill: float,
+    impl: str,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Send masks, heatmaps or depth through the geometry alone.
 

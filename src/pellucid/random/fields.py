@@ -7,8 +7,8 @@ Read next: ``../transforms/base.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import math
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from pellucid.errors import invalid, wrong_type

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int64
 from torch import Tensor
-import torch
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.philox import MASK, philox4x32, round_keys
@@ -51,7 +51,9 @@ class Key:
             raise invalid("Key.step", expected="an integer in [0, 2^32)", got=self.step)
         if self.index is not None:
             if not isinstance(self.index, Tensor):
-                raise wrong_type("Key.index", expected="a (B,) integer tensor", got=type(self.index).__name__, fix="Use torch.tensor(ids).")
+                raise wrong_type(
+                    "Key.index", expected="a (B,) integer tensor", got=type(self.index).__name__, fix="Use torch.tensor(ids)."
+                )
             if self.index.dim() != 1 or self.index.is_floating_point():
                 raise invalid("Key.index", expected="a (B,) integer tensor", got=f"{tuple(self.index.shape)} {self.index.dtype}")
 

@@ -7,9 +7,9 @@ Read next: ``key.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-import torch
 
 from pellucid.constants import constant
 

@@ -7,9 +7,9 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from typing import ClassVar, TypeAlias
 
 from torch import Tensor
@@ -34,7 +34,9 @@ _WARP = "almost_everywhere"
 def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
     if not isinstance(translate, tuple | list) or len(translate) != 2:
         raise invalid(name, expected="a pair: the largest shift as a fraction of width and of height", got=repr(translate))
-    return {f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))}
+    return {
+        f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))
+    }
 
 
 def _shears(name: str, shear: object) -> dict[str, Distribution]:
@@ -96,6 +98,7 @@ class RandomAffine(Transform):
         degrees = 0, translate = (0, 0), scale = 1, shear = 0, bit for bit.
     Source:
         ``cv2.warpAffine`` with the inverse of ``record.matrix``.
+
     Example:
         >>> import pellucid
         >>> pellucid.RandomAffine(degrees=15, translate=(0.1, 0.1), shear=5).degrees
@@ -140,7 +143,10 @@ class RandomAffine(Transform):
         )
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        draws: dict[str, Distribution] = {"gate": probability("RandomAffine.p", self.p), "degrees": symmetric("RandomAffine.degrees", self.degrees)}
+        draws: dict[str, Distribution] = {
+            "gate": probability("RandomAffine.p", self.p),
+            "degrees": symmetric("RandomAffine.degrees", self.degrees),
+        }
         if self.translate is not None:
             draws |= _translations("RandomAffine.translate", self.translate)
         if self.scale is not None:
@@ -153,7 +159,9 @@ class RandomAffine(Transform):
         matrix = affine_src_from_dst(
             center=_center(self.center, spec),
             degrees=values["degrees"],
-            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if self.translate is not None else None,
+            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height)
+            if self.translate is not None
+            else None,
             shear=(values["shear_x"], values["shear_y"]) if self.shear is not None else None,
             scale=values.get("scale"),
         )

@@ -7,9 +7,9 @@ Read next: ``../color/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.warp.prefilter import tent
 from pellucid.kernels.warp.reference import compose

@@ -7,9 +7,9 @@ Read next: ``../resize/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.constants import constant
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index
