@@ -73,7 +73,12 @@ CASES = (
         batch_exact=False,
     ),
     Case(P.CenterCrop((8, 9)), P.CenterCrop((11, 13)), targets=True),
-    Case(P.Resize((7, 20)), P.Resize((11, 13)), targets=True, batch_exact=False),
+    Case(
+        P.Resize((7, 20)),
+        P.Resize((11, 13)),
+        targets=True,
+        batch_exact=False,
+    ),
     Case(P.Pad((1, 2, 3, 4), fill=0.3), P.Pad(0), targets=True),
     Case(P.Letterbox((16, 16), fill=0.3), P.Letterbox((11, 13)), targets=True),
     Case(

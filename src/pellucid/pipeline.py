@@ -167,7 +167,7 @@ class Pipeline(nn.Module):
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = ApplyOptions(return_valid=True)
-        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=()), options)["valid"]
+        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=(), lead=1), options)["valid"]
         return valid
 
     def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:

@@ -162,7 +162,9 @@ def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
             return recorded
         if len(possible) == 1:
             return possible[0]
-    return entries[0].tensor.dim() - _INNER_DIMS[entries[0].kind][0]
+    # Only fields that may or may not have a channel axis: a batch is likelier than a video.
+    possible = [entries[0].tensor.dim() - inner for inner in _INNER_DIMS[entries[0].kind]]
+    return 1 if 1 in possible else max(possible)
 
 
 def _check_agreement(entries: list[Entry], lead: int) -> None:

@@ -10,8 +10,8 @@ every = pytest.mark.parametrize("case", CASES, ids=IDS)
 
 
 def small(case):
-    x = images(case, batch=2)
-    return x[..., :7, :7] if case.square else x
+    """Slow-mode gradcheck evaluates once per pixel: small pictures keep it honest and quick."""
+    return images(case, batch=2)[..., :5, : 5 if case.square else 6].clone()
 
 
 @every

@@ -147,15 +147,15 @@ def test_layouts(case, layout):
 def test_any_number_of_channels_or_a_clear_error(case):
     from pellucid import InvalidArgument
 
+    needs_rgb = ("ColorJitter", "RandomSaturation", "RandomHue", "RandomGrayscale")
+    needs_three = ("Normalize", "Denormalize")
     for channels in (1, 2, 5):
         x = images(case, channels=channels, dtype=torch.float32)
-        try:
-            out = pipeline(case)(x)
-        except InvalidArgument as error:
-            assert case.name in ("ColorJitter", "RandomSaturation", "RandomHue", "RandomGrayscale", "Normalize", "Denormalize")
-            assert str(channels) in str(error)
+        if case.name in needs_three or (case.name in needs_rgb and channels != 1):
+            with pytest.raises(InvalidArgument, match=str(channels)):
+                pipeline(case)(x)
         else:
-            assert out.shape[1] == channels
+            assert pipeline(case)(x).shape[1] == channels
 
 
 @every
