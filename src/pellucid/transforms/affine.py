@@ -7,7 +7,6 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
-from pellucid.random.distributions import Bernoulli, Constant, Distribution
+from pellucid.random.distributions import Bernoulli, Constant, Distribution, Uniform
 from pellucid.random.fields import Range, interval, probability, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
@@ -50,9 +49,9 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 
 def _scales(name: str, scale: Range) -> Distribution:
-    distribution = interval(name, scale)
-    low, high = distribution.span()
-    if high <= 0 or (math.isfinite(low) and low <= 0):
+    distribution = interval(name, scale, low=0.0)
+    # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
+    if isinstance(distribution, Uniform | Constant) and not distribution.start() and distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
 
