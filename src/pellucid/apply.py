@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.boxes import clip_boxes, transform_boxes, visible
+from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import Lowered, apply_field, apply_image, compute_dtype, lower, total_src_from_dst
 from pellucid.geometry.matrices import inverse
@@ -157,8 +158,8 @@ def _geometric(
 ) -> Tensor:
     """Boxes or keypoints through a matrix; writes their validity into ``result``. ``size`` None leaves them unclipped."""
     batch = flat.shape[0]
-    matrix = torch.eye(3, dtype=torch.float64, device=flat.device)[None] if matrix is None else matrix
-    precise = torch.float64 if flat.device.type != "mps" else torch.float32
+    precise = wide_dtype(flat.device)
+    matrix = torch.eye(3, dtype=precise, device=flat.device)[None] if matrix is None else matrix
     values = flat.to(precise)
     matrix = matrix.to(precise).expand(batch, 3, 3)
     if entry.kind == "boxes":

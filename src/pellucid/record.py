@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import wide_dtype
 from pellucid.draw import DrawnParams
 from pellucid.errors import invalid
 from pellucid.execute import lower, total_src_from_dst
@@ -71,7 +72,7 @@ class Record:
         """Output pixel to input pixel, float64; differentiable in the drawn values."""
         matrix = total_src_from_dst(self.plan, lower(self.plan, self.params, self.device))
         if matrix is None:
-            matrix = torch.eye(3, dtype=torch.float64, device=self.device)[None]
+            matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
         return matrix.expand(self.samples, 3, 3)
 
     @property

@@ -79,6 +79,7 @@ def draw_words(
     The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
     gets the words of sample index 0.
     """
+    seed, step = seed.to(index.device), step.to(index.device)
     grid = index[:, None] * (torch.ones_like(slots) if keep is None else keep)  # b s
     even = torch.stack((grid & MASK, (step & MASK).expand_as(grid)))  # 2 b s
     odd = torch.stack(((grid >> 32) & MASK, slots.expand_as(grid)))
