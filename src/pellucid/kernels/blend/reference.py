@@ -17,7 +17,7 @@ __all__ = ["gaussian_field", "noise", "patch"]
 
 
 def patch(
-    image: Float[Tensor, "b c h w"], box: Float[Tensor, "b_or_1 4"], value: Float[Tensor, "b_or_1 c *hw"]
+    image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Float[Tensor, "..."]
 ) -> Float[Tensor, "b c h w"]:
     """Replace the rectangle (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
 

@@ -15,7 +15,7 @@ __all__ = ["power"]
 
 
 def power(
-    image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "b_or_1"], gain: Float[Tensor, "b_or_1"]
+    image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]
 ) -> Float[Tensor, "b c h w"]:
     """Gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
 

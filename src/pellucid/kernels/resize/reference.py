@@ -22,15 +22,15 @@ __all__ = ["resize"]
 
 def resize(
     image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    src_from_dst: Float[Tensor, "#b rows 3"],
     *,
     size: Size,
-    window: Float[Tensor, "b_or_1 4"],
+    window: Float[Tensor, "#b 4"],
     filled: bool,
     interpolation: str = "bilinear",
-    fill: Float[Tensor, "b_or_1 c2"] | None = None,
-    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
-    offset: Float[Tensor, "b_or_1 c2"] | None = None,
+    fill: Float[Tensor, "#b c2"] | None = None,
+    matrix: Float[Tensor, "#b c2 c"] | None = None,
+    offset: Float[Tensor, "#b c2"] | None = None,
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Resample along the axes, each output pixel a tent over its whole footprint in the input.
 

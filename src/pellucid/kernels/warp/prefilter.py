@@ -23,7 +23,7 @@ def tent(t: Tensor) -> Tensor:
     return torch.relu(1.0 - t.abs())
 
 
-def footprints(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[Tensor, Tensor]:
+def footprints(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
     """(vertical, horizontal) extent in input pixels of one output pixel, at least 1, at the output's centre: each (b,).
 
     The norm of each row of the Jacobian: for a pure scaling its factor; under rotation the same in both directions.
@@ -51,7 +51,7 @@ def fold_coordinate(x: Tensor, length: int, padding_mode: str) -> Tensor:
 
 
 def prefilter(
-    image: Float[Tensor, "b c h w"], src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size, padding_mode: str, bound: Size
+    image: Float[Tensor, "b c h w"], src_from_dst: Float[Tensor, "b rows 3"], size: Size, padding_mode: str, bound: Size
 ) -> tuple[Tensor, tuple[Tensor, Tensor] | None, Size]:
     """Low-pass with a tent as wide as the footprint; widths are cut off at the static ``bound``.
 

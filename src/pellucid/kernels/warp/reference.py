@@ -20,15 +20,15 @@ __all__ = ["compose", "coordinates", "sample", "warp"]
 
 def warp(
     image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    src_from_dst: Float[Tensor, "#b rows 3"],
     *,
     size: Size,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
-    fill: Float[Tensor, "b_or_1 c2"] | None = None,
-    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
-    offset: Float[Tensor, "b_or_1 c2"] | None = None,
-    window: Float[Tensor, "b_or_1 4"] | None = None,
+    fill: Float[Tensor, "#b c2"] | None = None,
+    matrix: Float[Tensor, "#b c2 c"] | None = None,
+    offset: Float[Tensor, "#b c2"] | None = None,
+    window: Float[Tensor, "#b 4"] | None = None,
     footprint: Size | None = None,
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Resample through a homography and apply a colour map, reading and interpolating once.
@@ -66,12 +66,12 @@ def warp(
 
 def sample(
     image: Float[Tensor, "b c h w"],
-    x: Float[Tensor, "b_or_1 h2 w2"],
-    y: Float[Tensor, "b_or_1 h2 w2"],
+    x: Float[Tensor, "#b h2 w2"],
+    y: Float[Tensor, "#b h2 w2"],
     *,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
-    fill: Float[Tensor, "b_or_1 c"] | None = None,
+    fill: Float[Tensor, "#b c"] | None = None,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Read the image at given pixel coordinates; the meaning of the arguments is that of :func:`warp`.
 
@@ -81,7 +81,7 @@ def sample(
     return _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
 
 
-def coordinates(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[Tensor, Tensor]:
+def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
     """Input x and y of every output pixel, each (b, h2, w2)."""
     height, width = size
     u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
@@ -209,7 +209,7 @@ def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor 
     return total
 
 
-def _mix_channels(matrix: Float[Tensor, "b c2 c"], pixels: Float[Tensor, "b c n"]) -> Float[Tensor, "b c2 n"]:
+def _mix_channels(matrix: Float[Tensor, "#b c2 c"], pixels: Float[Tensor, "#b c n"]) -> Float[Tensor, "b c2 n"]:
     """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
     if pixels.shape[1] > 4:
         with torch.autocast(pixels.device.type, enabled=False):
