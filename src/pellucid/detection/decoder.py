@@ -37,7 +37,8 @@ class DetectionDecoder(nn.Module):
     """Decode the output of a query-based detector (DETR, RT-DETR and kin).
 
     ``sigmoid``: every (query, class) pair is a candidate, and one query may appear under several labels. ``softmax``: the last
-    class means "no object", and each query is a candidate under its best other class. The ``top_k`` best candidates become detections.
+    class means "no object", and each query is a candidate under its best other class. The ``top_k`` best candidates become
+    detections.
 
     Args:
         top_k: number of detections per image, padded where there are fewer candidates.
@@ -46,8 +47,8 @@ class DetectionDecoder(nn.Module):
         box_format: format of the boxes that come out, in pixels.
 
     Returns:
-        ``decoder(logits, boxes, sizes)`` gives :class:`Detections`. ``logits`` (B, Q, C); ``boxes`` (B, Q, 4) as ``cxcywh`` in units of
-        the image; ``sizes`` (B, 2), the (height, width) of each original image, which may all differ. Scores come in the dtype
+        ``decoder(logits, boxes, sizes)`` gives :class:`Detections`. ``logits`` (B, Q, C); ``boxes`` (B, Q, 4) as ``cxcywh`` in units
+        of the image; ``sizes`` (B, 2), the (height, width) of each original image, which may all differ. Scores come in the dtype
         of ``logits``, boxes at least in float32 (float16 steps by 2 beyond 2048 pixels).
 
     Gradient:
