@@ -47,9 +47,9 @@ class DetectionDecoder(nn.Module):
         box_format: format of the boxes that come out, in pixels.
 
     Returns:
-        ``decoder(logits, boxes, sizes)`` gives :class:`Detections`. ``logits`` (B, Q, C); ``boxes`` (B, Q, 4) as ``cxcywh`` in units
-        of the image; ``sizes`` (B, 2), the (height, width) of each original image, which may all differ. Scores come in the dtype
-        of ``logits``, boxes at least in float32 (float16 steps by 2 beyond 2048 pixels).
+        ``decoder(logits, boxes, sizes)`` gives :class:`Detections`. ``logits`` (B, Q, C); ``boxes`` (B, Q, 4) as ``cxcywh`` in
+        units of the image; ``sizes`` (B, 2), the (height, width) of each original image, which may all differ. Scores come in the
+        dtype of ``logits``, boxes at least in float32 (float16 steps by 2 beyond 2048 pixels).
 
     Gradient:
         logits, boxes: exact for the detections that come out valid (which these are is not differentiated), zero for all others.
