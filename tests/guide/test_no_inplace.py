@@ -22,10 +22,11 @@ ALLOWED = [
 ]
 
 # Calls whose result shares memory with the tensor they are called on.
-VIEWS = set(
-    """chunk contiguous data detach diagonal expand expand_as flatten mT T movedim narrow permute ravel reshape select split squeeze swapaxes
-    to transpose unbind unflatten unfold unsqueeze view""".split()
-)
+VIEWS = {
+    "chunk", "contiguous", "data", "detach", "diagonal", "expand", "expand_as", "flatten", "mT", "T", "movedim", "narrow",
+    "permute", "ravel", "reshape", "select", "split", "squeeze", "swapaxes", "to", "transpose", "unbind", "unflatten", "unfold",
+    "unsqueeze", "view",
+}  # fmt: skip
 # Annotations of values that cannot be written to: ``count += 1`` on an int is no write.
 IMMUTABLE = {"int", "float", "str", "bool", "bytes", "tuple"}
 # A container handed over to collect results in is not a tensor.
