@@ -40,12 +40,17 @@ def test_level_form_is_convex_in_the_shift_of_a_convex_shape():
     assert (curve(hausdorff_level_loss, sharpness=50.0).diff(n=2) > 0).all()
 
 
+@pytest.mark.parametrize("sharpness", [50.0, 1.0, 0.4])
+def test_distance_form_is_monotone_too(sharpness):
+    assert (curve(hausdorff_distance_loss, sharpness=sharpness).diff() > 0).all()
+
+
 def test_erosion_form_saturates_and_prefers_a_wrong_place_for_a_faint_shape():
     crisp = curve(hausdorff_erosion_loss, sharpness=50.0)
     apart = [i for i, s in enumerate(SHIFTS) if s > 2 * RADIUS + 2]
     assert (crisp[apart] - crisp[apart[0]]).abs().max() < 1e-9
     faint = curve(hausdorff_erosion_loss, sharpness=50.0, peak=0.25)
-    assert faint[0] > 2 * faint[1]
+    assert faint[0] > 100 * hausdorff_erosion_loss(disc(1, sharpness=50.0, peak=0.25), TARGET)
 
 
 def gradient(loss, prediction, target):
@@ -71,9 +76,34 @@ def test_level_form_has_no_dead_zone(name, target):
     assert (g[~inside] >= 1 - 1e-9).all()
 
 
-def test_published_forms_do_have_dead_zones():
-    assert (gradient(hausdorff_erosion_loss, NEAR_UNIFORM["one half"], TARGET) == 0).all()
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.7])
+def test_erosion_form_is_dead_while_all_errors_are_below_the_root_of_one_half(level):
+    for target in (TARGET, 0 * TARGET):
+        assert (gradient(hausdorff_erosion_loss, torch.full_like(TARGET, level), target) == 0).all()
+    assert (gradient(hausdorff_erosion_loss, torch.full_like(TARGET, 0.72), 0 * TARGET) != 0).any()
+
+
+def test_distance_form_is_alive_when_undecided_but_dead_for_an_empty_target():
+    assert (gradient(hausdorff_distance_loss, NEAR_UNIFORM["one half"], TARGET) != 0).all()
     assert (gradient(hausdorff_distance_loss, NEAR_UNIFORM["low"], 0 * TARGET) == 0).all()
+
+
+def test_distance_form_flips_at_one_half_and_the_level_form_does_not():
+    below, above = (torch.full_like(TARGET, 0.5 + e) for e in (-1e-9, -1e-9))
+    above[..., 60, 60] += 2e-9  # one pixel far from the target
+    jump = {f: f(above, TARGET) / f(below, TARGET) - 1 for f in (hausdorff_distance_loss, hausdorff_level_loss)}
+    assert jump[hausdorff_distance_loss] > 1
+    assert abs(jump[hausdorff_level_loss]) < 1e-6
+
+
+def test_second_derivative_of_the_level_form_is_zero():
+    q = NEAR_UNIFORM["noise"].clone().requires_grad_()
+    (first,) = torch.autograd.grad(hausdorff_level_loss(q, TARGET, levels=3), q, create_graph=True)
+    step = 1e-6 * torch.rand(TARGET.shape, dtype=torch.float64)
+    assert torch.equal(
+        gradient(hausdorff_level_loss, q.detach() + step, TARGET), gradient(hausdorff_level_loss, q.detach(), TARGET)
+    )
+    assert first.isfinite().all()
 
 
 @pytest.mark.parametrize("start", ["one half", "noise", "soft"])
