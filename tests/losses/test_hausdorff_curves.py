@@ -50,7 +50,7 @@ def test_erosion_form_saturates_and_prefers_a_wrong_place_for_a_faint_shape():
     apart = [i for i, s in enumerate(SHIFTS) if s > 2 * RADIUS + 2]
     assert (crisp[apart] - crisp[apart[0]]).abs().max() < 1e-9
     faint = curve(hausdorff_erosion_loss, sharpness=50.0, peak=0.25)
-    assert faint[0] > 100 * hausdorff_erosion_loss(disc(1, sharpness=50.0, peak=0.25), TARGET)
+    assert faint[0] > 50 * hausdorff_erosion_loss(disc(1, sharpness=50.0, peak=0.25), TARGET)
 
 
 def gradient(loss, prediction, target):
@@ -88,22 +88,23 @@ def test_distance_form_is_alive_when_undecided_but_dead_for_an_empty_target():
     assert (gradient(hausdorff_distance_loss, NEAR_UNIFORM["low"], 0 * TARGET) == 0).all()
 
 
-def test_distance_form_flips_at_one_half_and_the_level_form_does_not():
-    below, above = (torch.full_like(TARGET, 0.5 + e) for e in (-1e-9, -1e-9))
-    above[..., 60, 60] += 2e-9  # one pixel far from the target
-    jump = {f: f(above, TARGET) / f(below, TARGET) - 1 for f in (hausdorff_distance_loss, hausdorff_level_loss)}
-    assert jump[hausdorff_distance_loss] > 1
-    assert abs(jump[hausdorff_level_loss]) < 1e-6
+def jump(loss, at):
+    """Relative change of the loss when one pixel far from the target passes a level that no other pixel reaches."""
+    below, above = (torch.full_like(TARGET, at - 1e-9) for _ in range(2))
+    above[..., 60, 60] += 2e-9
+    return abs(loss(above, TARGET) / loss(below, TARGET) - 1)
+
+
+def test_distance_form_flips_at_one_half_and_the_level_form_hardly_anywhere():
+    assert jump(hausdorff_distance_loss, 0.5) > 1
+    assert jump(hausdorff_level_loss, 0.5) < 1e-6
+    assert jump(hausdorff_level_loss, 0.4375) < 0.05  # the middle of a slice, its worst place
 
 
 def test_second_derivative_of_the_level_form_is_zero():
-    q = NEAR_UNIFORM["noise"].clone().requires_grad_()
-    (first,) = torch.autograd.grad(hausdorff_level_loss(q, TARGET, levels=3), q, create_graph=True)
+    q = NEAR_UNIFORM["noise"]
     step = 1e-6 * torch.rand(TARGET.shape, dtype=torch.float64)
-    assert torch.equal(
-        gradient(hausdorff_level_loss, q.detach() + step, TARGET), gradient(hausdorff_level_loss, q.detach(), TARGET)
-    )
-    assert first.isfinite().all()
+    assert torch.equal(gradient(hausdorff_level_loss, q + step, TARGET), gradient(hausdorff_level_loss, q, TARGET))
 
 
 @pytest.mark.parametrize("start", ["one half", "noise", "soft"])
