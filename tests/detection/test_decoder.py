@@ -136,6 +136,12 @@ def test_degenerate_logits_and_boxes_stay_finite(activation, dtype, value):
     assert (found.queries[2][found.valid[2]] != 5).all()
 
 
+def test_a_score_must_exceed_the_threshold():
+    logits = torch.tensor([[[0.0, 0.1]]])  # the sigmoid of 0 is 0.5, exactly
+    found = DetectionDecoder(2, threshold=0.5)(logits, torch.zeros(1, 1, 4), torch.ones(1, 2))
+    assert found.valid.tolist() == [[True, False]]
+
+
 def test_no_queries_and_no_images():
     decoder = DetectionDecoder(4)
     assert not decoder(torch.zeros(2, 0, 3), torch.zeros(2, 0, 4), torch.ones(2, 2)).valid.any()

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from pellucid.boxes import convert_boxes, transform_boxes
 from pellucid.detection import box_iou, generalized_box_iou, rotated_box_iou
@@ -141,6 +142,10 @@ def test_compile_vmap_purity_and_empty(function):
     assert (a._version, b._version) == versions
     assert torch.allclose(torch.compile(function, fullgraph=True, backend="aot_eager")(a, b), want, atol=1e-6)
     assert torch.allclose(torch.vmap(function)(a, b), want, atol=1e-6)
+    leaf = a.clone().requires_grad_()
+    (eager,) = torch.autograd.grad(function(leaf, b).sum(), leaf)
+    (again,) = torch.autograd.grad(checkpoint(function, leaf, b, use_reentrant=False).sum(), leaf)
+    assert torch.equal(again, eager)
     assert function(a[:, :0], b).shape == (2, 0, 4)
     assert function(a, b[:, :0]).shape == (2, 3, 0)
 

@@ -31,12 +31,12 @@ def intersection_vertices(
     return points, torch.cat([*inside, crossed], dim=-1)
 
 
-def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: float, width: float) -> Float[Tensor, "*batch 5"]:
+def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: int, width: int) -> Float[Tensor, "*batch 5"]:
     """Shrink rotated boxes to the smallest box of the same angle around the part inside the image."""
     dtype = torch.promote_types(boxes.dtype, torch.float32)
     wide = boxes.to(dtype)
     quad = corners(wide, "cxcywhr")
-    image = quad.new_tensor([[0.0, 0.0], [width, 0.0], [width, height], [0.0, height]]).expand_as(quad)
+    image = quad.new_tensor([[0, 0], [width, 0], [width, height], [0, height]]).expand_as(quad)
     points, real = intersection_vertices(quad, image)
     angle = wide[..., 4]
     cos, sin = angle.cos()[..., None], angle.sin()[..., None]
