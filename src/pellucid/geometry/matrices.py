@@ -27,7 +27,7 @@ def from_rows(*entries: Tensor | float) -> Float[Tensor, "*b 3 3"]:
 
 def scale_shift(
     scale_x: Tensor | float, shift_x: Tensor | float, scale_y: Tensor | float, shift_y: Tensor | float, like: Tensor
-) -> Float[Tensor, "b 3 3"]:
+) -> Float[Tensor, "*b 3 3"]:
     """X' = scale x + shift on each axis; ``like`` gives dtype and device, and the shape when all four are numbers."""
     zero = next((v for v in (scale_x, shift_x, scale_y, shift_y) if isinstance(v, Tensor)), like)
     zero = torch.zeros_like(zero)

@@ -16,9 +16,7 @@ from pellucid.random.philox import normal_pairs, philox4x32, round_keys
 __all__ = ["gaussian_field", "noise", "patch"]
 
 
-def patch(
-    image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Float[Tensor, "..."]
-) -> Float[Tensor, "b c h w"]:
+def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
     """Replace the rectangle (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
 
     Pixels cut by an edge are mixed by the share covered, so the result is continuous in the box; whole-pixel boxes are exact.

@@ -14,9 +14,7 @@ from torch import Tensor
 __all__ = ["power"]
 
 
-def power(
-    image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]
-) -> Float[Tensor, "b c h w"]:
+def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
     """Gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
 
     Gradient:
