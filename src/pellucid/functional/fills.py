@@ -1,0 +1,95 @@
+"""Values for what lies outside the image: a number, one per channel, or tensors with a gradient.
+
+Owns: reading numbers, sequences, arrays and tensors into small tensors beside an image.
+Must not: look at their values.
+Read next: ``matrices.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["Factor", "FillValue", "read_factor", "read_fill", "read_numbers", "same_device"]
+
+FillValue: TypeAlias = float | Sequence[float] | Tensor
+"""One value, one per channel, or a tensor (), (C,) or (B, C)."""
+
+Factor: TypeAlias = float | Tensor
+"""A number, or a tensor () or (B,) with one number per image."""
+
+
+def same_device(name: str, value: Tensor, device: torch.device) -> None:
+    """Raise if a tensor lives elsewhere than the image; lists and arrays are moved, tensors are the caller's to move."""
+    if value.device != device:
+        raise invalid(
+            name, expected=f"a tensor on {device}, as the image", got=f"one on {value.device}", fix=f"Use {name}.to(image.device)."
+        )
+
+
+def read_numbers(name: str, value: Any, *, device: torch.device, expected: str) -> Float[Tensor, "..."]:
+    """Any holder of real numbers as a floating-point tensor: tensors keep dtype and graph, the rest becomes float64."""
+    if isinstance(value, Tensor):
+        same_device(name, value, device)
+        tensor = value
+    elif isinstance(value, Sequence) and any(isinstance(part, Tensor) for part in _leaves(value)):
+        tensor = _stack(name, value, device, expected)
+    else:
+        try:
+            tensor = torch.as_tensor(np.asarray(value), device=device)
+        except (TypeError, ValueError):
+            raise wrong_type(name, expected=expected, got=repr(value)) from None
+    if tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        raise wrong_type(name, expected=expected, got=tensor.dtype)
+    wide = torch.float32 if device.type == "mps" else torch.float64  # that device has no float64
+    return tensor if tensor.dtype.is_floating_point and tensor.device.type != "mps" else tensor.to(wide)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [value]
+
+
+def _stack(name: str, value: Any, device: torch.device, expected: str) -> Tensor:
+    """Nested lists with tensors inside, in float64, with every entry's graph kept."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return read_numbers(name, value, device=device, expected=expected).to(torch.float64)
+    try:
+        return torch.stack([_stack(name, part, device, expected) for part in value])
+    except RuntimeError:
+        raise invalid(name, expected=expected, got=f"parts of different shapes in {value!r}") from None
+
+
+def read_fill(name: str, value: FillValue, *, channels: int, batch: int, like: Tensor) -> Float[Tensor, "b_or_1 c"] | None:
+    """One colour per image or for all; None stands for zero."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return None
+    expected = f"a number, {channels} numbers (one per channel), or a tensor (), ({channels},) or (B, {channels})"
+    fill = read_numbers(name, value, device=like.device, expected=expected)
+    fill = fill.reshape(1, 1) if fill.dim() == 0 else fill
+    fill = fill[None] if fill.dim() == 1 else fill
+    if fill.dim() != 2 or fill.shape[1] not in (1, channels) or fill.shape[0] not in (1, batch):
+        got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+        raise invalid(name, expected=expected, got=got, fix=f"The result has {batch} image(s) of {channels} channel(s).")
+    if not like.dtype.is_floating_point:
+        limits = torch.iinfo(like.dtype) if like.dtype != torch.bool else torch.iinfo(torch.uint8)
+        fill = torch.round(fill).clamp(limits.min, limits.max)
+    return fill.to(like.dtype).expand(-1, channels)
+
+
+def read_factor(name: str, value: Factor, *, batch: int, like: Tensor) -> Float[Tensor, "b_or_1"]:
+    """One number per image or for all, in the image's dtype and with its graph."""
+    expected = "a number, or a tensor () or (B,) with one number per image"
+    factor = read_numbers(name, value, device=like.device, expected=expected)
+    factor = factor.reshape(1) if factor.dim() == 0 else factor
+    if factor.dim() != 1 or factor.shape[0] not in (1, batch):
+        raise invalid(name, expected=expected, got=f"shape {tuple(factor.shape)}", fix=f"There are {batch} image(s).")
+    return factor.to(like.dtype)
