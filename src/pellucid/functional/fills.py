@@ -17,7 +17,17 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Factor", "FillValue", "read_factor", "read_fill", "read_numbers", "same_device"]
+__all__ = [
+    "Factor",
+    "FillValue",
+    "common_device",
+    "common_dtype",
+    "read_channels",
+    "read_factor",
+    "read_fill",
+    "read_numbers",
+    "same_device",
+]
 
 FillValue: TypeAlias = float | Sequence[float] | Tensor
 """One value, one per channel, or a tensor (), (C,) or (B, C)."""
@@ -68,28 +78,49 @@ def _stack(name: str, value: Any, device: torch.device, expected: str) -> Tensor
         raise invalid(name, expected=expected, got=f"parts of different shapes in {value!r}") from None
 
 
+def read_channels(name: str, value: FillValue, *, channels: int, device: torch.device) -> tuple[Float[Tensor, "b_or_1 c"], bool]:
+    """One number per channel, for every image or for each, with its graph, and whether the caller gave a batch."""
+    expected = f"a number, {channels} numbers (one per channel), or a tensor (), ({channels},) or (B, {channels})"
+    numbers = read_numbers(name, value, device=device, expected=expected)
+    rows = numbers.reshape(1, -1) if numbers.dim() < 2 else numbers
+    if rows.dim() != 2 or rows.shape[1] not in (1, channels):
+        got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+        raise invalid(name, expected=expected, got=got, fix=f"The image has {channels} channel(s).")
+    return rows.expand(-1, channels), numbers.dim() == 2
+
+
 def read_fill(name: str, value: FillValue, *, channels: int, batch: int, like: Tensor) -> Float[Tensor, "b_or_1 c"] | None:
-    """One colour per image or for all; None stands for zero."""
+    """One colour per image or for all, in the dtype of ``like``; None stands for zero."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return None
-    expected = f"a number, {channels} numbers (one per channel), or a tensor (), ({channels},) or (B, {channels})"
-    fill = read_numbers(name, value, device=like.device, expected=expected)
-    fill = fill.reshape(1, 1) if fill.dim() == 0 else fill
-    fill = fill[None] if fill.dim() == 1 else fill
-    if fill.dim() != 2 or fill.shape[1] not in (1, channels) or fill.shape[0] not in (1, batch):
-        got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
-        raise invalid(name, expected=expected, got=got, fix=f"The result has {batch} image(s) of {channels} channel(s).")
+    fill, _ = read_channels(name, value, channels=channels, device=like.device)
+    if fill.shape[0] not in (1, batch):
+        raise invalid(name, expected=f"1 or {batch} colours, as the result has {batch} images", got=fill.shape[0])
     if not like.dtype.is_floating_point:
-        limits = torch.iinfo(like.dtype) if like.dtype != torch.bool else torch.iinfo(torch.uint8)
+        limits = torch.iinfo(like.dtype if like.dtype != torch.bool else torch.uint8)
         fill = torch.round(fill).clamp(limits.min, limits.max)
-    return fill.to(like.dtype).expand(-1, channels)
+    return fill.to(like.dtype)
 
 
-def read_factor(name: str, value: Factor, *, batch: int, like: Tensor) -> Float[Tensor, "b_or_1"]:
-    """One number per image or for all, in the image's dtype and with its graph."""
+def read_factor(name: str, value: Factor, *, device: torch.device) -> tuple[Float[Tensor, "b_or_1"], bool]:
+    """One number per image or for all, with its graph, and whether the caller gave a batch."""
     expected = "a number, or a tensor () or (B,) with one number per image"
-    factor = read_numbers(name, value, device=like.device, expected=expected)
-    factor = factor.reshape(1) if factor.dim() == 0 else factor
-    if factor.dim() != 1 or factor.shape[0] not in (1, batch):
-        raise invalid(name, expected=expected, got=f"shape {tuple(factor.shape)}", fix=f"There are {batch} image(s).")
-    return factor.to(like.dtype)
+    factor = read_numbers(name, value, device=device, expected=expected)
+    if factor.dim() > 1:
+        raise invalid(name, expected=expected, got=f"shape {tuple(factor.shape)}")
+    return (factor, True) if factor.dim() == 1 else (factor[None], False)
+
+
+def common_dtype(*values: Any) -> torch.dtype:
+    """The precision of a result made of these: that of the floating-point tensors among them, float64 if there is none."""
+    dtypes = [
+        leaf.dtype for value in values for leaf in _leaves(value) if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point
+    ]
+    if not dtypes:
+        return torch.float64
+    return torch.float64 if torch.float64 in dtypes else torch.float32
+
+
+def common_device(*values: Any) -> torch.device:
+    """Where a result made of these lives: with the first tensor among them."""
+    return next((leaf.device for value in values for leaf in _leaves(value) if isinstance(leaf, Tensor)), torch.device("cpu"))

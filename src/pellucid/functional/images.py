@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Layout", "close_image", "compute_dtype", "open_image", "require_channels", "require_float", "to_compute"]
+__all__ = ["Layout", "close_image", "compute_dtype", "join_batch", "open_image", "require_channels", "require_float", "to_compute"]
 
 
 class Layout(NamedTuple):
@@ -86,3 +86,13 @@ def close_image(pixels: Shaped[Tensor, "b c h w"], layout: Layout) -> Shaped[Ten
     pixels = pixels.to(layout.dtype)
     pixels = pixels.permute(0, 2, 3, 1) if layout.channels_last else pixels
     return pixels if layout.batched else pixels[0]
+
+
+def join_batch(pixels: Shaped[Tensor, "b c h w"], layout: Layout, name: str, count: int, batched: bool) -> tuple[Tensor, Layout]:
+    """Let one image meet many parameters, or one parameter many images; the result is batched if either is."""
+    images = pixels.shape[0]
+    if count not in (1, images) and images != 1:
+        raise invalid(name, expected=f"1 or {images} of them, as there are {images} images", got=count)
+    if images == 1 and count != 1:
+        pixels = pixels.expand(count, -1, -1, -1)
+    return pixels, layout._replace(batched=layout.batched or batched)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import Layout, close_image, compute_dtype, open_image, to_compute
+from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, to_compute
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
 from pellucid.kernels import warp as kernel
@@ -76,8 +76,8 @@ def warp(
     pixels, layout = open_image(image)
     matrix, batched = read_matrix("src_from_dst", src_from_dst, rows=(3, 2), device=pixels.device)
     matrix = guarded(matrix, compute_dtype(pixels.dtype))
-    layout = layout._replace(batched=layout.batched or batched)
-    return resample(pixels, layout, matrix, "src_from_dst", as_size("size", size), interpolation, padding_mode, "fill", fill, impl)
+    pixels, layout = join_batch(pixels, layout, "src_from_dst", matrix.shape[0], batched)
+    return resample(pixels, layout, matrix, as_size("size", size), interpolation, padding_mode, "fill", fill, impl)
 
 
 def warp_affine(
@@ -234,10 +234,9 @@ def remap(
         raise invalid("map_x, map_y", expected=f"{shape}, both the same", got=f"{tuple(maps[0].shape)} and {tuple(maps[1].shape)}")
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype)).reshape(-1, *part.shape[-2:]) for part in maps)
-    layout = layout._replace(batched=layout.batched or batched)
-    pixels, batch = _joint_batch(pixels, x.shape[0], "map_x, map_y")
+    pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
     work = pixels if mode == "nearest" else to_compute(pixels)
-    fill = _fill("border_value", border_value, pixels, work, batch)
+    fill = _fill("border_value", border_value, pixels, work)
     return close_image(kernel.sample(work, x, y, interpolation=mode, padding_mode=padding_mode, fill=fill, impl=impl), layout)
 
 
@@ -259,15 +258,14 @@ def _cv_warp(
     matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
     dtype = compute_dtype(pixels.dtype)
     src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
-    layout = layout._replace(batched=layout.batched or batched)
-    return resample(pixels, layout, src_from_dst, "M", size, mode, padding_mode, "border_value", border_value, impl)
+    pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
+    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, "border_value", border_value, impl)
 
 
 def resample(
     pixels: Shaped[Tensor, "b c h w"],
     layout: Layout,
     src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
-    matrix_name: str,
     size: Size,
     interpolation: str,
     padding_mode: str,
@@ -275,8 +273,7 @@ def resample(
     fill: FillValue,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
-    """The common end of every warp: one batch of everything, the right dtype, the kernel, and the caller's layout again."""
-    pixels, batch = _joint_batch(pixels, src_from_dst.shape[0], matrix_name)
+    """The common end of every warp: the right dtype, the kernel, and the caller's layout again."""
     work = pixels if interpolation == "nearest" else to_compute(pixels)
     out = kernel.warp(
         work,
@@ -284,19 +281,11 @@ def resample(
         size=size,
         interpolation=interpolation,
         padding_mode=padding_mode,
-        fill=_fill(fill_name, fill, pixels, work, batch),
+        fill=_fill(fill_name, fill, pixels, work),
         impl=impl,
     )
     return close_image(out, layout)
 
 
-def _joint_batch(pixels: Tensor, others: int, name: str) -> tuple[Tensor, int]:
-    """One image may meet many maps, and one map many images."""
-    images = pixels.shape[0]
-    if others not in (1, images) and images != 1:
-        raise invalid(name, expected=f"1 or {images} of them, as there are {images} images", got=others)
-    return (pixels, images) if images == others or others == 1 else (pixels.expand(others, -1, -1, -1), others)
-
-
-def _fill(name: str, value: FillValue, pixels: Tensor, work: Tensor, batch: int) -> Tensor | None:
-    return read_fill(name, value, channels=pixels.shape[1], batch=batch, like=work)
+def _fill(name: str, value: FillValue, pixels: Tensor, work: Tensor) -> Tensor | None:
+    return read_fill(name, value, channels=pixels.shape[1], batch=pixels.shape[0], like=work)
