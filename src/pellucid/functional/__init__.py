@@ -14,10 +14,11 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.remap import remap
 from pellucid.functional.sizes import crop, pad, resize
 from pellucid.functional.targets import transform_boxes, transform_points
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
-from pellucid.functional.warps import remap, warp, warp_affine, warp_perspective
+from pellucid.functional.warps import warp, warp_affine, warp_perspective
 
 __all__ = [
     "adjust_brightness",

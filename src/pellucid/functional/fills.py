@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 
 __all__ = [
@@ -28,6 +29,9 @@ __all__ = [
     "read_numbers",
     "same_device",
 ]
+
+_ARRAYS = (np.ndarray, np.generic)
+_NUMBERS = (int, float, np.integer, np.floating)
 
 FillValue: TypeAlias = float | Sequence[float] | Tensor
 """One value, one per channel, or a tensor (), (C,) or (B, C)."""
@@ -46,20 +50,37 @@ def same_device(name: str, value: Tensor, device: torch.device) -> None:
 
 def read_numbers(name: str, value: Any, *, device: torch.device, expected: str) -> Float[Tensor, "..."]:
     """Any holder of real numbers as a floating-point tensor: tensors keep dtype and graph, the rest becomes float64."""
+    wide = torch.float32 if device.type == "mps" else torch.float64  # that device has no float64
     if isinstance(value, Tensor):
         same_device(name, value, device)
-        tensor = value
-    elif isinstance(value, Sequence) and any(isinstance(part, Tensor) for part in _leaves(value)):
-        tensor = _stack(name, value, device, expected)
-    else:
-        try:
-            tensor = torch.as_tensor(np.asarray(value), device=device)
-        except (TypeError, ValueError):
-            raise wrong_type(name, expected=expected, got=repr(value)) from None
-    if tensor.dtype.is_complex or tensor.dtype == torch.bool:
-        raise wrong_type(name, expected=expected, got=tensor.dtype)
-    wide = torch.float32 if device.type == "mps" else torch.float64  # that device has no float64
-    return tensor if tensor.dtype.is_floating_point and tensor.device.type != "mps" else tensor.to(wide)
+        if value.dtype.is_complex or value.dtype == torch.bool:
+            raise wrong_type(name, expected=expected, got=value.dtype)
+        return value if value.dtype.is_floating_point else value.to(wide)
+    leaves = _leaves(value)
+    if any(isinstance(leaf, Tensor) for leaf in leaves):
+        return _stack(name, value, device, expected)
+    if isinstance(value, _ARRAYS):
+        array = np.array(value)  # a copy: torch would warn of arrays it may not write to, and refuse flipped ones
+        if array.dtype.kind not in "iuf":
+            raise wrong_type(name, expected=expected, got=f"an array of {array.dtype}")
+        return torch.from_numpy(array).to(device, wide)
+    if not all(isinstance(leaf, _NUMBERS) and not isinstance(leaf, bool) for leaf in leaves):
+        raise wrong_type(name, expected=expected, got=repr(value))
+    shape = _shape(value)
+    if shape is None:
+        raise invalid(name, expected=expected, got=f"rows of different lengths, {value!r}")
+    return constant([float(leaf) for leaf in leaves], wide, device).reshape(shape)
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of nested sequences; None if they are ragged."""
+    if not isinstance(value, Sequence):
+        return ()
+    shapes = [_shape(part) for part in value]
+    if not shapes:
+        return (0,)
+    first = shapes[0]
+    return None if first is None or any(shape != first for shape in shapes) else (len(shapes), *first)
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -1,20 +1,16 @@
-"""Warping images, with OpenCV's meaning of the arguments and gradients to all of them.
+"""Warping images through matrices, with gradients to everything.
 
-Owns: `warp`, `warp_affine`, `warp_perspective`, `remap`.
+Owns: `warp`, `warp_affine`, `warp_perspective`.
 Must not: interpolate; the kernels do.
-Read next: ``estimate.py``.
+Read next: ``remap.py``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.errors import invalid
-from pellucid.functional.fills import FillValue, read_fill, read_numbers
+from pellucid.functional.fills import FillValue, read_fill
 from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, to_compute
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
@@ -23,7 +19,7 @@ from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import as_size, check_choice
 from pellucid.types import Size
 
-__all__ = ["remap", "resample", "warp", "warp_affine", "warp_perspective"]
+__all__ = ["resample", "warp", "warp_affine", "warp_perspective"]
 
 
 def warp(
@@ -180,66 +176,6 @@ def warp_perspective(
     return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, impl)
 
 
-def remap(
-    image: Shaped[Tensor, "..."],
-    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
-    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
-    *,
-    interpolation: str | int = "bilinear",
-    border_mode: str | int = "constant",
-    border_value: FillValue = 0.0,
-    channels_last: bool = False,
-    impl: str = "auto",
-) -> Shaped[Tensor, "..."]:
-    """Read the image at given coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
-
-    Args:
-        image: as in :func:`warp_affine`.
-        map_x: for each output pixel the x to read (pixel centres): (H2, W2) for all images, or (B, H2, W2).
-        map_y: likewise the y.
-        interpolation: as in :func:`warp_affine`.
-        border_mode: as in :func:`warp_affine`.
-        border_value: as in :func:`warp_affine`.
-        channels_last: as in :func:`warp_affine`.
-        impl: as in :func:`warp_affine`.
-
-    Returns:
-        (C, H2, W2) or (B, C, H2, W2), or channels last, in the dtype of ``image``.
-
-    Gradient:
-        image, border_value: exact. map_x, map_y: almost everywhere; none for ``nearest``. A NaN or infinite coordinate shows
-        ``border_value`` in its pixel, under every border mode, and has zero gradient.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
-    Source:
-        ``cv2.remap``; ``scipy.ndimage.map_coordinates`` to 1e-12 in float64.
-
-    Example:
-        >>> import torch
-        >>> from pellucid.functional import remap
-        >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
-        >>> remap(image, torch.tensor([[2.0, 0.5]]), torch.zeros(1, 2))
-        tensor([[[3.0000, 1.5000]]])
-    """
-    mode, inverse = read_interpolation(interpolation)
-    if inverse:
-        raise invalid("interpolation", expected="flags without WARP_INVERSE_MAP (maps always lead to the input)", got=interpolation)
-    padding_mode = read_border(border_mode)
-    pixels, layout = open_image(image, channels_last=channels_last)
-    shape = "numbers of shape (H, W) or (B, H, W)"
-    maps = [read_numbers(name, part, device=pixels.device, expected=shape) for name, part in (("map_x", map_x), ("map_y", map_y))]
-    if maps[0].shape != maps[1].shape or maps[0].dim() not in (2, 3):
-        raise invalid("map_x, map_y", expected=f"{shape}, both the same", got=f"{tuple(maps[0].shape)} and {tuple(maps[1].shape)}")
-    batched = maps[0].dim() == 3
-    x, y = (part.to(compute_dtype(pixels.dtype)).reshape(-1, *part.shape[-2:]) for part in maps)
-    pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
-    work = pixels if mode == "nearest" else to_compute(pixels)
-    fill = _fill("border_value", border_value, pixels, work)
-    return close_image(kernel.sample(work, x, y, interpolation=mode, padding_mode=padding_mode, fill=fill, impl=impl), layout)
-
-
 def _cv_warp(
     image: Tensor,
     M: Tensor | MatrixLike,
@@ -281,11 +217,7 @@ def resample(
         size=size,
         interpolation=interpolation,
         padding_mode=padding_mode,
-        fill=_fill(fill_name, fill, pixels, work),
+        fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=work),
         impl=impl,
     )
     return close_image(out, layout)
-
-
-def _fill(name: str, value: FillValue, pixels: Tensor, work: Tensor) -> Tensor | None:
-    return read_fill(name, value, channels=pixels.shape[1], batch=pixels.shape[0], like=work)
