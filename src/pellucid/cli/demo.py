@@ -25,7 +25,7 @@ class _Scale(NamedTuple):
     check_size: int
 
 
-_FULL = _Scale(photographs=4, size=256, draws=3, check_size=64)
+_FULL = _Scale(photographs=4, size=256, draws=3, check_size=48)
 _SMALL = _Scale(photographs=2, size=128, draws=2, check_size=32)
 
 
@@ -66,10 +66,10 @@ def _run(output: Path, scale: _Scale, seed: int, console: object) -> bool:
         batch = load_batch(chosen, scale.size)
         progress.update(task, advance=1, description="Augmenting")
         show = augmented(names, batch, draws=scale.draws, seed=seed)
-        sheet = before_and_after(show)
-        write_bytes(output / "sheet.png", png_bytes(sheet))
+        sheet = png_bytes(before_and_after(show))
+        write_bytes(output / "sheet.png", sheet)
         progress.update(task, advance=1, description="Differentiating")
-        gradients = gradient_sheet(show)
+        gradients = png_bytes(gradient_sheet(show))
 
         check = flagship(scale.check_size, seed=seed, extended=True)
         photographs = dithered(load_batch(chosen, scale.check_size)["image"])

@@ -35,13 +35,11 @@ def draw_targets(sample: Mapping[str, Tensor]) -> Image:
         picture = _tint(picture, sample["mask"])
     overlay = Image.new("RGBA", (picture.width * _FINE, picture.height * _FINE))
     pen = ImageDraw.Draw(overlay)
-    k, unit = _FINE, _FINE * max(1.0, min(picture.size) / 256)
+    k, unit = _FINE, _FINE * max(1.0, min(picture.size) / 400)
     if "boxes" in sample:
         for box in sample["boxes"][sample["boxes_valid"]].tolist():
-            corners = [edge * k for edge in box]
-            pen.rectangle(corners, outline=_SHADOW, width=round(3.2 * unit))
-            inset = 0.7 * unit
-            pen.rectangle([corners[0] + inset, corners[1] + inset, corners[2] - inset, corners[3] - inset], outline=_BOX, width=round(1.8 * unit))
+            pen.rectangle(_around(box, k, 2.6 * unit, overlay.size), outline=_SHADOW, width=round(3.4 * unit))
+            pen.rectangle(_around(box, k, 1.8 * unit, overlay.size), outline=_BOX, width=round(1.8 * unit))
     if "keypoints" in sample:
         for number, ((x, y), valid) in enumerate(zip(sample["keypoints"].tolist(), sample["keypoints_valid"].tolist(), strict=True)):
             if valid:
@@ -57,7 +55,7 @@ def draw_outline(picture: Image, corners: Sequence[tuple[float, float]]) -> Imag
     overlay = Image.new("RGBA", (picture.width * _FINE, picture.height * _FINE))
     loop = [(x * _FINE, y * _FINE) for x, y in (*corners, corners[0])]
     pen = ImageDraw.Draw(overlay)
-    pen.line(loop, fill=_SHADOW, width=4 * _FINE, joint="curve")
+    pen.line(loop, fill=_SHADOW, width=3 * _FINE, joint="curve")
     pen.line(loop, fill=(255, 255, 255, 235), width=round(1.6 * _FINE), joint="curve")
     return _merge(picture, overlay)
 
@@ -89,6 +87,12 @@ def _tint(picture: Image, mask: Tensor) -> Image:
         pixels[inside] = 0.66 * pixels[inside] + 0.34 * colour
         pixels[inside & edge] = colour
     return Image.fromarray(np.rint(pixels).astype(np.uint8))
+
+
+def _around(box: Sequence[float], k: int, by: float, size: tuple[int, int]) -> tuple[float, float, float, float]:
+    """The box's corners in fine pixels, moved outward so that its line hides nothing inside; kept in the picture."""
+    left, top, right, bottom = (edge * k for edge in box)
+    return max(left - by, 0), max(top - by, 0), min(right + by, size[0]) - 1, min(bottom + by, size[1]) - 1
 
 
 def _disc(pen: object, centre: tuple[float, float], radius: float, colour: tuple[int, ...]) -> None:

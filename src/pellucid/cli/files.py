@@ -42,7 +42,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def png_bytes(picture: Image) -> bytes:
     """A picture as the content of a PNG file."""
     buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", optimize=True)
+    picture.save(buffer, format="PNG")
     return buffer.getvalue()
 
 

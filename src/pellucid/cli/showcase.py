@@ -67,7 +67,7 @@ def flagship(size: int, *, seed: int, extended: bool = False) -> Pipeline:
         ColorJitter(brightness=0.25, contrast=0.25, saturation=0.3, hue=0.04),
     ]
     more = [RandomGaussianBlur(sigma=(size / 200, size / 100)), RandomErasing(p=1.0, scale=(0.03, 0.08), value=0.5)]
-    return Pipeline([*transforms, *(more if extended else [])], seed=seed)
+    return Pipeline([*transforms, *(more if extended else [])], seed=seed, min_visibility=0.15)
 
 
 def augmented(names: tuple[str, ...], batch: dict[str, Tensor], *, draws: int, seed: int) -> Show:
@@ -97,7 +97,7 @@ def before_and_after(show: Show) -> Image:
 
 def gradient_sheet(show: Show) -> Image:
     """Photograph, what the pipeline made of it, and |d loss / d pixel| on the photograph."""
-    record = show.records[0]
+    record = show.records[-1]
     images = show.batch["image"]
     with torch.no_grad():
         after = show.pipeline.apply(images, record)
@@ -108,7 +108,7 @@ def gradient_sheet(show: Show) -> Image:
         rows.append([draw_outline(to_picture(images[i]), frame), to_picture(after[i]), draw_outline(heat(gradients[i]), frame)])
     return contact_sheet(
         rows,
-        columns=["Photograph", "Augmented (draw 1)", "|d loss / d pixel|"],
+        columns=["Photograph", f"Draw {len(show.records)}", "|d loss / d pixel|"],
         labels=show.names,
         title="Where the gradient reaches the photograph",
         note="White: the frame of the augmented image, seen in the photograph. Bright: pixels that matter to the loss.",
