@@ -132,7 +132,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
     loss = feature_loss(pipeline, net, leaf, leaves, wanted)
     inputs = [leaf, *(leaves.params[i][name] for i, name in places)]
     gradients = torch.autograd.grad(loss.sum(), inputs, materialize_grads=True)
-    frozen = record.requires_grad_()
+    here, frozen = loss.detach(), record
     with torch.no_grad():
         # One random direction per image: the derivative along it involves every pixel.
         direction = torch.randn(images.shape, generator=torch.Generator().manual_seed(2), dtype=images.dtype)
@@ -141,7 +141,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
             return feature_loss(pipeline, net, images + shift * direction, frozen, wanted)
 
         image_kind = "exact" if all(t.gradients["image"] == "exact" for t in pipeline.transforms) else "almost_everywhere"
-        yield _compare("image, along a random direction", "", image_kind, (gradients[0] * direction).sum((1, 2, 3)), along)
+        yield _compare("image, along a random direction", "", image_kind, (gradients[0] * direction).sum((1, 2, 3)), here, along)
         for (index, name), gradient in zip(places, gradients[1:], strict=True):
             value = record.params[index][name].detach()
 
@@ -149,7 +149,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
                 return feature_loss(pipeline, net, images, frozen.with_param(index, name, value + shift), wanted)
 
             transform = pipeline.transforms[index]
-            yield _compare(name, f"[{index}] {type(transform).__name__}", transform.gradients.get(name, "undeclared"), gradient, shifted)
+            yield _compare(name, f"[{index}] {type(transform).__name__}", transform.gradients.get(name, "undeclared"), gradient, here, shifted)
 
 
 def _continuous(record: Record) -> Iterator[tuple[int, str]]:
@@ -159,8 +159,7 @@ def _continuous(record: Record) -> Iterator[tuple[int, str]]:
                 yield index, name
 
 
-def _compare(name: str, transform: str, declared: str, autograd: Tensor, loss_at: Callable[[float], Tensor]) -> Comparison:
-    here = loss_at(0.0)
+def _compare(name: str, transform: str, declared: str, autograd: Tensor, here: Tensor, loss_at: Callable[[float], Tensor]) -> Comparison:
     central, one_sided = [], []
     for step in STEPS:
         above, below = loss_at(step), loss_at(-step)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["preview"]
 
-_TILE = 240
+_TILE = 224
 
 
 def preview(

@@ -51,7 +51,7 @@ def _facts(show: Show, comparisons: Sequence[Comparison], seed: int) -> str:
     plan = show.records[0].plan
     facts = (
         (str(len(show.names)), "photographs"),
-        (f"{len(plan.transforms)} in {len(plan.groups)}", "transforms, passes" if len(plan.groups) != 1 else "transforms, pass"),
+        (f"{len(plan.transforms)} \N{RIGHTWARDS ARROW} {len(plan.groups)}", "transforms \N{RIGHTWARDS ARROW} passes"),
         (str(len(comparisons)), "gradients checked"),
         (_number(worst(comparisons), ".1e"), "worst relative error"),
         (str(seed), "seed"),
