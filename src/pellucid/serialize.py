@@ -7,12 +7,12 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
 import json
 import os
-from pathlib import Path
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -58,7 +58,9 @@ def _encode(value: Any, name: str) -> Any:
         return [_encode(item, name) for item in value]
     if isinstance(value, bool | int | float | str):
         return value
-    raise invalid(name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file.")
+    raise invalid(
+        name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file."
+    )
 
 
 def _decode(value: Any, name: str) -> Any:
@@ -67,7 +69,9 @@ def _decode(value: Any, name: str) -> Any:
             return Learnable(value["learnable"], value.get("low"), value.get("high"))
         kind = DISTRIBUTIONS.get(str(value.get("distribution")))
         if kind is None:
-            raise invalid(name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value))
+            raise invalid(
+                name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value)
+            )
         return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name)
     if isinstance(value, list):
         return tuple(_decode(item, name) for item in value)

@@ -7,9 +7,9 @@ Read next: ``hsv.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.color.luma import LUMA
 from pellucid.constants import constant

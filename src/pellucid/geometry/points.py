@@ -7,9 +7,9 @@ Read next: ``../boxes/transform.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["transform_points"]
 
@@ -19,6 +19,7 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor
 
     Gradient:
         points, dst_from_src: exact. On the horizon the result is non-finite.
+
     Example:
         >>> transform_points(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0, 5], [0, 1, 0], [0, 0, 1]]))
         tensor([[6., 2.]])

@@ -7,9 +7,9 @@ Read next: ``../blend/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.warp.taps import fold_index
 

@@ -7,9 +7,9 @@ Read next: ``../resize/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.constants import constant
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index
@@ -59,11 +59,12 @@ def prefilter(
         The filtered image on a canvas with a margin (what leaks over the border stays visible), the filtered coverage of
         each axis (None where the padding leaves no outside), and the margin (vertical, horizontal).
     """
-    vertical, horizontal = (torch.clamp(f, max=float(b)) for f, b in zip(footprints(src_from_dst, size), bound, strict=True))
     margin = (bound[0] + 1, bound[1] + 1)
-    rows = _filter_matrix(vertical.to(image.dtype), image.shape[-2], margin[0], padding_mode)  # b h+2m h
-    columns = _filter_matrix(horizontal.to(image.dtype), image.shape[-1], margin[1], padding_mode)  # b w+2m w
-    filtered = rows[:, None] @ image @ columns.mT[:, None]
+    with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
+        vertical, horizontal = (torch.clamp(f, max=float(b)) for f, b in zip(footprints(src_from_dst, size), bound, strict=True))
+        rows = _filter_matrix(vertical.to(image.dtype), image.shape[-2], margin[0], padding_mode)  # b h+2m h
+        columns = _filter_matrix(horizontal.to(image.dtype), image.shape[-1], margin[1], padding_mode)  # b w+2m w
+        filtered = rows[:, None] @ image @ columns.mT[:, None]
     coverage = (rows.sum(-1), columns.sum(-1)) if padding_mode in FILLED_MODES else None
     return filtered, coverage, margin
 
