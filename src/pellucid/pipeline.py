@@ -31,6 +31,9 @@ from pellucid.types import ImageSpec
 __all__ = ["Pipeline"]
 
 
+_CONTAINERS: dict[str, tuple[type, ...]] = {"targets": (Mapping,), "interpolation": (Mapping,), "passthrough": (list, tuple)}
+
+
 class Pipeline(nn.Module):
     """Transforms as one differentiable, batched, reproducible step.
 
@@ -276,6 +279,9 @@ class Pipeline(nn.Module):
         for name in settings:
             if name not in known:
                 raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
+            kinds = _CONTAINERS.get(name)
+            if kinds and not isinstance(settings[name], kinds):
+                raise wrong_type(name, expected=f"a {'table' if Mapping in kinds else 'list'}", got=repr(settings[name]))
         if "dtype" in settings:
             settings["dtype"] = _dtype(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ())), **settings)

@@ -45,6 +45,9 @@ class Key:
     index: Tensor | None = None
 
     def __post_init__(self) -> None:
+        for name in ("seed", "step"):
+            if not isinstance(getattr(self, name), int | Tensor):
+                raise wrong_type(f"Key.{name}", expected="an integer", got=repr(getattr(self, name)))
         if isinstance(self.seed, int) and not 0 <= self.seed < 1 << 63:
             raise invalid("Key.seed", expected="an integer in [0, 2^63)", got=self.seed)
         if isinstance(self.step, int) and not 0 <= self.step < 1 << 32:
