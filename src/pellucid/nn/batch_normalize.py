@@ -33,9 +33,9 @@ def batch_normalize(
     ``weight`` and ``mask`` belong to the tensor the statistics come from; a mask also zeroes the output when that is ``x`` itself.
     """
     check_float("x", x)
-    check_channels("x", x, module)
+    check_channels("x", x, module.num_features)
     source = x if statistics_from is None else statistics_from
-    check_channels("statistics_from", source, module)
+    check_channels("statistics_from", source, module.num_features)
     out_mask = mask if statistics_from is None else None
     if not uses_batch_statistics(module):
         mean, var = running_moments(module)

@@ -57,10 +57,10 @@ def per_channel(vector: Tensor, x: Tensor) -> Tensor:
     return vector.reshape(1, -1, *[1] * (x.ndim - 2))
 
 
-def check_channels(name: str, x: Tensor, module: _BatchNorm) -> None:
-    """Raise unless ``x`` is (batch, channels, ...) with the module's number of channels."""
-    if x.ndim < 2 or x.shape[1] != module.num_features:
-        raise invalid(name, expected=f"(batch, {module.num_features} channels, ...)", got=tuple(x.shape))
+def check_channels(name: str, x: Tensor, num_features: int) -> None:
+    """Raise unless ``x`` is (batch, channels, ...) with that number of channels."""
+    if x.ndim < 2 or x.shape[1] != num_features:
+        raise invalid(name, expected=f"(batch, {num_features} channels, ...)", got=tuple(x.shape))
 
 
 def _step(module: _BatchNorm, like: Tensor) -> Tensor:
