@@ -41,7 +41,8 @@ class BatchRenorm(_BatchNorm):
         statistics_grad: the gradient policy of the batch's statistics.
 
     Gradient:
-        x: exact with r and d held: r times that of :class:`pellucid.nn.BatchNorm2d`. Second order: yes.
+        x: exact with r and d held: r times that of :class:`pellucid.nn.BatchNorm2d`. Second order: yes. Not under activation
+        checkpointing: the recomputation would correct with running statistics that the first pass has already moved.
     Source:
         Ioffe, "Batch Renormalization", 2017; with r_max=1 and d_max=0 it is ``torch.nn.BatchNorm2d`` (tests).
 
@@ -90,7 +91,10 @@ class BatchRenorm(_BatchNorm):
         return normalize_with(x, batch.mean, batch.var, eps=self.eps, scale=scale, shift=shift, mask=mask)
 
     def _corrections(self, mean: Tensor, var: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        running_mean, running_var = (per_channel(s, x) for s in running_moments(self))
+        # Compiled, torch may recompute these in the backward pass from running statistics that have moved by then: silently wrong
+        # gradients (pytorch pull request 197039). It saves the result of a sort, and sorting one value changes nothing.
+        snapshot = torch.stack(running_moments(self))[None].sort(0).values[0]
+        running_mean, running_var = (per_channel(s, x) for s in snapshot.unbind())
         gain = torch.rsqrt(running_var + self.eps)
         # Bounded constants, not parameters: clamp cuts no gradient here.
         r = (torch.sqrt(var + self.eps) * gain).clamp(1 / self.r_max, self.r_max)
