@@ -5,6 +5,7 @@ Must not: normalise anything, or keep running averages.
 Read next: ``standardize.py``.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -121,9 +122,7 @@ def moments(
     axes = canonical_dims(x, dims)
     if weight is not None or mask is not None:
         return _weighted(x, axes, _joint_weight(x, weight, mask), policy)
-    size = 1
-    for axis in axes:
-        size *= x.shape[axis]
+    size = math.prod([x.shape[d] for d in axes])
     dtype = compute_dtype(x.dtype)
     count = torch.full([1] * x.ndim, float(size), dtype=dtype, device=x.device)
     if policy == "detached":

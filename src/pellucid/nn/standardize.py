@@ -122,7 +122,7 @@ def _kept(name: str, statistic: Tensor, x: Tensor, axes: tuple[int, ...]) -> Ten
 
 def _native(x: Tensor, axes: tuple[int, ...], eps: float, unbiased: bool) -> Tensor:
     """Full statistics in one fused kernel: batch_norm where one dimension is kept, layer_norm along the rest otherwise."""
-    size = math.prod(x.shape[d] for d in axes)
+    size = math.prod([x.shape[d] for d in axes])
     # (x - m) / sqrt(v n / k + eps) = sqrt(k / n) (x - m) / sqrt(v + eps k / n), with k = n - 1: the kernels only know k = n.
     ratio = max(size - 1, 1) / size if unbiased else 1.0
     wide = x.to(compute_dtype(x.dtype))
