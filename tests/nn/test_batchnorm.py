@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pellucid.errors import InvalidArgument
-from pellucid.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from pellucid.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d, PatchNorm
 
 POLICIES = ["full", "detached", "mean_only", "var_only"]
 PAIRS = [
@@ -91,6 +91,25 @@ def test_gradient_of_each_policy(policy):
     if policy in ("full", "var_only"):
         expected = expected - xhat * (gy * xhat).mean(dims, keepdim=True)
     close(run(norm, x, g)[1][0], expected / sigma, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "norm", [BatchNorm2d(3, statistics_grad="detached").double(), PatchNorm(), PatchNorm(fused=False)], ids=repr
+)
+def test_second_derivative_of_a_detached_norm_is_that_of_its_surrogate(norm):
+    """Finite differences cannot show it; a graph with explicit constants can."""
+    x = torch.rand(5, 3, 4, 4, dtype=torch.float64, requires_grad=True)
+    patch = isinstance(norm, PatchNorm)
+    dims, correction, eps = ((1, 2, 3), 1, norm.floor**2) if patch else ((0, 2, 3), 0, norm.eps)
+    constant = x.detach()
+    sigma = (constant.var(dims, correction=correction, keepdim=True) + eps).sqrt()
+    explicit = (x - constant.mean(dims, keepdim=True)) / sigma
+    seconds = []
+    for out in (norm(x), explicit):
+        (first,) = torch.autograd.grad(out.pow(3).sum(), x, create_graph=True)
+        seconds.append((first, torch.autograd.grad(first.square().sum(), x)[0]))
+    for got, wanted in zip(*seconds, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-10)
 
 
 def test_discussion_example():

@@ -1,11 +1,13 @@
 """PatchNorm against torch.mean and torch.std, its floor, its gradient policies and its two-step fallback."""
 
+import sys
+
 import pytest
 import torch
 
 from pellucid.errors import InvalidArgument
 from pellucid.nn import PatchNorm
-from pellucid.nn.moments import uses_fused
+from pellucid.nn.moments import native_is_safe, uses_fused
 
 POLICIES = ["full", "detached", "mean_only", "var_only"]
 
@@ -49,6 +51,17 @@ def test_fallback_never_calls_the_fused_reduction(monkeypatch):
     assert out.isfinite().all()
     with pytest.raises(AssertionError, match="fused"):
         PatchNorm(fused=True)(patches(4, 1, 8, 8))
+
+
+def test_mps_takes_the_two_step_form_by_itself(monkeypatch):
+    x = patches(4, 1, 8, 8)
+    wanted = PatchNorm()(x)
+    for name in ("var_mean", "native_layer_norm", "native_batch_norm"):
+        monkeypatch.delattr(torch, name)
+    monkeypatch.setattr(sys.modules["pellucid.nn.standardize"], "native_is_safe", lambda device: device.type != "cpu")
+    torch.testing.assert_close(PatchNorm()(x), wanted, rtol=0, atol=1e-12)
+    assert not native_is_safe(torch.device("mps"))
+    assert native_is_safe(torch.device("cuda"))
 
 
 @pytest.mark.parametrize(("device", "fused"), [("cpu", False), ("mps", False), ("cuda", True), ("xpu", True), ("meta", False)])

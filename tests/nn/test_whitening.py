@@ -33,7 +33,7 @@ def rotation(d, seed=5):
     return torch.linalg.qr(data(d, d, seed=seed))[0]
 
 
-def isotropic(n=12, d=4):
+def isotropic(n=8, d=4):
     """Data whose covariance is a multiple of the identity: every eigenvalue is the same."""
     centred = data(n, d) - data(n, d).mean(0)
     return torch.linalg.qr(centred)[0] * math.sqrt(n - 1) + 3
@@ -48,7 +48,7 @@ def conditioned(condition, n=40, d=5):
     return basis * torch.logspace(0, -0.5 * math.log10(condition), d, dtype=torch.float64) @ rotation(d).T
 
 
-CASES = {"isotropic": isotropic(), "rank deficient": rank_deficient(), "condition 1e6": conditioned(1e6), "plain": data(20, 4)}
+CASES = {"isotropic": isotropic(), "rank deficient": rank_deficient(), "condition 1e6": conditioned(1e6), "plain": data(8, 3)}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
-from pellucid.nn.moments import Moments, check_float, moments
+from pellucid.nn.detached import channels_detached
+from pellucid.nn.moments import Moments, check_float, compute_dtype, moments, native_is_safe
 from pellucid.nn.policy import StatisticsGrad
 from pellucid.nn.running import channel_dims, check_channels, per_channel, running_moments, update_running, uses_batch_statistics
 from pellucid.nn.standardize import normalize_with, normalize_with_constants
@@ -47,6 +48,10 @@ def batch_normalize(
         _check_enough(source)
     if plain and statistics_from is None and policy == "full":
         return _native(module, x)
+    if plain and statistics_from is None and policy == "detached" and _has_detached_kernel(module, x):
+        out, mean, var = channels_detached(x, module.weight, module.bias, eps=module.eps)
+        update_running(module, Moments(mean, var, torch.full_like(mean[:1], x.numel() // x.shape[1])))
+        return out
     batch = moments(source, channel_dims(source), weight=weight, mask=mask, policy=policy)
     update_running(module, batch)
     if policy == "detached" and out_mask is None:
@@ -81,6 +86,12 @@ def _native(module: _BatchNorm, x: Tensor) -> Tensor:
     # The kernel's variance is unbiased already, and one (!) sample is all that tells update_running so.
     update_running(module, Moments(batch_mean, batch_var, torch.ones_like(mean[:1])))
     return out
+
+
+def _has_detached_kernel(module: _BatchNorm, x: Tensor) -> bool:
+    # The kernel keeps its statistics in the parameters' dtype, or in x's without parameters: that must not be half precision.
+    dtype = x.dtype if module.weight is None else module.weight.dtype
+    return dtype == compute_dtype(x.dtype) and x.numel() > 0 and native_is_safe(x.device)
 
 
 def _check_enough(source: Tensor) -> None:

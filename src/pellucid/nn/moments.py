@@ -23,6 +23,7 @@ __all__ = [
     "check_like",
     "compute_dtype",
     "moments",
+    "native_is_safe",
     "sum_dtype",
     "unbiased_var",
     "uses_fused",
@@ -53,6 +54,11 @@ def sum_dtype(x: Tensor) -> torch.dtype:
 def uses_fused(device: torch.device, fused: bool | None = None) -> bool:
     """Whether ``torch.var_mean`` computes plain statistics on this device; an explicit choice wins."""
     return device.type in _FUSED_DEVICES if fused is None else fused
+
+
+def native_is_safe(device: torch.device) -> bool:
+    """Whether torch's fused normalisation kernels may stand in for the two-step form on this device."""
+    return device.type != "mps"
 
 
 def check_float(name: str, x: Tensor) -> None:
