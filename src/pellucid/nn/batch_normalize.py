@@ -12,9 +12,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
 from pellucid.nn.detached import channels_detached
-from pellucid.nn.moments import Moments, check_float, compute_dtype, moments, native_is_safe
+from pellucid.nn.moments import check_float, compute_dtype, moments, native_is_safe
 from pellucid.nn.policy import StatisticsGrad
-from pellucid.nn.running import channel_dims, check_channels, per_channel, running_moments, update_running, uses_batch_statistics
+from pellucid.nn.running import (
+    channel_dims,
+    check_channels,
+    per_channel,
+    running_moments,
+    update_running,
+    update_running_plain,
+    uses_batch_statistics,
+)
 from pellucid.nn.standardize import normalize_with, normalize_with_constants
 
 __all__ = ["apply_affine_with", "batch_normalize"]
@@ -50,7 +58,7 @@ def batch_normalize(
         return _native(module, x)
     if plain and statistics_from is None and policy == "detached" and _has_detached_kernel(module, x):
         out, mean, var = channels_detached(x, module.weight, module.bias, eps=module.eps)
-        update_running(module, Moments(mean, var, torch.full_like(mean[:1], x.numel() // x.shape[1])))
+        update_running_plain(module, mean, var, x.numel() // x.shape[1])
         return out
     batch = moments(source, channel_dims(source), weight=weight, mask=mask, policy=policy)
     update_running(module, batch)
@@ -83,8 +91,8 @@ def _native(module: _BatchNorm, x: Tensor) -> Tensor:
     mean, var = running_moments(module)
     batch_mean, batch_var = torch.zeros_like(mean), torch.zeros_like(var)
     out = torch.batch_norm(x, module.weight, module.bias, batch_mean, batch_var, True, 1.0, module.eps, cudnn)
-    # The kernel's variance is unbiased already, and one (!) sample is all that tells update_running so.
-    update_running(module, Moments(batch_mean, batch_var, torch.ones_like(mean[:1])))
+    # The kernel's variance is unbiased already; a sample count of one leaves it alone.
+    update_running_plain(module, batch_mean, batch_var, 1)
     return out
 
 

@@ -23,8 +23,7 @@ def channels_detached(
         x: ``scale * g / sigma``. scale, shift: exact. Second order: yes. Forward mode: raises.
     """
     out, mean, gain = _Channels.apply(x, scale, shift, eps)
-    var = gain.reciprocal().square() - eps
-    return out, mean, torch.where(var > 0, var, 0)
+    return out, mean, (gain.reciprocal().square() - eps).clamp(min=0)  # a constant; below zero is rounding
 
 
 def rows_detached(x: Float[Tensor, "*shape"], shape: torch.Size, *, eps: float, factor: float = 1.0) -> Float[Tensor, "*shape"]:
