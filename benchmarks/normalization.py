@@ -19,7 +19,7 @@ import torch.nn.functional as F
 
 from pellucid.nn import BatchNorm2d, PatchNorm, standardize
 
-IMAGES, PATCHES = (16, 32, 56, 56), (1024, 1, 32, 32)
+IMAGES, PATCHES = (32, 64, 56, 56), (1024, 1, 32, 32)
 
 
 def batch_norm(x):
@@ -38,9 +38,9 @@ def cases():
     for layout, x in (("nchw", nchw), ("channels_last", last)):
         yield f"standardize full {layout}", lambda x: standardize(x, (0, 2, 3)), batch_norm, x
         yield f"standardize detached {layout}", lambda x: standardize(x, (0, 2, 3), statistics="detached"), batch_norm, x
-        yield f"BatchNorm2d full {layout}", BatchNorm2d(32), torch.nn.BatchNorm2d(32), x
-        yield f"BatchNorm2d detached {layout}", BatchNorm2d(32, statistics_grad="detached"), torch.nn.BatchNorm2d(32), x
-        yield f"BatchNorm2d eval {layout}", BatchNorm2d(32).eval(), torch.nn.BatchNorm2d(32).eval(), x
+        yield f"BatchNorm2d full {layout}", BatchNorm2d(64), torch.nn.BatchNorm2d(64), x
+        yield f"BatchNorm2d detached {layout}", BatchNorm2d(64, statistics_grad="detached"), torch.nn.BatchNorm2d(64), x
+        yield f"BatchNorm2d eval {layout}", BatchNorm2d(64).eval(), torch.nn.BatchNorm2d(64).eval(), x
     yield "standardize full patches", lambda x: standardize(x, (1, 2, 3)), layer_norm, patches
     yield "standardize detached patches", lambda x: standardize(x, (1, 2, 3), statistics="detached"), layer_norm, patches
     yield "PatchNorm full", PatchNorm(statistics="full"), layer_norm, patches
@@ -72,7 +72,7 @@ def compare(ours, theirs, x, repeats, backward):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--check", type=float, help="exit with status 1 if any ratio is above this")
     parser.add_argument("--json", help="write the figures and the machine here")
     parser.add_argument("--device", default="cpu")

@@ -251,6 +251,14 @@ def test_source_writes_to_nothing_but_its_own_buffers(path):
             assert not isinstance(target, ast.Subscript) or named == "done[module]", f"{where}: writes into {named}"
 
 
+def test_the_guide_runs():
+    guide = Path(__file__).parents[2] / "docs" / "normalization.md"
+    blocks = guide.read_text().split("```python\n")[1:]
+    assert blocks
+    for block in blocks:
+        exec(block.split("```")[0], {})
+
+
 def test_import_has_no_side_effects():
     code = (
         "import sys, torch; torch.manual_seed(3); s = torch.get_rng_state(); t = torch.get_num_threads();"
