@@ -20,7 +20,8 @@ import tomli_w
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
-from pellucid.transforms import ALL, Transform
+from pellucid.transforms import ALL
+from pellucid.transforms.base import Transform
 
 __all__ = ["VERSION", "read_file", "transforms_from_list", "transforms_to_list", "write_file"]
 
