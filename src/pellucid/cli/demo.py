@@ -7,11 +7,14 @@ Read next: ``showcase.py``.
 
 from __future__ import annotations
 
-from pathlib import Path
 import time
-from typing import Annotated, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["demo"]
 
@@ -45,8 +48,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def _run(output: Path, scale: _Scale, seed: int, console: object) -> bool:
-    from rich.console import Console
+def _run(output: Path, scale: _Scale, seed: int, console: Console) -> bool:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from pellucid.cli.annotations import ANNOTATIONS
@@ -56,7 +58,6 @@ def _run(output: Path, scale: _Scale, seed: int, console: object) -> bool:
     from pellucid.cli.report import TOLERANCE, write_report
     from pellucid.cli.showcase import augmented, before_and_after, flagship, gradient_sheet
 
-    assert isinstance(console, Console)
     started = time.perf_counter()
     chosen = ANNOTATIONS[: scale.photographs]
     names = tuple(annotation.name for annotation in chosen)
@@ -85,6 +86,8 @@ def _run(output: Path, scale: _Scale, seed: int, console: object) -> bool:
     error = worst(comparisons)
     passed = error < TOLERANCE
     seconds = time.perf_counter() - started
-    console.print(f"{len(comparisons)} gradients against finite differences: worst relative error {error:.1e}", style="green" if passed else "bold red")
-    console.print(f"Wrote {output / 'sheet.png'} and {output / 'index.html'} in {seconds:.1f} s.", highlight=False, soft_wrap=True)
+    verdict = f"{len(comparisons)} gradients against finite differences: worst relative error {error:.1e}"
+    console.print(verdict, style="green" if passed else "bold red")
+    wrote = f"Wrote {output / 'sheet.png'} and {output / 'index.html'} in {seconds:.1f} s."
+    console.print(wrote, highlight=False, soft_wrap=True)
     return passed

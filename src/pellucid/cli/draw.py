@@ -23,7 +23,8 @@ _MASKS = ((0, 170, 255), (255, 64, 129), (0, 214, 143))
 _POINTS = ((255, 255, 255), (255, 92, 92), (64, 224, 255), (190, 255, 90), (255, 160, 255))
 _BOX = (255, 214, 10)
 _SHADOW = (0, 0, 0, 150)
-_MAGMA = ((0, 0, 4), (28, 16, 68), (79, 18, 123), (129, 37, 129), (181, 54, 122), (229, 80, 100), (251, 135, 97), (254, 194, 135), (252, 253, 191))
+# Nine steps of matplotlib's magma.
+_MAGMA = ("000004", "1c1044", "4f127b", "812581", "b5367a", "e55064", "fb8761", "fec287", "fcfdbf")
 
 
 def draw_targets(sample: Mapping[str, Tensor]) -> Image:
@@ -41,8 +42,8 @@ def draw_targets(sample: Mapping[str, Tensor]) -> Image:
             pen.rectangle(_around(box, k, 2.6 * unit, overlay.size), outline=_SHADOW, width=round(3.4 * unit))
             pen.rectangle(_around(box, k, 1.8 * unit, overlay.size), outline=_BOX, width=round(1.8 * unit))
     if "keypoints" in sample:
-        for number, ((x, y), valid) in enumerate(zip(sample["keypoints"].tolist(), sample["keypoints_valid"].tolist(), strict=True)):
-            if valid:
+        for number, (x, y) in enumerate(sample["keypoints"].tolist()):
+            if sample["keypoints_valid"][number]:
                 _disc(pen, ((x + 0.5) * k, (y + 0.5) * k), 3.4 * unit, (0, 0, 0, 220))
                 _disc(pen, ((x + 0.5) * k, (y + 0.5) * k), 2.3 * unit, _POINTS[number % len(_POINTS)])
     return _merge(picture, overlay)
@@ -66,15 +67,15 @@ def heat(values: Tensor) -> Image:
 
     top = torch.quantile(values.flatten().to(torch.float32), 0.995).clamp(min=1e-30)
     level = (values.to(torch.float32) / top).clamp(0.0, 1.0) * (len(_MAGMA) - 1)
-    ramp = torch.tensor(_MAGMA, dtype=torch.float32) / 255.0
+    ramp = torch.tensor([list(bytes.fromhex(colour)) for colour in _MAGMA], dtype=torch.float32) / 255.0
     below = level.floor().long().clamp(max=len(_MAGMA) - 2)
     share = (level - below)[..., None]
     return to_picture(((1.0 - share) * ramp[below] + share * ramp[below + 1]).permute(2, 0, 1))
 
 
 def _tint(picture: Image, mask: Tensor) -> Image:
-    from PIL import Image
     import numpy as np
+    from PIL import Image
 
     pixels = np.asarray(picture).astype(np.float32)
     classes = mask.detach().cpu().numpy()
@@ -103,5 +104,5 @@ def _disc(pen: object, centre: tuple[float, float], radius: float, colour: tuple
 def _merge(picture: Image, overlay: Image) -> Image:
     from PIL import Image
 
-    small = overlay.resize(picture.size, Image.Resampling.LANCZOS)
+    small = overlay.resize(picture.size, Image.Resampling.BOX)
     return Image.alpha_composite(picture.convert("RGBA"), small).convert("RGB")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
-import typer
 from typer.core import TyperGroup
 
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType

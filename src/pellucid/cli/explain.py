@@ -7,8 +7,8 @@ Read next: ``preview.py``.
 
 from __future__ import annotations
 
-from pathlib import Path
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,7 +28,7 @@ def parse_size(name: str, text: str) -> tuple[int, int]:
 
 
 def explain(
-    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="A pipeline that Pipeline.save wrote (.toml, .json).")],
+    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the images.")] = "224x224",
     channels: Annotated[int, typer.Option(help="Channels of the images.")] = 3,
 ) -> None:

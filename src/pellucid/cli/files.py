@@ -61,7 +61,7 @@ def read_image(path: Path, *, gray: bool = False) -> Tensor:
             picture: Any = ImageOps.exif_transpose(opened)
             picture.load()
     except (UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
-        raise invalid("IMAGE", expected="an image file that Pillow can read", got=str(path), fix=f"Pillow says: {error}.") from error
+        raise invalid("IMAGE", expected="an image Pillow can read", got=str(path), fix=f"Pillow says: {error}.") from error
     except OSError as error:
         if error.filename is not None:
             raise
@@ -71,8 +71,8 @@ def read_image(path: Path, *, gray: bool = False) -> Tensor:
 
 def _plain(picture: Image, *, gray: bool) -> Image:
     """8-bit RGB or grey, whatever the file's mode."""
-    from PIL import Image
     import numpy as np
+    from PIL import Image
 
     if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: Pillow's own conversion would clip
         values = np.asarray(picture, dtype=np.float64)
@@ -95,8 +95,8 @@ def to_tensor(picture: Any) -> Tensor:
 
 def to_picture(image: Tensor) -> Image:
     """A (1 or 3, H, W) tensor in [0, 1] as an RGB picture; values outside are clipped, other channel counts show their first."""
-    from PIL import Image
     import torch
+    from PIL import Image
 
     shown = image.detach().to("cpu", torch.float32)
     shown = shown if shown.shape[0] == 3 else shown[:1].expand(3, -1, -1)

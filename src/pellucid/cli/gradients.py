@@ -7,14 +7,14 @@ Read next: ``report.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-import math
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
-import torch
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
@@ -149,7 +149,8 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
                 return feature_loss(pipeline, net, images, frozen.with_param(index, name, value + shift), wanted)
 
             transform = pipeline.transforms[index]
-            yield _compare(name, f"[{index}] {type(transform).__name__}", transform.gradients.get(name, "undeclared"), gradient, here, shifted)
+            declared = transform.gradients.get(name, "undeclared")
+            yield _compare(name, f"[{index}] {type(transform).__name__}", declared, gradient, here, shifted)
 
 
 def _continuous(record: Record) -> Iterator[tuple[int, str]]:
@@ -159,7 +160,9 @@ def _continuous(record: Record) -> Iterator[tuple[int, str]]:
                 yield index, name
 
 
-def _compare(name: str, transform: str, declared: str, autograd: Tensor, here: Tensor, loss_at: Callable[[float], Tensor]) -> Comparison:
+def _compare(
+    name: str, transform: str, declared: str, autograd: Tensor, here: Tensor, loss_at: Callable[[float], Tensor]
+) -> Comparison:
     central, one_sided = [], []
     for step in STEPS:
         above, below = loss_at(step), loss_at(-step)

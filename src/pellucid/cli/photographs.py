@@ -7,8 +7,8 @@ Read next: ``demo.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.annotations import Annotation, Ellipse
@@ -25,8 +25,8 @@ _OVERSAMPLE = 4
 
 def load_batch(annotations: Sequence[Annotation], size: int) -> dict[str, Tensor]:
     """Load, cut to the central square and resize to ``size``: image, mask, boxes and keypoints with their valid flags."""
-    from torch.nn.utils.rnn import pad_sequence
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     singles = [_prepare(annotation, size) for annotation in annotations]
     # Photographs have different numbers of objects; the batch pads to the largest, and the flags tell which rows are real.
@@ -38,8 +38,11 @@ def load_batch(annotations: Sequence[Annotation], size: int) -> dict[str, Tensor
 
 
 def _prepare(annotation: Annotation, size: int) -> dict[str, Tensor]:
-    from pellucid import CenterCrop, Pipeline, Resize
     import torch
+
+    from pellucid.pipeline import Pipeline
+    from pellucid.transforms.crop import CenterCrop
+    from pellucid.transforms.resize import Resize
 
     image = to_tensor(_photograph(annotation.name))
     height, width = image.shape[-2:]
@@ -65,9 +68,9 @@ def _photograph(name: str) -> Any:
 
 def _rasterise(outlines: Sequence[Ellipse | Sequence[tuple[float, float]]], height: int, width: int) -> Tensor:
     """(H, W) classes: 0 outside, then 1, 2, ... in the order of the outlines; a pixel belongs to what holds its centre."""
-    from PIL import Image, ImageDraw
     import numpy as np
     import torch
+    from PIL import Image, ImageDraw
 
     k = _OVERSAMPLE
     canvas = Image.new("L", (width * k, height * k))

@@ -27,16 +27,16 @@ _TILE = 224
 
 def preview(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Pictures of any size and format Pillow reads.")],
-    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="A pipeline that Pipeline.save wrote (.toml, .json).")],
+    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The sheet to write (.png).")] = Path("sheet.png"),
     variants: Annotated[int, typer.Option(help="Draws per picture.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     gray: Annotated[bool, typer.Option("--gray", help="Read pictures with one channel; default three.")] = False,
 ) -> None:
     """Show what a pipeline makes of your pictures: one row each, before and after."""
+    import torch
     from rich.console import Console
     from rich.progress import track
-    import torch
 
     from pellucid.cli.files import check_png, png_bytes, read_image, write_bytes
     from pellucid.cli.sheet import contact_sheet
@@ -79,7 +79,7 @@ def _displayable(augment: Pipeline, image: Tensor) -> Tensor:
     """The image back in [0, 1] where the pipeline normalised it or made it 8-bit."""
     import torch
 
-    from pellucid import Denormalize, Normalize
+    from pellucid.transforms.color import Denormalize, Normalize
 
     shown = image.to(torch.float32) / (255.0 if image.dtype == torch.uint8 else 1.0)
     for transform in reversed(augment.transforms):

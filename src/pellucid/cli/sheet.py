@@ -19,7 +19,9 @@ _MARGIN, _GAP = 28, 10
 _INK, _QUIET, _PAPER = (24, 28, 33), (96, 104, 114), (255, 255, 255)
 
 
-def contact_sheet(rows: Sequence[Sequence[Image]], *, columns: Sequence[str], labels: Sequence[str], title: str, note: str = "") -> Image:
+def contact_sheet(
+    rows: Sequence[Sequence[Image]], *, columns: Sequence[str], labels: Sequence[str], title: str, note: str = ""
+) -> Image:
     """Lay out rows of pictures.
 
     Args:
@@ -33,10 +35,11 @@ def contact_sheet(rows: Sequence[Sequence[Image]], *, columns: Sequence[str], la
     widths = [max(row[i].width for row in rows) for i in range(len(columns))]
     heights = [max(picture.height for picture in row) for row in rows]
     title_font, head_font, text_font = _font(22), _font(15), _font(13)
-    title, note = (_fit(text, font, sum(widths) + _GAP * (len(widths) - 1)) for text, font in ((title, title_font), (note, text_font)))
+    inner = sum(widths) + _GAP * (len(widths) - 1)
+    title, note = _fit(title, title_font, inner), _fit(note, text_font, inner)
     top = _MARGIN + 34 + (24 if note else 0) + 14
     label_height = 24
-    width = 2 * _MARGIN + sum(widths) + _GAP * (len(widths) - 1)
+    width = 2 * _MARGIN + inner
     height = top + 24 + sum(h + label_height + _GAP for h in heights) - _GAP + _MARGIN
     sheet = Image.new("RGB", (width, height), _PAPER)
     pen = ImageDraw.Draw(sheet)

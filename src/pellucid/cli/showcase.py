@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pellucid import (
-    ColorJitter,
-    Key,
-    Pipeline,
-    RandomAffine,
-    RandomErasing,
-    RandomGaussianBlur,
-    RandomHorizontalFlip,
-    RandomPerspective,
-    RandomResizedCrop,
-)
 from pellucid.cli.draw import draw_outline, draw_targets, heat
 from pellucid.cli.files import to_picture
 from pellucid.cli.gradients import pixel_gradient
 from pellucid.cli.sheet import contact_sheet
+from pellucid.pipeline import Pipeline
+from pellucid.random import Key
+from pellucid.transforms.affine import RandomAffine
+from pellucid.transforms.blur import RandomGaussianBlur
+from pellucid.transforms.crop import RandomResizedCrop
+from pellucid.transforms.flip import RandomHorizontalFlip
+from pellucid.transforms.jitter import ColorJitter
+from pellucid.transforms.noise import RandomErasing
+from pellucid.transforms.perspective import RandomPerspective
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,7 +82,9 @@ def before_and_after(show: Show) -> Image:
     versions = [show.batch]
     versions += [show.pipeline.apply(show.batch, record) for record in show.records]
     versions.append(show.extended.apply(show.batch, show.last))
-    rows = [[draw_targets({key: value[i] for key, value in version.items()}) for version in versions] for i in range(len(show.names))]
+    rows = [
+        [draw_targets({key: value[i] for key, value in version.items()}) for version in versions] for i in range(len(show.names))
+    ]
     count = len(show.records)
     return contact_sheet(
         rows,
