@@ -131,7 +131,8 @@ def buffers(f):
     return [b for m in (f, getattr(f, "f", None)) if isinstance(m, torch.nn.Module) for b in m.buffers()]
 
 
-@pytest.mark.parametrize("name", CASES)
+# The one-sided policies differ from "full" by one detach; their graphs are built in the slow run.
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "only" in n else n for n in CASES])
 def test_compiles_into_one_graph(name):
     torch.compiler.reset()
     eager, x = build(name, torch.float32), images(torch.float32)
@@ -144,7 +145,7 @@ def test_compiles_into_one_graph(name):
             torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize("name", ["standardize full", "standardize full rows", "BatchNorm2d detached", "PatchNorm full"])
+@pytest.mark.parametrize("name", ["standardize full rows", "BatchNorm2d detached"])
 def test_five_batch_sizes_take_two_graphs(name):
     torch.compiler.reset()
     graphs = []
