@@ -140,7 +140,7 @@ SECOND = {
     "warp": lambda x, m, f: PF.warp(x, m, size=(3, 4), padding_mode="constant", fill=f),
     "warp_affine": lambda x, m, f: PF.warp_affine(x, m[:2], (4, 3), interpolation="bicubic", border_value=f),
     "warp_perspective": lambda x, m, f: PF.warp_perspective(x, m, (4, 3), border_value=f),
-    "remap": lambda x, m, f: PF.remap(x, 2 * m, 3 * m.mT, border_value=f),
+    "remap": lambda x, m, f: PF.remap(x, 1.9 * m + 0.07, 2.7 * m.mT + 0.05, border_value=f),
 }
 
 
