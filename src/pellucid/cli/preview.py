@@ -26,7 +26,7 @@ _TILE = 224
 
 
 def preview(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Pictures of any size and format Pillow reads.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Pictures of any size and format Pillow reads.")],
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The sheet to write (.png).")] = Path("sheet.png"),
     variants: Annotated[int, typer.Option(help="Draws per picture.")] = 4,
