@@ -1,0 +1,124 @@
+"""Does it run at all: forward and backward at the given inputs, in the given dtype.
+
+Owns: exceptions at the given inputs, NaN or inf there, and the line behind them.
+Must not: perturb anything.
+Read next: ``hazards.py``.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+import torch
+
+from pellucid.audit.backward import first_non_finite, watched
+from pellucid.audit.context import Context
+from pellucid.audit.finding import Category, Finding, Severity, Sink
+from pellucid.audit.place import traceback_place
+
+__all__ = ["check", "raised"]
+
+_IN_PLACE = ("modified by an inplace operation", "is being modified inplace", "in-place operation", "written-to tensor")
+
+
+def check(context: Context, sink: Sink) -> bool:
+    """Run forward, then backward; return whether both work, so that further checks make sense."""
+    subject = context.subject
+    point = subject.point()
+    sink.mark("forward at the given inputs")
+    try:
+        outs = subject.run(point)
+    except Exception as error:  # noqa: BLE001 - any exception of the subject is a result
+        sink.emit(raised(error, "forward", None))
+        return False
+    if not outs:
+        sink.emit(
+            Finding(
+                Category.COVERAGE,
+                Severity.NOTE,
+                subject.name,
+                "No output is a floating-point tensor: there is nothing to differentiate.",
+                advice="Audit the step that turns this result into a loss, or declare the gradient as none.",
+            )
+        )
+        return False
+    sink.mark("backward at the given inputs")
+    try:
+        steps, grads = watched(subject, point, sink.mark)
+    except Exception as error:  # noqa: BLE001
+        write = _last_write(context)
+        sink.emit(raised(error, "backward", write))
+        return False
+    _finite(context, sink, outs, steps, grads)
+    return True
+
+
+def raised(error: BaseException, stage: str, place: str | None) -> Finding:
+    """Word an exception as a finding: in-place trouble by its own category, anything else as raises."""
+    text = str(error).strip().split("\n")[0][:300]
+    where = place or traceback_place("".join(traceback.format_tb(error.__traceback__)))
+    if any(mark in str(error) for mark in _IN_PLACE):
+        return Finding(
+            Category.IN_PLACE,
+            Severity.ERROR,
+            "call",
+            f"{stage} raises because of a write in place: {text}",
+            place=where,
+            advice="Write the operation out of place.",
+        )
+    if "requires grad" in str(error) and "numpy" in str(error):
+        return Finding(
+            Category.DETACHED,
+            Severity.ERROR,
+            "call",
+            f"{stage} leaves torch for numpy and raises on tensors that need a gradient: {text}",
+            place=where,
+            advice="Do the computation in torch operations.",
+        )
+    return Finding(
+        Category.RAISES,
+        Severity.ERROR,
+        "call",
+        f"{stage} raises {type(error).__name__}: {text}",
+        place=where,
+        advice="Make the call work for tensors that require a gradient, or audit with inputs it accepts.",
+    )
+
+
+def _last_write(context: Context) -> str | None:
+    """Return the line of the last write in place of a watched forward run."""
+    try:
+        tracer = context.watch(context.subject.point())
+    except Exception:  # noqa: BLE001
+        return None
+    return tracer.writes[-1] if tracer.writes else None
+
+
+def _finite(context: Context, sink: Sink, outs: list[torch.Tensor], steps: list, grads: dict) -> None:  # type: ignore[type-arg]
+    if any(not torch.isfinite(o).all() for o in outs):
+        bad = sum(int((~torch.isfinite(o)).sum()) for o in outs)
+        sink.emit(
+            Finding(
+                Category.NON_FINITE,
+                Severity.WARNING,
+                "output",
+                "The output itself is not finite at the given inputs.",
+                {"elements": bad},
+                advice="Audit with inputs inside the function's domain.",
+            )
+        )
+    spoilt = {k: int((~torch.isfinite(g)).sum()) for k, g in grads.items() if g is not None and not torch.isfinite(g).all()}
+    if spoilt:
+        step = first_non_finite(steps)
+        name, count = next(iter(spoilt.items()))
+        sink.emit(
+            Finding(
+                Category.NON_FINITE,
+                Severity.ERROR,
+                name,
+                f"The gradient is not finite at the given inputs; first in {step.node if step else 'an unknown node'}.",
+                {"elements": count, "node": step.node if step else ""},
+                place=step.place if step else None,
+                advice="Guard the input of that operation with a double where.",
+            )
+        )

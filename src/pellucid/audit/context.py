@@ -1,0 +1,139 @@
+"""What several checks need once per audit: the widest precision that works, a generic point, gradients, the traced run.
+
+Owns: computing these once and keeping them for the checks of one process.
+Must not: emit findings.
+Read next: ``checks/agreement.py``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
+from pellucid.audit.settings import Settings
+from pellucid.audit.subject import Point, Subject
+from pellucid.audit.trace import Tracer
+from pellucid.audit.tree import floats
+
+__all__ = ["Context", "size_of"]
+
+
+class Context:
+    """Shared, lazily computed facts about one subject."""
+
+    def __init__(self, subject: Subject, settings: Settings) -> None:
+        self.subject = subject
+        self.settings = settings
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """float64 where the subject runs in it, else the dtype it was given."""
+        try:
+            self.subject.gradient(self.subject.point(torch.float64))
+        except Exception:  # noqa: BLE001 - whatever a subject raises in float64, its own precision is the fallback
+            return self.subject.native
+        return torch.float64
+
+    @cached_property
+    def eps(self) -> float:
+        """The rounding unit of the narrowest float on the way from inputs to outputs."""
+        widths = [torch.finfo(o.dtype).bits for o in self.outs] + [self.trace.bits]
+        return {64: 2.3e-16, 32: 1.2e-7}.get(min(widths), 1e-3 if self.dtype != torch.bfloat16 else 8e-3)
+
+    @cached_property
+    def given(self) -> dict[str, Tensor]:
+        """The point the user gave, in the working precision."""
+        return self.subject.point(self.dtype)
+
+    @cached_property
+    def generic(self) -> dict[str, Tensor]:
+        """A point next to the given one, off the kinks and ties that hand-made inputs sit on."""
+        generator = torch.Generator().manual_seed(40_013)
+        moved = {}
+        for name, value in self.given.items():
+            noise = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.device, value.dtype)
+            moved[name] = value + 1e-3 * size_of(value) * noise
+        try:
+            outs = self.subject.run(moved)
+        except Exception:  # noqa: BLE001 - the subject may refuse values off its domain
+            return self.given
+        spoilt = any(not torch.isfinite(o).all() for o in outs)
+        return self.given if spoilt else moved
+
+    @cached_property
+    def run(self) -> tuple[list[Tensor], dict[str, Tensor | None]]:
+        """Outputs and gradients at the generic point."""
+        return self.subject.gradient(self.generic)
+
+    @property
+    def outs(self) -> list[Tensor]:
+        """Outputs at the generic point."""
+        return self.run[0]
+
+    @cached_property
+    def weights(self) -> list[Tensor]:
+        """The fixed output weights of the scalar that is differentiated."""
+        return self.subject.weights(self.outs)
+
+    @cached_property
+    def trace(self) -> Tracer:
+        """The events of one watched run at the generic point."""
+        return self.watch(self.generic)
+
+    def watch(self, point: Point) -> Tracer:
+        """Run once under the tracer, leaving the graph's roots in ``self.roots``."""
+        subject = self.subject
+        with subject.placed(point), torch.enable_grad():
+            roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
+            handed = {k: v.clone() for k, v in roots.items()}
+            args, kwargs = subject.arguments(handed)
+            tracer = Tracer({**roots, **subject.params}, handed)
+            with torch.autograd.set_detect_anomaly(True, check_nan=False):
+                subject.replay.rewind()
+                with tracer:
+                    result = subject.call(*args, **kwargs)
+            nodes = [o.grad_fn for o in floats(result)]
+            self._suspects = [(node_name(n), backward_place(n)) for n in custom_nodes(nodes)]
+            self._reachable = {id(n.variable) for n in walk(nodes) if hasattr(n, "variable")}
+            self._roots: dict[str, Any] = {**roots, **subject.params}
+        return tracer
+
+    @cached_property
+    def redrawn(self) -> tuple[list[str], str | None]:
+        """The generators that a backward pass moved, and the line that drew from them."""
+        subject = self.subject
+        with subject.placed(self.generic):
+            outs, roots = subject.graph(self.generic)
+            live = [o for o in outs if o.requires_grad]
+            wanted = [r for r in roots.values() if r.requires_grad]
+            if not live or not wanted:
+                return [], None
+            before = subject.replay.states()
+            with Tracer({}, {}) as tracer:
+                torch.autograd.grad(live, wanted, [torch.ones_like(o) for o in live], allow_unused=True)
+            after = subject.replay.states()
+        draws = tracer.of("draw") or self.trace.of("draw")
+        return [k for k in before if before[k] != after[k]], draws[0].place if draws else None
+
+    @property
+    def suspects(self) -> list[tuple[str, str | None]]:
+        """Name and line of the backward nodes that are user code."""
+        assert self.trace is not None
+        return self._suspects
+
+    def reachable(self, name: str) -> bool:
+        """Whether the graph leads to a leaf, even if no gradient arrives there."""
+        assert self.trace is not None
+        return id(self._roots[name]) in self._reachable
+
+
+def size_of(value: Tensor) -> float:
+    """Return the root mean square of a tensor, 1 where that is 0 or not finite."""
+    if value.numel() == 0:
+        return 1.0
+    rms = float(value.detach().double().square().mean().sqrt())
+    return rms if 0 < rms < float("inf") else 1.0
