@@ -31,6 +31,7 @@ class Step:
     left_finite: bool
     came_live: bool
     left_live: bool
+    growth: float  # norm of what left over norm of what came
 
 
 def watched(
@@ -62,7 +63,7 @@ def watched(
         finally:
             for handle in handles:
                 handle.remove()
-    return steps, {**dict.fromkeys(roots), **{k: g for k, g in zip(wanted, found, strict=True)}}
+    return steps, {**dict.fromkeys(roots), **dict(zip(wanted, found, strict=True))}
 
 
 def first_non_finite(steps: list[Step]) -> Step | None:
@@ -80,11 +81,15 @@ def _before(announce: Callable[[str], None], name: str, where: str | None, _grad
 
 
 def _after(steps: list[Step], name: str, where: str | None, left: Any, came: Any) -> None:
-    steps.append(Step(name, where, _finite(came), _finite(left), _live(came), _live(left)))
+    steps.append(Step(name, where, _finite(came), _finite(left), _live(came), _live(left), _norm(left) / max(_norm(came), 1e-300)))
 
 
 def _finite(grads: Any) -> bool:
     return all(bool(torch.isfinite(g).all()) for g in grads if isinstance(g, Tensor) and (g.is_floating_point() or g.is_complex()))
+
+
+def _norm(grads: Any) -> float:
+    return max((float(g.double().norm()) for g in grads if isinstance(g, Tensor) and g.is_floating_point()), default=0.0)
 
 
 def _live(grads: Any) -> bool:

@@ -128,7 +128,7 @@ def _one(name: str, stage: Callable[[Sink], bool | None], sink: Sink) -> bool:
         warnings.simplefilter("ignore")
         try:
             return stage(sink) is not False
-        except Exception as error:  # noqa: BLE001 - the subject's exception, in a situation the check did not foresee
+        except Exception as error:
             place = traceback_place("".join(traceback.format_tb(error.__traceback__)))
             text = f"The subject raises {type(error).__name__} during {sink.progress or name}: {str(error)[:300]}"
             sink.emit(Finding(Category.RAISES, Severity.NOTE, name, text, {}, place, "That check could not be completed."))

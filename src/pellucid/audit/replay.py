@@ -35,14 +35,14 @@ class Replay:
     def rewind(self) -> None:
         """Set every generator to its starting state."""
         torch.manual_seed(self.seed)
-        np.random.seed(self.seed)  # noqa: NPY002 - the legacy global generator is what subjects draw from
+        np.random.seed(self.seed)
         random.seed(self.seed)
         for generator, state in zip(self.generators, self._start, strict=True):
             _set(generator, state)
 
     def states(self) -> dict[str, str]:
         """Return a fingerprint of every generator, by name."""
-        legacy: Any = np.random.get_state(legacy=True)  # noqa: NPY002
+        legacy: Any = np.random.get_state(legacy=True)
         found = {
             "torch": str(hash(torch.get_rng_state().numpy().tobytes())),
             "numpy": f"{hash(legacy[1].tobytes())}:{legacy[2]}",
@@ -55,13 +55,13 @@ class Replay:
     @contextmanager
     def preserved(self) -> Iterator[None]:
         """Put all generators back where they were, whatever happens inside."""
-        kept = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+        kept = torch.get_rng_state(), np.random.get_state(), random.getstate()
         own = [_get(g) for g in self.generators]
         try:
             yield
         finally:
             torch.set_rng_state(kept[0])
-            np.random.set_state(kept[1])  # noqa: NPY002
+            np.random.set_state(kept[1])
             random.setstate(kept[2])
             for generator, state in zip(self.generators, own, strict=True):
                 _set(generator, state)

@@ -99,4 +99,5 @@ def _line(finding: Finding) -> str:
     numbers = ", ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in finding.evidence.items())
     where = f" at {finding.place}" if finding.place else ""
     tail = f" [{numbers}]" if numbers else ""
-    return f"  {finding.severity.label:7} {finding.category} ({finding.subject}){where}: {finding.message}{tail} {finding.advice}".rstrip()
+    head = f"  {finding.severity.label:7} {finding.category} ({finding.subject}){where}"
+    return f"{head}: {finding.message}{tail} {finding.advice}".rstrip()

@@ -11,12 +11,13 @@ import dataclasses
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pellucid.audit.checks import agreement, hazards, smoke
+from pellucid.audit.checks import agreement, compiled, degenerate, hazards, modes, smoke
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Finding, Measure, Severity, Sink
 from pellucid.audit.isolate import Stage, can_isolate, run_here, run_isolated
@@ -123,7 +124,19 @@ def _stages(subject: Subject, settings: Settings) -> list[Stage]:
         ("hazards", lambda sink: hazards.check(context, sink)),
         ("finite differences", lambda sink: agreement.check(context, sink)),
     ]
+    if settings.modes:
+        stages.append(("other modes", lambda sink: modes.check(context, sink)))
+    if settings.compile:
+        stages.append(("compile", lambda sink: compiled.check(context, sink)))
+    if settings.degenerate:
+        stages.append(("degenerate inputs", lambda sink: degenerate.check(context, sink)))
+        for leaf in subject.inputs:
+            stages.append((f"NaN in {leaf}", partial(_poison, context, leaf)))
     return stages
+
+
+def _poison(context: Context, leaf: str, sink: Sink) -> None:
+    degenerate.poison(context, sink, leaf)
 
 
 _EXCUSED = {

@@ -37,7 +37,7 @@ class Subject:
         seed: What the generators are set to before every run.
     """
 
-    def __init__(self, fn: Callable[..., Any], inputs: Any, params: Mapping[str, Tensor] | None = None, *, seed: int = 0) -> None:
+    def __init__(self, fn: Any, inputs: Any, params: Mapping[str, Tensor] | None = None, *, seed: int = 0) -> None:
         if not callable(fn) and not _is_pipeline(fn):
             raise wrong_type("fn", expected="a callable or an object with draw and apply", got=type(fn).__name__)
         self.fn = fn
@@ -76,11 +76,19 @@ class Subject:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable on these arguments with randomness and buffers rewound."""
+        self.rewind()
+        return self._call(*args, **kwargs)
+
+    def bare(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the callable as it is, without rewinding anything."""
+        return self._call(*args, **kwargs)
+
+    def rewind(self) -> None:
+        """Put generators and buffers back to where every run starts."""
         self.replay.rewind()
         with torch.no_grad():
             for buffer, start in self._buffers:
                 buffer.copy_(start)
-        return self._call(*args, **kwargs)
 
     def run(self, point: Point) -> list[Tensor]:
         """Return the floating-point outputs at a point. Inputs are handed over as clones."""
@@ -180,7 +188,7 @@ def _title(path: str) -> str:
 def _replayed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], replay: Replay) -> Callable[..., Any]:
     """Return what to call: the callable itself, or a pipeline's ``apply`` with its draw repeated."""
     if not _is_pipeline(fn):
-        return fn  # type: ignore[no-any-return]
+        return fn
     replay.rewind()
     record = fn.draw(*args, **kwargs)
     key = getattr(record, "key", None)

@@ -7,6 +7,7 @@ Read next: ``checks/agreement.py`` (who uses the cuts), ``checks/hazards.py`` (w
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,15 +22,15 @@ from pellucid.audit.tree import leaves
 __all__ = ["Event", "Tracer"]
 
 _QUIET = {
-    "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex", "ndimension",
-    "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "type", "__repr__", "__format__", "__hash__",
+    "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex",
+    "ndimension",     "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "type", "__repr__", "__format__", "__hash__",
     "has_names", "is_cuda", "register_hook", "requires_grad_", "is_signed", "is_inference", "nelement", "result_type", "can_cast",
 }  # fmt: skip
 _READS = {"item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "equal", "allclose", "is_nonzero"}
 _ARRAYS = {"numpy", "__array__"}
 _RANDOM = {
-    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal", "poisson",
-    "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
+    "poisson",     "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
 }  # fmt: skip
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
@@ -39,8 +40,8 @@ _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
 class Event:
     """One thing a torch call of the subject did.
 
-    ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index`` (all of
-    them cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``narrow`` or ``widen``.
+    ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index``
+    (all of them cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``narrow`` or ``widen``.
     """
 
     kind: str
@@ -75,20 +76,16 @@ class Tracer(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         op = _op(func)
-        if op in _QUIET or op.endswith(".__get__") and op != "data.__get__":
+        if op in _QUIET or (op.endswith(".__get__") and op != "data.__get__"):
             return func(*args, **kwargs)
         given = list(leaves((list(args), dict(kwargs))).values())
         before = [_version(t) for t in given]
         if kwargs.get("out") is None and "out" in kwargs:
             kwargs = {k: v for k, v in kwargs.items() if k != "out"}
         out = func(*args, **kwargs)
-        try:
+        # A tensor without storage or version (fake, functorch) has nothing to tell.
+        with contextlib.suppress(RuntimeError, NotImplementedError):
             self._look(func, op, given, before, out, kwargs)
-        except (
-            RuntimeError,
-            NotImplementedError,
-        ):  # a tensor without storage or version (fake, functorch): nothing to learn from it
-            pass
         return out
 
     def cuts(self, name: str) -> list[Event]:
@@ -167,7 +164,7 @@ class Tracer(TorchFunctionMode):
             self._mark("data", out, id(out))
         if _expanded(out) or any(id(t) in self._marks["expanded"] or _expanded(t) for t in viewed):
             self._mark("expanded", out, id(out))
-        if random or any(_store(t) in self._marks["random"] for t in given) and not self._of(out):
+        if random or (any(_store(t) in self._marks["random"] for t in given) and not self._of(out)):
             self._mark("random", out, _store(out))
 
     def _width(self, func: Any, out: Tensor, given: list[Tensor], sources: frozenset[str]) -> None:

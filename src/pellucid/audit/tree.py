@@ -52,8 +52,9 @@ def rebuild(value: Any, replace: Callable[[str, Tensor], Tensor], name: str = ""
 def _items(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, Mapping):
         return [(str(k), v) for k, v in value.items()]
-    if hasattr(value, "_fields") and isinstance(value, tuple):
-        return list(zip(value._fields, value, strict=True))
+    names = getattr(value, "_fields", None)
+    if names is not None:
+        return list(zip(names, value, strict=True))
     if isinstance(value, list | tuple):
         return [(str(i), v) for i, v in enumerate(value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -65,7 +65,7 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
     elif not live and wrong:
         _dead(context, sink, name, measure, slopes)
     elif 2 * len(wrong) >= len(slopes):
-        _wrong(context, sink, name, grad, measure, wrong)
+        _wrong(context, sink, name, measure, wrong)
     else:
         measure.gradient = "exact"
         if not settled:
@@ -150,7 +150,7 @@ def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: lis
     sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, numbers, place or _custom(context), advice))
 
 
-def _wrong(context: Context, sink: Sink, name: str, grad: Tensor, measure: Measure, wrong: list[Slope]) -> None:
+def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: list[Slope]) -> None:
     measure.gradient = "wrong"
     worst = max(wrong, key=lambda s: s.error)
     numbers: dict[str, Evidence] = {

@@ -10,13 +10,14 @@ from __future__ import annotations
 import traceback
 
 import torch
+from torch import Tensor
 
-from pellucid.audit.backward import first_non_finite, watched
+from pellucid.audit.backward import Step, first_non_finite, watched
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Finding, Severity, Sink
 from pellucid.audit.place import traceback_place
 
-__all__ = ["check", "raised"]
+__all__ = ["check", "first_line", "raised"]
 
 _IN_PLACE = ("modified by an inplace operation", "is being modified inplace", "in-place operation", "written-to tensor")
 
@@ -28,7 +29,7 @@ def check(context: Context, sink: Sink) -> bool:
     sink.mark("forward at the given inputs")
     try:
         outs = subject.run(point)
-    except Exception as error:  # noqa: BLE001 - any exception of the subject is a result
+    except Exception as error:
         sink.emit(raised(error, "forward", None))
         return False
     if not outs:
@@ -45,17 +46,17 @@ def check(context: Context, sink: Sink) -> bool:
     sink.mark("backward at the given inputs")
     try:
         steps, grads = watched(subject, point, sink.mark)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         write = _last_write(context)
         sink.emit(raised(error, "backward", write))
         return False
-    _finite(context, sink, outs, steps, grads)
+    _finite(sink, outs, steps, grads)
     return True
 
 
 def raised(error: BaseException, stage: str, place: str | None) -> Finding:
     """Word an exception as a finding: in-place trouble by its own category, anything else as raises."""
-    text = str(error).strip().split("\n")[0][:300]
+    text = first_line(error)
     where = place or traceback_place("".join(traceback.format_tb(error.__traceback__)))
     if any(mark in str(error) for mark in _IN_PLACE):
         return Finding(
@@ -85,16 +86,21 @@ def raised(error: BaseException, stage: str, place: str | None) -> Finding:
     )
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message, cut to a readable length."""
+    return str(error).strip().split("\n")[0][:300]
+
+
 def _last_write(context: Context) -> str | None:
     """Return the line of the last write in place of a watched forward run."""
     try:
         tracer = context.watch(context.subject.point())
-    except Exception:  # noqa: BLE001
+    except Exception:
         return None
     return tracer.writes[-1] if tracer.writes else None
 
 
-def _finite(context: Context, sink: Sink, outs: list[torch.Tensor], steps: list, grads: dict) -> None:  # type: ignore[type-arg]
+def _finite(sink: Sink, outs: list[Tensor], steps: list[Step], grads: dict[str, Tensor | None]) -> None:
     if any(not torch.isfinite(o).all() for o in outs):
         bad = sum(int((~torch.isfinite(o)).sum()) for o in outs)
         sink.emit(
