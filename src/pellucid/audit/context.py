@@ -112,12 +112,24 @@ class Context:
             wanted = [r for r in roots.values() if r.requires_grad]
             if not live or not wanted:
                 return [], None
+            kept = [r.grad for r in wanted]
             before = subject.replay.states()
+            # backward, not grad: torch.autograd.grad would hide the calls it causes from the tracer.
             with Tracer({}, {}) as tracer:
-                torch.autograd.grad(live, wanted, [torch.ones_like(o) for o in live], allow_unused=True)
+                torch.autograd.backward(live, [torch.ones_like(o) for o in live], inputs=wanted)
             after = subject.replay.states()
-        draws = tracer.of("draw") or self.trace.of("draw")
-        return [k for k in before if before[k] != after[k]], draws[0].place if draws else None
+            for leaf, grad in zip(wanted, kept, strict=True):
+                leaf.grad = grad
+        draws = tracer.of("draw")
+        return [k for k in before if before[k] != after[k]], draws[0].place if draws else tracer.first
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """Whether two runs agree well enough for finite differences to mean anything."""
+        first, second = self.subject.run(self.generic), self.subject.run(self.generic)
+        return all(
+            a.shape == b.shape and torch.allclose(a, b, 1e-9, 0.0, equal_nan=True) for a, b in zip(first, second, strict=True)
+        )
 
     @property
     def suspects(self) -> list[tuple[str, str | None]]:

@@ -90,5 +90,7 @@ def _large_changes(value: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
         value + 2.0 * noise,
         value - 2.0 * noise,
     ]
+    if float(value.min()) >= 0.0 and float(value.max()) <= 1.0:
+        candidates += [torch.zeros_like(value), torch.ones_like(value)]
     for other in candidates:
         yield other if mask is None else torch.where(mask, other, value)

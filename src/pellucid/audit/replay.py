@@ -11,7 +11,7 @@ import functools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -99,12 +99,17 @@ def _children(value: Any) -> list[Any]:
     if code is not None:
         held += [c.cell_contents for c in (getattr(value, "__closure__", None) or ()) if _filled(c)]
         scope = getattr(value, "__globals__", {})
-        held += [scope[name] for name in code.co_names if name in scope and not isinstance(scope[name], type)]
+        held += [scope[name] for name in _names(code) if name in scope and not isinstance(scope[name], type)]
     owner = getattr(value, "__self__", None)
     if owner is not None:
         held.append(owner)
     held += list(getattr(value, "__dict__", {}).values())
     return held
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the global names a function may read, those of the functions defined inside it included."""
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 def _filled(cell: Any) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -68,6 +69,7 @@ def audit(
     began = time.perf_counter()
     subject = Subject(fn, inputs, params, seed=chosen.seed)
     sink = Sink()
+    _warm()
     with subject.replay.preserved():
         stages = _stages(subject, chosen)
         if chosen.isolate and can_isolate([*subject.base.values(), *subject.others.values()]):
@@ -117,6 +119,19 @@ def assert_clean(
     return report
 
 
+@cache
+def _warm() -> None:
+    """Import what torch imports on first use, once in the parent, so that every child need not."""
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.set_detect_anomaly(True, check_nan=False), torch.autograd.forward_ad.dual_level():
+            torch.func.vmap(torch.sin)(x.detach())
+            torch.autograd.grad(checkpoint(torch.sin, x, use_reentrant=False).sum(), x)
+
+
 def _stages(subject: Subject, settings: Settings) -> list[Stage]:
     context = Context(subject, settings)
     stages: list[Stage] = [
@@ -130,8 +145,7 @@ def _stages(subject: Subject, settings: Settings) -> list[Stage]:
         stages.append(("compile", lambda sink: compiled.check(context, sink)))
     if settings.degenerate:
         stages.append(("degenerate inputs", lambda sink: degenerate.check(context, sink)))
-        for leaf in subject.inputs:
-            stages.append((f"NaN in {leaf}", partial(_poison, context, leaf)))
+        stages += [(f"NaN in {leaf}", partial(_poison, context, leaf)) for leaf in subject.inputs]
     return stages
 
 

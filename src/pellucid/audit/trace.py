@@ -22,15 +22,15 @@ from pellucid.audit.tree import leaves
 __all__ = ["Event", "Tracer"]
 
 _QUIET = {
-    "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex",
-    "ndimension",     "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "type", "__repr__", "__format__", "__hash__",
-    "has_names", "is_cuda", "register_hook", "requires_grad_", "is_signed", "is_inference", "nelement", "result_type", "can_cast",
+    "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex", "type",
+    "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "ndimension", "__repr__", "__format__",
+    "__hash__", "has_names", "is_cuda", "register_hook", "requires_grad_", "is_signed", "is_inference", "nelement", "can_cast",
 }  # fmt: skip
 _READS = {"item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "equal", "allclose", "is_nonzero"}
 _ARRAYS = {"numpy", "__array__"}
 _RANDOM = {
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
-    "poisson",     "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
+    "poisson", "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
 }  # fmt: skip
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
@@ -69,6 +69,7 @@ class Tracer(TorchFunctionMode):
         self._kept: list[Any] = []
         self.bits = 64
         self.writes: list[str | None] = []
+        self.first: str | None = None
         for name, tensor in {**roots, **handed}.items():
             self._taint(tensor, frozenset({name}))
             self._inputs[_store(tensor)] = name
@@ -97,6 +98,7 @@ class Tracer(TorchFunctionMode):
         return [e for e in self.events if e.kind == kind]
 
     def _look(self, func: Any, op: str, given: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
+        self.first = self.first or live_place()
         sources = frozenset[str]().union(*(self._of(t) for t in given))
         outs = list(leaves(out if isinstance(out, Tensor | list | tuple | dict) else ()).values())
         random = op in _RANDOM

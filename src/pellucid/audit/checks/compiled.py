@@ -69,6 +69,8 @@ def _whole(context: Context, sink: Sink, dynamo: Any) -> bool:
             args, kwargs = _arguments(context, point)
             subject.rewind()
             reasons = [(_reason(r.reason), "".join(map(str, _stack(r)))) for r in _breaks(subject.bare, args, kwargs, dynamo)]
+        if len(reasons) == 1:
+            reasons = [(first_line(error), reasons[0][1])]  # the error says it in plainer words
         told = reasons or [(first_line(error), str(error))]
         for reason, stack in dict.fromkeys(told):
             place = traceback_place(stack)

@@ -26,7 +26,7 @@ _FLAT = ("black", "white", "constant")
 _ADVICE = {
     "gain": "Add a larger eps under the root (var + 1e-5), or smooth the floor.",
     "guard": "Use a double where: replace the input of the operation where it is singular, then select the result.",
-    "spectral": "Avoid differentiating eigenvectors at equal eigenvalues: use a closed form for the matrix function, or split them first.",
+    "spectral": "Do not differentiate eigenvectors at equal eigenvalues: use a closed form of the matrix function.",
     "half": "Compute this step in float32, or choose an eps that half precision can hold.",
 }
 
@@ -57,9 +57,17 @@ def check(context: Context, sink: Sink) -> None:
             if grads is not None and pattern in _FLAT and _image(value):
                 worst = max(worst, (_gain(grads.get(name), context, point), pattern))
         _report_gain(context, sink, name, worst, normal.get(name, 0.0))
+    known = {(name, what.split()[0]) for (name, *_), spoilt in found.items() for what in spoilt.patterns}
     for dtype in (torch.float16, torch.bfloat16):
-        sink.mark(f"{dtype}")
-        _look(context, subject.point(dtype), str(dtype).removeprefix("torch."), found, [])
+        short = str(dtype).removeprefix("torch.")
+        sink.mark(short)
+        point = subject.point(dtype)
+        _look(context, point, short, found, [])
+        for name, value in subject.inputs.items():
+            flats = [(p, v) for p, v in patterns(value.detach()) if p in {"black", "constant"}] if eligible(value) else []
+            for pattern, other in flats:
+                if (name, pattern) not in known:
+                    _look(context, {**point, name: other.to(dtype)}, f"{pattern} {name} in {short}", found, [])
     _report(sink, found)
     if refused:
         text = f"The output itself is not finite (or the call raises) on: {', '.join(refused)}."
@@ -160,8 +168,9 @@ def _report_gain(context: Context, sink: Sink, name: str, worst: tuple[float, st
         return
     other = dict(patterns(context.subject.inputs[name].detach()))[pattern]
     steps = watched(context.subject, {**context.subject.point(), name: other})[0]
-    jump = max((s for s in steps if s.growth > 0), key=lambda s: s.growth, default=None)
+    jump = max(steps, key=lambda s: s.growth, default=None)
+    if jump is None or jump.growth <= _GAIN:
+        return  # a product of moderate gains, as in a stack of normalisation layers
     text = f"The gradient of {name} explodes on a {pattern} input: gain {gain:.3g}, {normal:.3g} at the given one."
-    numbers: dict[str, Evidence] = {"gain": gain, "gain_at_given": normal, "node": jump.node if jump else ""}
-    place = jump.place if jump else None
-    sink.emit(Finding(Category.GAIN, Severity.WARNING, name, text, numbers, place, _ADVICE["gain"]))
+    numbers: dict[str, Evidence] = {"gain": gain, "gain_at_given": normal, "node": jump.node}
+    sink.emit(Finding(Category.GAIN, Severity.WARNING, name, text, numbers, jump.place, _ADVICE["gain"]))

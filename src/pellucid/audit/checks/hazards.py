@@ -44,7 +44,8 @@ def _writes(context: Context, sink: Sink) -> None:
         stores = {v.untyped_storage()._cdata: k for k, v in handed.items()}
         shared = {stores[t.untyped_storage()._cdata] for t in leaves(out).values() if t.untyped_storage()._cdata in stores}
     for name, count in changed.items():
-        write = [e for e in context.trace.of("write") + context.trace.of("data-write") if name in e.sources]
+        kinds = ("write", "data-write", "host")
+        write = [e for kind in kinds for e in context.trace.of(kind) if name in e.sources]
         text = f"The call changes {name} in place."
         numbers: dict[str, Evidence] = {"elements_changed": count, "write": write[0].op if write else "outside torch"}
         advice = "Write out of place, or clone first: callers and autograd still need the old values."
@@ -101,24 +102,24 @@ def _redraws(context: Context, sink: Sink) -> None:
 def _drift(context: Context, sink: Sink) -> None:
     """Outputs whose dtype or device is not that of the inputs."""
     subject = context.subject
-    if context.dtype == torch.float64:
-        point, widest = context.generic, torch.float64
-    else:
-        point, widest = subject.point(), subject.native
-    inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
-    outs = subject.run(point)
-    devices = {str(o.device) for o in outs} - {str(v.device) for v in inputs}
-    odd = [o.dtype for o in outs if torch.finfo(o.dtype).bits != torch.finfo(widest).bits]
-    if odd:
-        events = context.trace.of("narrow") + context.trace.of("widen")
-        text = f"{widest} in, {odd[0]} out."
-        advice = "Keep the dtype of the input: create constants with dtype=x.dtype."
-        place = events[0].place if events else None
-        op: dict[str, Evidence] = {"operation": events[0].op if events else "unknown"}
-        sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, op, place, advice))
-    if devices:
-        text = f"The output is on {', '.join(sorted(devices))}, the inputs are not."
-        sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, {}, None, "Create tensors on x.device."))
+    for dtype in dict.fromkeys((subject.native, context.dtype)):
+        point = subject.point(dtype)
+        inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
+        outs = subject.run(point)
+        odd = [o.dtype for o in outs if torch.finfo(o.dtype).bits != torch.finfo(dtype).bits]
+        devices = {str(o.device) for o in outs} - {str(v.device) for v in inputs}
+        if devices:
+            text = f"The output is on {', '.join(sorted(devices))}, the inputs are not."
+            sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, {}, None, "Create tensors on x.device."))
+        if odd:
+            watched = context.trace if dtype == context.dtype else context.watch(point)
+            events = watched.of("narrow") + watched.of("widen")
+            text = f"{dtype} in, {odd[0]} out."
+            advice = "Keep the dtype of the input: create constants with dtype=x.dtype."
+            place = events[0].place if events else None
+            numbers: dict[str, Evidence] = {"operation": events[0].op if events else "unknown"}
+            sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, numbers, place, advice))
+            return
 
 
 def _finding(category: Category, severity: Severity, event: Event, text: str, advice: str) -> Finding:

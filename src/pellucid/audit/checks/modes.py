@@ -33,6 +33,8 @@ _SAYS = {
 
 def check(context: Context, sink: Sink) -> None:
     """Try every mode on every input."""
+    if not context.repeatable:
+        return
     for name in context.subject.inputs:
         sink.mark(f"forward mode of {name}")
         _file(context, sink, Category.FORWARD_MODE, name, _forward_mode)
@@ -122,7 +124,7 @@ def _double_backward(context: Context, sink: Sink, name: str, numbers: dict[str,
     return "wrong" if found.verdict == "wrong" and found.moves else None
 
 
-def _vmap(context: Context, sink: Sink, name: str, numbers: dict[str, Evidence]) -> str | None:
+def _vmap(context: Context, _sink: Sink, _name: str, numbers: dict[str, Evidence]) -> str | None:
     """Compare a vmapped call on two examples with the two calls."""
     subject = context.subject
     two = [context.generic, {k: 0.9 * v for k, v in context.generic.items()}]
@@ -154,7 +156,7 @@ def _arguments(context: Context, point: dict[str, Tensor]) -> tuple[tuple[Any, .
     return context.subject.arguments({k: point[k].detach().clone() for k in context.subject.inputs})
 
 
-def _checkpoint(context: Context, sink: Sink, name: str, numbers: dict[str, Evidence]) -> str | None:
+def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Evidence]) -> str | None:
     """Compare gradients with and without recomputing the whole call in backward."""
     subject, point = context.subject, context.generic
     with subject.placed(point):
