@@ -149,7 +149,7 @@ CLEAN = [
     _c("std with a floor", lambda x: x.var((2, 3)).add(1e-3).sqrt()),
     _c("ssim", _ssim),
     _c("contrast", _contrast, (X, torch.tensor([0.8, 1.3]).reshape(2, 1, 1, 1))),
-    _c("atan2", torch.atan2, (Z, Z.flip(0) + 3)),
+    _c("atan2", torch.atan2, (X + 1, X.flip(0) + 1)),
     _c("einsum", lambda x, m: torch.einsum("ij,bjhw->bihw", m, x), (X, SQUARE[:3, :3].clone())),
     _c("dropout", lambda x: F.dropout(x, 0.3)),
     _c("noise", lambda x: x + 0.1 * torch.randn_like(x)),

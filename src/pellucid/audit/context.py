@@ -7,12 +7,14 @@ Read next: ``checks/agreement.py``.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pellucid.audit.drawline import drawing_line
 from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Point, Subject
@@ -105,23 +107,33 @@ class Context:
     @cached_property
     def redrawn(self) -> tuple[list[str], str | None]:
         """The generators that a backward pass moved, and the line that drew from them."""
+        states: list[dict[str, str]] = []
+
+        def note() -> None:
+            states.append(self.subject.replay.states())
+
+        self._backward(note)
+        before, after = states
+        moved = [k for k in before if before[k] != after[k]]
+        if not moved:
+            return [], None
+        place: list[str | None] = []
+        self._backward(lambda: None, lambda run: place.append(drawing_line(self.subject.replay, run)))
+        return moved, place[0]
+
+    def _backward(self, note: Callable[[], None], around: Callable[[Callable[[], object]], object] | None = None) -> None:
+        """Run forward, then backward with ``note`` called before and after it, optionally inside ``around``."""
         subject = self.subject
         with subject.placed(self.generic):
             outs, roots = subject.graph(self.generic)
             live = [o for o in outs if o.requires_grad]
             wanted = [r for r in roots.values() if r.requires_grad]
-            if not live or not wanted:
-                return [], None
-            kept = [r.grad for r in wanted]
-            before = subject.replay.states()
-            # backward, not grad: torch.autograd.grad would hide the calls it causes from the tracer.
-            with Tracer({}, {}) as tracer:
-                torch.autograd.backward(live, [torch.ones_like(o) for o in live], inputs=wanted)
-            after = subject.replay.states()
-            for leaf, grad in zip(wanted, kept, strict=True):
-                leaf.grad = grad
-        draws = tracer.of("draw")
-        return [k for k in before if before[k] != after[k]], draws[0].place if draws else tracer.first
+            note()
+            if live and wanted:
+                weights = [torch.ones_like(o) for o in live]
+                run = partial(torch.autograd.grad, live, wanted, weights, allow_unused=True)
+                run() if around is None else around(run)
+            note()
 
     @cached_property
     def repeatable(self) -> bool:

@@ -22,6 +22,7 @@ __all__ = [
     "backward_place",
     "custom_nodes",
     "in_custom_forward",
+    "is_users",
     "live_place",
     "node_name",
     "node_place",
@@ -127,6 +128,11 @@ def custom_nodes(roots: Iterable[Any]) -> list[Any]:
 def attached_leaves(node: Any) -> set[int]:
     """Return the ids of the leaf tensors below a node."""
     return {id(n.variable) for n in walk([node]) if hasattr(n, "variable")}
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither torch's, nor the standard library's, nor the audit's."""
+    return _judge(file) == "take"
 
 
 def _judge(file: str) -> str:

@@ -69,7 +69,6 @@ class Tracer(TorchFunctionMode):
         self._kept: list[Any] = []
         self.bits = 64
         self.writes: list[str | None] = []
-        self.first: str | None = None
         for name, tensor in {**roots, **handed}.items():
             self._taint(tensor, frozenset({name}))
             self._inputs[_store(tensor)] = name
@@ -98,7 +97,6 @@ class Tracer(TorchFunctionMode):
         return [e for e in self.events if e.kind == kind]
 
     def _look(self, func: Any, op: str, given: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
-        self.first = self.first or live_place()
         sources = frozenset[str]().union(*(self._of(t) for t in given))
         outs = list(leaves(out if isinstance(out, Tensor | list | tuple | dict) else ()).values())
         random = op in _RANDOM
