@@ -81,7 +81,7 @@ class AuditReport:
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained HTML page, and write it where a path is given. Pictures need matplotlib."""
+        """Return a self-contained HTML page (pictures included), and write it where a path is given."""
         from pellucid.audit.html import page
 
         text = page(self)

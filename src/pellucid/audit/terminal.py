@@ -1,0 +1,56 @@
+"""The report in a terminal: one Rich table of findings, one of what was measured.
+
+Owns: the layout of both tables.
+Must not: decide what is worth showing; everything in the report is.
+Read next: ``command.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pellucid.audit.finding import Finding, Severity
+from pellucid.audit.report import AuditReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["show"]
+
+_COLOUR = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
+def show(report: AuditReport, console: Console | None = None) -> None:
+    """Print a report."""
+    from rich.console import Console, Group
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console or Console()
+    out.print(Text(f"Gradient audit of {report.name}", style="bold"))
+    if report.findings:
+        table = Table(show_lines=True, expand=True)
+        for title, ratio in (("severity", 2), ("what", 3), ("in", 3), ("finding", 12)):
+            table.add_column(title, ratio=ratio, overflow="fold")
+        for finding in report.findings:
+            style = _COLOUR[finding.severity]
+            body = Group(Text(finding.message), Text(_evidence(finding), style="cyan"), Text(finding.advice, style="italic"))
+            where = f"{finding.subject}\n{finding.place}" if finding.place else finding.subject
+            table.add_row(Text(finding.severity.label, style=style), str(finding.category), Text(where), body)
+        out.print(table)
+    else:
+        out.print(Text("Nothing found.", style="green"))
+    if report.measures:
+        modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
+        table = Table(*("input or parameter", "shape", "gradient", "coverage", "error", *modes))
+        for name, m in report.measures.items():
+            shape = "x".join(map(str, m.shape)) or "scalar"
+            numbers = (f"{100 * m.coverage:.1f} %", f"{m.error:.1e}")
+            table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
+        out.print(table)
+    out.print(Text(f"{report.seconds:.2f} s, exit code {report.exit_code}", style="dim"))
+
+
+def _evidence(finding: Finding) -> str:
+    pairs = ((k, f"{v:.4g}" if isinstance(v, float) else str(v)) for k, v in finding.evidence.items() if v != "")
+    return ", ".join(f"{k} = {v}" for k, v in pairs)
