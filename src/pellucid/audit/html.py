@@ -31,7 +31,7 @@ th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(-
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .leaf { display: flex; flex-wrap: wrap; gap: 1.2rem; align-items: flex-start; margin: .6rem 0 1.6rem; }
 figure { margin: 0; } figcaption { font-size: 13px; color: var(--soft); margin-top: .3rem; max-width: 17rem; }
-figure img { image-rendering: pixelated; width: 16rem; border: 1px solid var(--line); background: #fff; }
+figure img { image-rendering: pixelated; border: 1px solid var(--line); background: #fff; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .7em; border: 1px solid #0003; vertical-align: -1px; }
 .frame { fill: #fafbfc; stroke: var(--line); } .diagonal { stroke: #8a95a3; stroke-dasharray: 4 3; }
 .good { fill: #2670c4; } .bad { fill: #ce2232; } .axis { font-size: 11px; text-anchor: middle; }
@@ -63,11 +63,12 @@ def page(report: AuditReport) -> str:
 
 def _finding(finding: Finding) -> str:
     numbers = " ".join(f"<code>{escape(k)} = {escape(_number(v))}</code>" for k, v in finding.evidence.items() if v != "")
+    advice = f'<p class="advice">{escape(finding.advice)}</p>' if finding.advice else ""
     place = f" at <code>{escape(finding.place)}</code>" if finding.place else ""
     return (
         f'<div class="finding {finding.severity.label}"><p><span class="tag">{finding.severity.label}: {finding.category}</span>'
         f" in <code>{escape(finding.subject)}</code>{place}</p><p>{escape(finding.message)}</p>"
-        f'<p>{numbers}</p><p class="advice">{escape(finding.advice)}</p></div>'
+        f"<p>{numbers}</p>{advice}</div>"
     )
 
 
@@ -103,7 +104,9 @@ def _leaf(name: str, measure: Measure) -> str:
 
 
 def _figure(png: bytes, caption: str) -> str:
-    return f'<figure><img alt="{escape(caption)}" src="{data_uri(png)}"><figcaption>{escape(caption)}</figcaption></figure>'
+    width = min(256, 16 * int.from_bytes(png[16:20], "big"))  # the header's width field
+    image = f'<img alt="{escape(caption)}" style="width: {width}px" src="{data_uri(png)}">'
+    return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _number(value: object) -> str:
