@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.audit.backward import Step, watched
 from pellucid.audit.drawline import drawing_line
 from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
 from pellucid.audit.settings import Settings
@@ -30,6 +31,16 @@ class Context:
     def __init__(self, subject: Subject, settings: Settings) -> None:
         self.subject = subject
         self.settings = settings
+        self.announce: Callable[[str], None] | None = None
+
+    @cached_property
+    def first(self) -> tuple[list[Step], dict[str, Tensor | None]]:
+        """The watched backward pass at the given inputs in the given dtype.
+
+        Run before anything else: giving a parameter another dtype makes autograd forget graphs that were built on it earlier,
+        such as the copy a stale sampler took at construction.
+        """
+        return watched(self.subject, self.subject.point(), self.announce)
 
     @cached_property
     def dtype(self) -> torch.dtype:

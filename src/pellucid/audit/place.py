@@ -7,6 +7,7 @@ Read next: ``trace.py``.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import sysconfig
@@ -30,8 +31,8 @@ __all__ = [
     "walk",
 ]
 
-_TORCH = str(Path(torch.__file__).parent)
-_HERE = str(Path(__file__).parent)
+_TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision is somebody else
+_HERE = str(Path(__file__).parent) + os.sep
 _TRACER = str(Path(_HERE) / "trace.py")
 _STDLIB = sysconfig.get_path("stdlib")
 _FORWARDS = ("torch/autograd/function.py", "torch/_library/", "torch/library.py")

@@ -76,6 +76,7 @@ def audit(
             run_isolated(stages, sink, chosen.timeout)
         else:
             run_here(stages, sink)
+            subject.restore()
     findings = _judge(sink.findings, sink.measures, chosen)
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     return AuditReport(name or subject.name, findings, sink.measures, time.perf_counter() - began, versions)

@@ -90,6 +90,14 @@ class Subject:
             for buffer, start in self._buffers:
                 buffer.copy_(start)
 
+    def restore(self) -> None:
+        """Give parameters and buffers the values they came with."""
+        with torch.no_grad():
+            for buffer, start in self._buffers:
+                buffer.copy_(start)
+            for name, parameter in self.params.items():
+                parameter.data.copy_(self.base[name])
+
     def run(self, point: Point) -> list[Tensor]:
         """Return the floating-point outputs at a point. Inputs are handed over as clones."""
         with self.placed(point), torch.no_grad():

@@ -19,6 +19,8 @@ __all__ = ["show"]
 
 _COLOUR = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
+_SHORT = {"forward-mode": "forward", "double-backward": "double", "checkpoint": "chkpt"}
+
 
 def show(report: AuditReport, console: Console | None = None) -> None:
     """Print a report."""
@@ -30,22 +32,24 @@ def show(report: AuditReport, console: Console | None = None) -> None:
     out.print(Text(f"Gradient audit of {report.name}", style="bold"))
     if report.findings:
         table = Table(show_lines=True, expand=True)
-        for title, ratio in (("severity", 2), ("what", 3), ("in", 3), ("finding", 12)):
-            table.add_column(title, ratio=ratio, overflow="fold")
+        table.add_column("severity", no_wrap=True)
+        table.add_column("what", no_wrap=True)
+        table.add_column("where and why", ratio=1, overflow="fold")
         for finding in report.findings:
             style = _COLOUR[finding.severity]
-            body = Group(Text(finding.message), Text(_evidence(finding), style="cyan"), Text(finding.advice, style="italic"))
-            where = f"{finding.subject}\n{finding.place}" if finding.place else finding.subject
-            table.add_row(Text(finding.severity.label, style=style), str(finding.category), Text(where), body)
+            where = f"{finding.subject} at {finding.place}" if finding.place else finding.subject
+            lines = ((where, "bold"), (finding.message, ""), (_evidence(finding), "cyan"), (finding.advice, "italic"))
+            body = Group(*(Text(line, style=look) for line, look in lines if line))
+            table.add_row(Text(finding.severity.label, style=style), str(finding.category), body)
         out.print(table)
     else:
         out.print(Text("Nothing found.", style="green"))
     if report.measures:
         modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
-        table = Table(*("input or parameter", "shape", "gradient", "coverage", "error", *modes))
+        table = Table(*("leaf", "shape", "gradient", "coverage", "error", *(_SHORT.get(mode, mode) for mode in modes)))
         for name, m in report.measures.items():
             shape = "x".join(map(str, m.shape)) or "scalar"
-            numbers = (f"{100 * m.coverage:.1f} %", f"{m.error:.1e}")
+            numbers = (f"{100 * m.coverage:.0f} %", f"{m.error:.0e}")
             table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
         out.print(table)
     out.print(Text(f"{report.seconds:.2f} s, exit code {report.exit_code}", style="dim"))

@@ -61,10 +61,10 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
     measure.pairs = [(s.autograd, s.central) for s in slopes if math.isfinite(s.central)]
     settled = [s for s in slopes if s.verdict in {"agree", "wrong"}]
     measure.error = max((s.error for s in settled if s.moves or s.autograd), default=0.0)
-    smooth = any(s.moves for s in slopes)
+    flat = any(not s.moves for s in slopes) and not any(s.moves for s in slopes if s.verdict not in {"jump", "unsettled"})
     live = grad is not None and bool((grad != 0).any())
     wrong = [s for s in slopes if s.verdict == "wrong"]
-    if not smooth:
+    if flat:
         _flat(context, sink, name, grad, live, measure, slopes)
     elif grad is None:
         _detached(context, sink, name, measure, slopes)
@@ -86,6 +86,8 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
 def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bool, measure: Measure, slopes: list[Slope]) -> None:
     """The function does not move at a small step: a staircase, a plateau, or a leaf without effect."""
     part = takes_part(context, context.generic, name)
+    first = context.first[1].get(name)
+    live = live or (not part and first is not None and bool((first != 0).any()))
     measure.gradient = "surrogate" if live and part else "none"
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": slopes[0].autograd}
     parameter = measure.kind == "parameter"

@@ -12,7 +12,7 @@ import traceback
 import torch
 from torch import Tensor
 
-from pellucid.audit.backward import Step, first_non_finite, watched
+from pellucid.audit.backward import Step, first_non_finite
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Finding, Severity, Sink
 from pellucid.audit.place import traceback_place
@@ -45,7 +45,8 @@ def check(context: Context, sink: Sink) -> bool:
         return False
     sink.mark("backward at the given inputs")
     try:
-        steps, grads = watched(subject, point, sink.mark)
+        context.announce = sink.mark
+        steps, grads = context.first
     except Exception as error:
         write = _last_write(context)
         sink.emit(raised(error, "backward", write))
