@@ -11,6 +11,7 @@ from pathlib import Path
 
 import planted_gradients as g
 import planted_hazards as h
+import second_batch as s
 import torch
 from clean_functions import CLEAN
 
@@ -44,7 +45,7 @@ class Bug:
 
 def place_of(name: str) -> str:
     """Return ``file.py:line`` of the line that carries ``# bug: name``."""
-    for module in (g, h):
+    for module in (g, h, s):
         path = Path(module.__file__)
         for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if text.split("  # noqa")[0].rstrip().endswith(f"# bug: {name}"):
@@ -122,14 +123,17 @@ BUGS = [
 ]
 
 
-def score() -> tuple[int, int, int, int]:
-    """Return bugs found, bugs planted, false alarms, clean functions."""
-    torch.set_num_threads(1)
-    found = sum(bug.found(bug.audit()) for bug in BUGS)
-    alarms = sum(audit(c.make(), c.inputs).exit_code > 0 for c in CLEAN)
-    return found, len(BUGS), alarms, len(CLEAN)
+SECOND = [Bug(name, make, inputs, category, line=line) for name, make, inputs, category, line in s.SECOND_BUGS]
+
+
+def score(bugs: list[Bug], clean: list) -> str:
+    """Return the two numbers as a sentence."""
+    found = sum(bug.found(bug.audit()) for bug in bugs)
+    alarms = sum(audit(c.make(), c.inputs).exit_code > 0 for c in clean)
+    return f"planted bugs found: {found} of {len(bugs)}; clean functions with a false alarm: {alarms} of {len(clean)}"
 
 
 if __name__ == "__main__":
-    found, planted, alarms, clean = score()
-    print(f"planted bugs found: {found} of {planted}; clean functions with a false alarm: {alarms} of {clean}")
+    torch.set_num_threads(1)
+    print("corpus:", score(BUGS, CLEAN))
+    print("second batch:", score(SECOND, s.SECOND_CLEAN))

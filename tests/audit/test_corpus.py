@@ -2,7 +2,8 @@
 
 import pytest
 from clean_functions import CLEAN
-from corpus import BUGS
+from corpus import BUGS, SECOND
+from second_batch import SECOND_CLEAN
 
 from pellucid.audit import audit
 
@@ -25,6 +26,20 @@ def test_clean_function_raises_no_alarm(clean):
 @pytest.mark.slow
 def test_clean_function_compiles_without_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name, compile=True)
+    assert report.exit_code == 0, str(report)
+
+
+@pytest.mark.parametrize("bug", SECOND, ids=lambda b: b.name)
+@pytest.mark.slow
+def test_second_batch_of_bugs(bug):
+    report = bug.audit()
+    assert bug.found(report), f"expected {bug.category}:\n{report}"
+
+
+@pytest.mark.parametrize("clean", SECOND_CLEAN, ids=lambda c: c.name)
+@pytest.mark.slow
+def test_second_batch_of_clean_functions(clean):
+    report = audit(clean.make(), clean.inputs, name=clean.name)
     assert report.exit_code == 0, str(report)
 
 

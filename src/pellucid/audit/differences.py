@@ -37,8 +37,8 @@ class Slope:
 
     @property
     def moves(self) -> bool:
-        """Whether the function changes at this step by more than rounding explains."""
-        return max(abs(self.central), abs(self.coarse), abs(self.forward)) > 4 * self.noise
+        """Whether the function changes at the finer step by more than rounding explains."""
+        return max(abs(self.central), abs(self.forward)) > 4 * self.noise
 
     @property
     def error(self) -> float:

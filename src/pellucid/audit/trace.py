@@ -109,6 +109,9 @@ class Tracer(TorchFunctionMode):
             self._note("data-write", func, self._of(given[0]))
         if sources and not isinstance(out, Tensor) and (op in _READS or op in _ARRAYS):
             self._read(func, op, given, sources)
+        for tensor in given:
+            if tensor.is_leaf and tensor.requires_grad and id(tensor) not in self._names and self._of(tensor):
+                self._note("detach", "a new leaf (nn.Parameter or requires_grad_)", self._of(tensor))
         attached = [t for t in given if t.requires_grad and self._of(t)]
         for tensor in outs:
             own = sources if not (random and not attached) else frozenset[str]()
@@ -179,7 +182,7 @@ class Tracer(TorchFunctionMode):
     def _note(self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "") -> None:
         if isinstance(node, Tensor):
             node = node_name(node.grad_fn) if node.grad_fn is not None else "a leaf" if node.requires_grad else ""
-        event = Event(kind, _pretty(func), live_place(), sources, node)
+        event = Event(kind, func if isinstance(func, str) else _pretty(func), live_place(), sources, node)
         if event not in self.events:
             self.events.append(event)
 

@@ -85,7 +85,8 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
 
 def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bool, measure: Measure, slopes: list[Slope]) -> None:
     """The function does not move at a small step: a staircase, a plateau, or a leaf without effect."""
-    part = takes_part(context, context.generic, name)
+    drawn = any(e.kind == "hard-sample" and name in e.sources for e in context.trace.events)
+    part = drawn or takes_part(context, context.generic, name)
     first = context.first[1].get(name)
     live = live or (not part and first is not None and bool((first != 0).any()))
     measure.gradient = "surrogate" if live and part else "none"
@@ -222,7 +223,7 @@ def _unsettled(sink: Sink, name: str, slopes: list[Slope]) -> None:
 
 
 def _cut_finding(name: str, text: str, event: Event, severity: Severity, numbers: dict[str, Evidence]) -> Finding:
-    text = f"{text} Last attached: {event.node}; cut by {event.op}."
+    text = f"{text} Last attached: {event.node or 'unknown'}; cut by {event.op}."
     found = {**numbers, "last_attached": event.node, "cut": event.op}
     return Finding(Category.DETACHED, severity, name, text, found, event.place, _CURE[event.kind])
 

@@ -22,6 +22,7 @@ __all__ = ["check", "eligible", "poison"]
 
 _GAIN = 1e3  # what a normalisation with eps = 1e-5 stays below (316), and one with eps = 1e-7 does not (3162)
 _GROWTH = 100.0
+_ONE_LEVEL = 10.0  # how much worse it must be where only black or only white is bad: there steep functions are legitimate
 _FLAT = ("black", "white", "constant")
 _ADVICE = {
     "gain": "Add a larger eps under the root (var + 1e-5), or smooth the floor.",
@@ -55,7 +56,8 @@ def check(context: Context, sink: Sink) -> None:
             point = {**base, name: other}
             grads = _look(context, point, f"{pattern} {name}", found, refused)
             if grads is not None and pattern in _FLAT and _image(value):
-                worst = max(worst, (_gain(grads.get(name), context, point), pattern))
+                gain = _gain(grads.get(name), context, point) / (1.0 if pattern == "constant" else _ONE_LEVEL)
+                worst = max(worst, (gain, pattern))
         _report_gain(context, sink, name, worst, normal.get(name, 0.0))
     known = {(name, what.split()[0]) for (name, *_), spoilt in found.items() for what in spoilt.patterns}
     for dtype in (torch.float16, torch.bfloat16):
@@ -171,6 +173,7 @@ def _report_gain(context: Context, sink: Sink, name: str, worst: tuple[float, st
     jump = max(steps, key=lambda s: s.growth, default=None)
     if jump is None or jump.growth <= _GAIN:
         return  # a product of moderate gains, as in a stack of normalisation layers
+    gain *= 1.0 if pattern == "constant" else _ONE_LEVEL
     text = f"The gradient of {name} explodes on a {pattern} input: gain {gain:.3g}, {normal:.3g} at the given one."
     numbers: dict[str, Evidence] = {"gain": gain, "gain_at_given": normal, "node": jump.node}
     sink.emit(Finding(Category.GAIN, Severity.WARNING, name, text, numbers, jump.place, _ADVICE["gain"]))
