@@ -51,6 +51,23 @@ class _StraightThrough(torch.autograd.Function):
         return g
 
 
+class _HiddenFloat32(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.float().sin().to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].cos()
+
+
+def _float32_only(x):
+    if x.dtype != torch.float32:
+        raise TypeError("this kernel takes float32")
+    return x.sin().clamp(0.1, 0.7)
+
+
 def _affine(x, theta):
     return F.grid_sample(x, F.affine_grid(theta, list(x.shape), align_corners=False), align_corners=False)
 
@@ -97,6 +114,8 @@ CLEAN = [
     _c("sign", torch.sign, Z),
     _c("straight-through round", lambda x: x + (torch.round(x * 7) / 7 - x).detach()),
     _c("straight-through function", _StraightThrough.apply),
+    _c("kernel with hidden float32", _HiddenFloat32.apply),
+    _c("kernel for float32 only", _float32_only),
     _c("threshold mask", lambda x, m: torch.where(m > 0.5, x, 0.0), (X, X.flip(0))),
     _c("maximum", torch.maximum, (X, X.flip(-1))),
     _c("amax", lambda x: x.amax((2, 3))),

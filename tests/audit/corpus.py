@@ -79,6 +79,7 @@ BUGS = [
     _g("transposed_matrix", (X, torch.rand(3, 3)), "wrong", "x"),
     _g("zero_backward", X, "coverage"),
     _g("lost_factor", X, "wrong"),
+    _g("wrong_in_hidden_float32", X, "wrong"),
     _g("mean_for_sum", (X, g.GAIN), "wrong", "gain"),
     _g("registered_wrong_sign", X, "wrong", "x"),
     _g("masked_by_hook", X, "coverage", "x", line=False),

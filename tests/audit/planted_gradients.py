@@ -136,6 +136,19 @@ class _MeanForSum(torch.autograd.Function):
         return g * gain, (g * x).mean((2, 3), keepdim=True)
 
 
+class _HiddenFloat32(torch.autograd.Function):
+    """Like a kernel that computes in float32 whatever it is given."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.float().sin().to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 1.2 * g * ctx.saved_tensors[0].cos()  # bug: wrong_in_hidden_float32
+
+
 class _FrozenBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -276,6 +289,7 @@ straight_through_none = _NoneBackward.apply
 wrong_sign = _WrongSign.apply
 zero_backward = _ZeroBackward.apply
 lost_factor = _LostFactor.apply
+wrong_in_hidden_float32 = _HiddenFloat32.apply
 frozen_double_backward = _FrozenBackward.apply
 wrong_tangent = _WrongTangent.apply
 

@@ -82,7 +82,16 @@ def slope(f: Callable[[float], float], expected: float, *, step: float, scale: f
     elif abs(expected - central) > tolerance * size + noise and abs(expected - coarse) > tolerance * size + noise / _SHRINK:
         sides = ((up - middle) / step, forward, (middle - down) / step, backward)
         verdict = _explain(abs(expected - central), abs(coarse - central), sides, noise + tolerance * size)
+    if verdict == "wrong" and _rough(f, fine, up_fine - middle, middle - down_fine) > 0.1 * abs(expected - central):
+        verdict = "unsettled"
     return Slope(expected, central, coarse, forward, backward, fine, size, noise, verdict)
+
+
+def _rough(f: Callable[[float], float], step: float, up: float, down: float) -> float:
+    """Return by how much nearby steps contradict a straight line, as a slope: large where hidden rounding makes small stairs."""
+    middle = f(0.0)
+    residuals = [f(1.3 * step) - middle - 1.3 * up, middle - f(-1.3 * step) - 1.3 * down]
+    return max(abs(r) for r in residuals) / step if all(map(math.isfinite, residuals)) else math.inf
 
 
 def _explain(error: float, spread: float, sides: tuple[float, float, float, float], noise: float) -> str:

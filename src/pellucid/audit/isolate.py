@@ -45,8 +45,36 @@ class _Pipe(Sink):
 
 
 def can_isolate(tensors: list[torch.Tensor]) -> bool:
-    """Whether a forked child can run these tensors: there is a fork, and no accelerator is in use."""
-    return hasattr(os, "fork") and all(t.device.type == "cpu" for t in tensors) and not torch.cuda.is_initialized()
+    """Whether a forked child can run these tensors: there is a fork, they are on the CPU, and autograd survives the fork.
+
+    Where torch sees an accelerator, the first backward pass of a process starts threads that no child inherits, and autograd then
+    refuses to run in children. The audit never runs backward in the parent; if the caller has, the checks run in this process.
+    """
+    if not hasattr(os, "fork") or any(t.device.type != "cpu" for t in tensors):
+        return False
+    return torch.cuda.device_count() == 0 or _backward_survives()
+
+
+def _backward_survives() -> bool:
+    """Try a backward pass in a child."""
+    child = multiprocessing.get_context("fork").Process(target=_try_backward)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    child.join(20.0)
+    if child.is_alive():
+        child.kill()
+        child.join()
+    return child.exitcode == 0
+
+
+def _try_backward() -> None:
+    x = torch.ones(2, requires_grad=True)
+    try:
+        torch.autograd.grad(x.sin().sum(), x)
+    except RuntimeError:
+        os._exit(1)
+    os._exit(0)
 
 
 def run_here(stages: list[Stage], sink: Sink) -> None:

@@ -31,9 +31,15 @@ def directions(value: Tensor, count: int = 4) -> list[Tensor]:
     return found
 
 
-def measure_slope(context: Context, point: Point, name: str, gradient: Tensor | None, direction: Tensor) -> Slope:
-    """Measure the derivative of the weighted output along a direction of one leaf, against autograd's."""
+def measure_slope(
+    context: Context, point: Point, name: str, gradient: Tensor | None, direction: Tensor, *, eps: float | None = None
+) -> Slope:
+    """Measure the derivative of the weighted output along a direction of one leaf, against autograd's.
+
+    ``eps`` is the rounding unit to expect; the context's own by default.
+    """
     subject, weights = context.subject, context.weights
+    eps = context.eps if eps is None else eps
     base = subject.run(point)
     total = sum(float((o.double() * w.double()).nan_to_num(0, 0, 0).abs().sum()) for o, w in zip(base, weights, strict=True))
 
@@ -53,9 +59,8 @@ def measure_slope(context: Context, point: Point, name: str, gradient: Tensor | 
     scale = 0.0
     if gradient is not None and gradient.numel():
         scale = float(gradient.double().norm()) * length / gradient.numel() ** 0.5
-    rounding = context.eps * total / max(1.0, sum(w.numel() for w in weights)) ** 0.5 * 4
-    step = step_for(context.eps)
-    return slope(along, expected, step=step, scale=scale, rounding=rounding, tolerance=tolerance_for(context.eps))
+    rounding = eps * total / max(1.0, sum(w.numel() for w in weights)) ** 0.5 * 4
+    return slope(along, expected, step=step_for(eps), scale=scale, rounding=rounding, tolerance=tolerance_for(eps))
 
 
 def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None) -> bool:

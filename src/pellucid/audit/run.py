@@ -122,7 +122,7 @@ def assert_clean(
 
 @cache
 def _warm() -> None:
-    """Import what torch imports on first use, once in the parent, so that every child need not."""
+    """Import what torch imports on first use, once in the parent, so that every child need not. No backward pass here."""
     from torch.utils.checkpoint import checkpoint
 
     x = torch.ones(2, requires_grad=True)
@@ -130,7 +130,8 @@ def _warm() -> None:
         warnings.simplefilter("ignore")
         with torch.autograd.set_detect_anomaly(True, check_nan=False), torch.autograd.forward_ad.dual_level():
             torch.func.vmap(torch.sin)(x.detach())
-            torch.autograd.grad(checkpoint(torch.sin, x, use_reentrant=False).sum(), x)
+            node = checkpoint(torch.sin, x, use_reentrant=False).grad_fn
+            node.register_prehook(lambda _grads: None).remove()
 
 
 def _stages(subject: Subject, settings: Settings) -> list[Stage]:
