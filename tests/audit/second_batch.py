@@ -193,7 +193,7 @@ def _c(name, fn, inputs=X):
 
 
 _POINTWISE = ("celu", "elu", "selu", "mish", "silu", "hardswish", "softshrink", "hardshrink", "tanhshrink", "softsign", "relu6")
-_UNARY = ("log1p", "tanh", "erf", "sinc", "expm1", "cos", "cosh", "square", "frac", "tril", "trunc")
+_UNARY = ("log1p", "tanh", "erf", "sinc", "expm1", "cos", "cosh", "square", "frac", "tril")
 
 SECOND_CLEAN = [
     *(_c(name, getattr(F, name), Z) for name in _POINTWISE),
