@@ -145,16 +145,6 @@ def loops_over_batch(x):
     return torch.stack([row * (index + 1) for index, row in enumerate(x)])
 
 
-def reads_python_state():
-    step = [0]
-
-    def scaled(x):
-        step[0] += 1
-        return x * step[0]
-
-    return scaled
-
-
 def nan_grid_with_border(x, grid):
     return F.grid_sample(x, grid, padding_mode="border", align_corners=False)  # bug: nan_grid_with_border
 

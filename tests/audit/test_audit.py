@@ -119,6 +119,40 @@ def test_a_pipeline_is_audited_with_its_draws_replayed():
     assert report.measures["images"].gradient == "exact"
 
 
+def test_a_learnable_pipeline_is_drawn_anew_from_the_same_key():
+    @dataclass(frozen=True)
+    class Record:
+        """What was drawn."""
+
+        key: int
+        gain: torch.Tensor
+
+    class Brighten(nn.Module):
+        """Advances its step with every draw that is not given a key."""
+
+        def __init__(self):
+            super().__init__()
+            self.width = nn.Parameter(torch.tensor(0.3))
+            self.step = 0
+
+        def draw(self, images, key=None):
+            if key is None:
+                key, self.step = self.step, self.step + 1
+            unit = torch.rand(images.shape[0], 1, 1, 1, generator=torch.Generator().manual_seed(key), dtype=images.dtype)
+            return Record(key, 1 + (unit - 0.5) * self.width)
+
+        def apply(self, images, record):
+            return images * record.gain
+
+        def forward(self, images):
+            return self.apply(images, self.draw(images))
+
+    report = audit(Brighten(), X)
+    assert report.exit_code == 0, str(report)
+    assert report.measures["width"].gradient == "exact"
+    assert report.measures["width"].coverage == 1.0
+
+
 def test_a_subject_that_dies_is_reported():
     def dies(x):
         import ctypes

@@ -194,19 +194,25 @@ def _title(path: str) -> str:
 
 
 def _replayed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], replay: Replay) -> Callable[..., Any]:
-    """Return what to call: the callable itself, or a pipeline's ``apply`` with its draw repeated."""
+    """Return what to call: the callable itself, or a pipeline's ``apply`` with its draw repeated.
+
+    A pipeline with parameters draws anew in every call, from the first record's ``key`` where ``draw`` takes one: its parameters
+    may act through the draw. Whatever does not fit this protocol is called as it is.
+    """
     if not _is_pipeline(fn):
         return fn
     replay.rewind()
-    record = fn.draw(*args, **kwargs)
-    key = getattr(record, "key", None)
     try:
-        repeatable = key is not None and "key" in inspect.signature(fn.draw).parameters
-    except (TypeError, ValueError):
-        repeatable = False
-    learns = any(p.requires_grad for p in fn.parameters()) if isinstance(fn, nn.Module) else False
-    if learns and repeatable:
-        return lambda *a, **k: fn.apply(*a, fn.draw(*a, **k, key=key), **k)
+        record = fn.draw(*args, **kwargs)
+        fn.apply(*args, record, **kwargs)
+        keyed = getattr(record, "key", None) is not None and "key" in inspect.signature(fn.draw).parameters
+    except Exception:
+        if not callable(fn):
+            raise
+        return fn
+    learns = isinstance(fn, nn.Module) and any(p.requires_grad for p in fn.parameters())
+    if learns and keyed:
+        return lambda *a, **k: fn.apply(*a, fn.draw(*a, **k, key=record.key), **k)
     if learns:
         return fn if callable(fn) else lambda *a, **k: fn.apply(*a, fn.draw(*a, **k), **k)
     return lambda *a, **k: fn.apply(*a, record, **k)
