@@ -2,7 +2,7 @@
 
 Owns: the two lists, and the command that counts: ``python tests/audit/corpus.py``.
 Must not: contain the functions themselves.
-Read next: ``planted_gradients.py``, ``planted_hazards.py``, ``clean_functions.py``.
+Read next: ``planted_*.py``, ``clean_functions.py``.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import planted_gradients as g
 import planted_hazards as h
+import planted_singular as p
 import second_batch as s
 import torch
 from clean_functions import CLEAN
@@ -45,7 +46,7 @@ class Bug:
 
 def place_of(name: str) -> str:
     """Return ``file.py:line`` of the line that carries ``# bug: name``."""
-    for module in (g, h, s):
+    for module in (g, p, h, s):
         path = Path(module.__file__)
         for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if text.split("  # noqa")[0].rstrip().endswith(f"# bug: {name}"):
@@ -55,6 +56,10 @@ def place_of(name: str) -> str:
 
 def _g(name: str, inputs: object, category: str, subject: str | None = None, **more: object) -> Bug:
     return Bug(name, lambda: getattr(g, name), inputs, category, subject, **more)
+
+
+def _p(name: str, inputs: object, category: str, subject: str | None = None, **more: object) -> Bug:
+    return Bug(name, lambda: getattr(p, name), inputs, category, subject, **more)
 
 
 def _h(name: str, inputs: object, category: str, subject: str | None = None, **more: object) -> Bug:
@@ -86,17 +91,17 @@ BUGS = [
     _g("frozen_double_backward", X, "double-backward"),
     _g("wrong_tangent", X, "forward-mode"),
     _g("silent_zero_tangent", X, "forward-mode", "x"),
-    _g("gamma_at_black", X, "non-finite", "x"),
-    _g("distance_to_itself", X, "non-finite", "x"),
-    _g("whitening_by_eigh", X, "non-finite", "x"),
-    _g("hue_at_grey", X, "non-finite", "x"),
-    _g("stretch_guarded_output", X, "non-finite", "x"),
-    _g("angle_at_saturation", X, "non-finite", "x"),
-    _g("tiny_eps_in_half", X, "non-finite", "x"),
-    _g("flat_patch_std", X, "gain", "x"),
-    _g("flat_patch_rsqrt", X, "gain", "x"),
-    Bug("stale_range", g.StaleRange, X, "stale", "high", line=False),
-    Bug("stale_kernel", g.StaleKernel, X, "stale", "sigma", line=False),
+    _p("gamma_at_black", X, "non-finite", "x"),
+    _p("distance_to_itself", X, "non-finite", "x"),
+    _p("whitening_by_eigh", X, "non-finite", "x"),
+    _p("hue_at_grey", X, "non-finite", "x"),
+    _p("stretch_guarded_output", X, "non-finite", "x"),
+    _p("angle_at_saturation", X, "non-finite", "x"),
+    _p("tiny_eps_in_half", X, "non-finite", "x"),
+    _p("flat_patch_std", X, "gain", "x"),
+    _p("flat_patch_rsqrt", X, "gain", "x"),
+    Bug("stale_range", p.StaleRange, X, "stale", "high", line=False),
+    Bug("stale_kernel", p.StaleKernel, X, "stale", "sigma", line=False),
     Bug("unused_parameter", h.UnusedParameter, X, "stale", "forgotten", line=False),
     _h("clamps_its_input", X, "in-place", "x"),
     _h("writes_through_numpy", X, "in-place", "x"),

@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import planted_gradients as planted
+import planted_singular as singular
 import pytest
 import torch
 from rich.console import Console
@@ -46,7 +47,7 @@ def test_json_is_json_and_says_all(report, tmp_path):
     assert data["findings"][0]["advice"]
     assert data["measures"]["angle"]["coverage"] == 0.0
     # Also where numbers are not finite.
-    json.loads(audit(planted.distance_to_itself, X).to_json(), parse_constant=lambda c: pytest.fail(f"{c} is not JSON"))
+    json.loads(audit(singular.distance_to_itself, X).to_json(), parse_constant=lambda c: pytest.fail(f"{c} is not JSON"))
 
 
 def test_html_is_self_contained(report, tmp_path):
@@ -107,8 +108,8 @@ def test_the_command_returns_the_exit_code(tmp_path, capsys):
     assert run_audit("planted_gradients:wrong_sign", output=tmp_path / "r.html") == 2
     assert (tmp_path / "r.html").stat().st_size > 2000
     assert run_audit("planted_gradients:wrong_sign", allow=["wrong"]) == 0
-    assert run_audit("planted_gradients:gamma_at_black") == 1
-    assert run_audit("planted_gradients:StaleRange", "2x3x8x8") == 2
+    assert run_audit("planted_singular:gamma_at_black") == 1
+    assert run_audit("planted_singular:StaleRange", "2x3x8x8") == 2
     capsys.readouterr()
     assert run_audit("torch.nn:Conv2d(3, 4, kernel_size=3)", json=True) == 0
     assert json.loads(capsys.readouterr().out)["measures"]["weight"]["shape"] == [4, 3, 3, 3]
