@@ -22,7 +22,8 @@ def test_clean_function_raises_no_alarm(clean):
     assert report.exit_code == 0, str(report)
 
 
-@pytest.mark.parametrize("clean", CLEAN, ids=lambda c: c.name)
+# torch.compile refuses LSTM layers unless told otherwise: that finding is true.
+@pytest.mark.parametrize("clean", [c for c in CLEAN if c.name != "lstm"], ids=lambda c: c.name)
 @pytest.mark.slow
 def test_clean_function_compiles_without_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name, compile=True)

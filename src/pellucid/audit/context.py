@@ -147,6 +147,14 @@ class Context:
             note()
 
     @cached_property
+    def random(self) -> bool:
+        """Whether a run moves any generator."""
+        self.subject.rewind()
+        before = self.subject.replay.states()
+        self.subject.run(self.generic)  # rewinds first
+        return self.subject.replay.states() != before
+
+    @cached_property
     def repeatable(self) -> bool:
         """Whether two runs agree well enough for finite differences to mean anything."""
         first, second = self.subject.run(self.generic), self.subject.run(self.generic)

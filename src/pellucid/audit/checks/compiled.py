@@ -23,6 +23,7 @@ from pellucid.audit.tree import floats
 __all__ = ["check"]
 
 _STATIC_AND_DYNAMIC = 2  # what any function costs: one graph for the first shape, one for all others
+_SIZES = 5
 
 
 def check(context: Context, sink: Sink) -> None:
@@ -165,13 +166,15 @@ def _recompiles(context: Context, sink: Sink, dynamo: Any) -> None:
     sizes = {v.shape[0] for k, v in base.items() if k in subject.inputs and v.ndim > 0}
     if len(sizes) != 1 or any(v.ndim == 0 for k, v in base.items() if k in subject.inputs) or subject.others or min(sizes) < 2:
         return
-    grown = [{k: torch.cat([v] + [v[:1]] * n) if k in subject.inputs else v for k, v in base.items()} for n in range(5)]
+    grown = [{k: torch.cat([v] + [v[:1]] * n) if k in subject.inputs else v for k, v in base.items()} for n in range(_SIZES)]
     first, graphs = _count(context, dynamo, grown)
     if first and graphs > _STATIC_AND_DYNAMIC * first:
         numbers = {"first_call": first, "after_five_sizes": graphs}
-        text = "Every batch size recompiles."
+        every = graphs >= _SIZES * first
+        severity = Severity.WARNING if every else Severity.NOTE
+        text = "Every batch size recompiles." if every else "Batch sizes recompile more than once before they settle."
         advice = "Avoid Python loops over the batch and branches on its size."
-        sink.emit(Finding(Category.RECOMPILE, Severity.WARNING, "call", text, numbers, None, advice))
+        sink.emit(Finding(Category.RECOMPILE, severity, "call", text, numbers, None, advice))
 
 
 def _count(context: Context, dynamo: Any, points: list[dict[str, Tensor]]) -> tuple[int, int]:

@@ -40,7 +40,7 @@ def check(context: Context, sink: Sink) -> None:
         _file(context, sink, Category.FORWARD_MODE, name, _forward_mode)
         sink.mark(f"double backward of {name}")
         _file(context, sink, Category.DOUBLE_BACKWARD, name, _double_backward)
-    if not context.trace.of("draw"):
+    if not context.random:
         sink.mark("vmap")
         _file(context, sink, Category.VMAP, "call", _vmap)
     sink.mark("checkpoint")
