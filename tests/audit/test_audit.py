@@ -1,6 +1,7 @@
 """The entry points: naming, declarations, state left as it was, pipelines, crashes, the pytest helper."""
 
 import functools
+import os
 import time
 from dataclasses import dataclass
 
@@ -69,9 +70,9 @@ def test_both_ways_of_running_say_the_same():
 @pytest.mark.parametrize("subject", [torch.sin, singular.gamma_at_black, singular.whitening_by_eigh], ids=lambda f: f.__name__)
 def test_an_operation_takes_less_than_two_seconds(subject):
     audit(torch.cos, X)  # the first audit of a process pays for imports
-    began = time.perf_counter()
+    began = sum(os.times()[:4])  # processor time, that of finished children included: other load does not count
     audit(subject, X)
-    assert time.perf_counter() - began < 2.0
+    assert sum(os.times()[:4]) - began < 2.0
 
 
 def test_a_kept_promise_is_a_note_and_a_broken_one_an_error():
