@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pellucid._version import __version__
+from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.explain import explain
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(preview)
 app.command()(explain)
+app.command()(audit)
 
 
 def _print_version(wanted: bool) -> None:
