@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from pellucid import Key, Pipeline, RandomBrightness, RandomRotation
+from pellucid import Key, Pipeline, RandomBrightness, RandomInvert, RandomRotation
 from pellucid.cli.gradients import FixedNet, compare_gradients, count_comparisons, pixel_gradient, worst
-from pellucid.transforms.color import RandomInvert
 
 
 @pytest.fixture
@@ -42,13 +41,21 @@ def test_a_wrong_gradient_shows(images, monkeypatch):
     monkeypatch.setattr(RandomRotation, "lower", wrong)
     augment = Pipeline([RandomRotation(20)])
     lines = list(compare_gradients(augment, images, augment.draw(images, key=Key(seed=1))))
-    assert lines[0].beside_kinks < 1e-4  # the image's own gradient is still right
-    assert lines[1].beside_kinks == pytest.approx(0.5, abs=0.01)
+    assert lines[0].best < 1e-4  # the image's own gradient is still right
+    assert lines[1].best == pytest.approx(0.5, abs=0.01)
 
 
-def test_nothing_flows_is_agreement(images):
+def test_a_pipeline_without_parameters(images):
     augment = Pipeline([RandomInvert(p=1.0)])
     assert worst(list(compare_gradients(augment, images, augment.draw(images)))) < 1e-6
+
+
+def test_behind_a_closed_gate_nothing_flows(images):
+    augment = Pipeline([RandomRotation(20, p=0.0)])
+    image, gate, degrees = compare_gradients(augment, images, augment.draw(images))
+    assert not image.flows  # the identity moves no feature
+    assert gate.name == "gate"
+    assert (degrees.flows, degrees.autograd, degrees.best) == (False, 0.0, 0.0)
 
 
 def test_pixel_gradient_stays_where_the_frame_is(images):

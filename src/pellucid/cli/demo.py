@@ -86,7 +86,7 @@ def _run(output: Path, scale: _Scale, seed: int, console: Console) -> bool:
     error = worst(comparisons)
     passed = error < TOLERANCE
     seconds = time.perf_counter() - started
-    verdict = f"{len(comparisons)} gradients against finite differences: worst relative error {error:.1e}"
+    verdict = f"{sum(line.flows for line in comparisons)} gradients against finite differences: worst relative error {error:.1e}"
     console.print(verdict, style="green" if passed else "bold red")
     wrote = f"Wrote {output / 'sheet.png'} and {output / 'index.html'} in {seconds:.1f} s."
     console.print(wrote, highlight=False, soft_wrap=True)

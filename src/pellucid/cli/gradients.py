@@ -73,9 +73,10 @@ class Comparison:
         name: what the gradient is to.
         transform: whose value it is; empty for the image.
         declared: the kind of gradient the transform declares.
-        autograd, differences: the first sample's derivative by autograd, and by differences with the smaller step.
+        autograd, differences: the first sample's derivative by autograd, and by the best of the differences.
         errors: relative error over the batch of central differences at each of `STEPS`.
-        beside_kinks: the same at the smaller step, where each sample may use the one-sided difference that met no kink.
+        best: the same, where each sample uses whichever difference, of either step, neither a kink nor rounding spoils.
+        flows: whether any sample's loss depends on the value at all; behind closed gates it does not.
     """
 
     name: str
@@ -84,7 +85,8 @@ class Comparison:
     autograd: float
     differences: float
     errors: tuple[float, ...]
-    beside_kinks: float
+    best: float
+    flows: bool
 
 
 def feature_loss(pipeline: Pipeline, net: FixedNet, images: Tensor, record: Record, wanted: Tensor) -> Tensor:
@@ -167,14 +169,16 @@ def _compare(
     for step in STEPS:
         above, below = loss_at(step), loss_at(-step)
         central.append((above - below) / (2.0 * step))
-        one_sided = [(above - here) / step, (here - below) / step]
-    # A kink between the two points bends the central difference. The one-sided difference on its other side is still right, and
-    # a wrong gradient is near none of the three.
-    candidates = torch.stack([central[-1], *one_sided])
+        one_sided += [(above - here) / step, (here - below) / step]
+    # A kink between the two points bends the central difference, and the one-sided difference on its other side is still right;
+    # the small step meets few kinks and the large step little rounding. A wrong gradient is near none of them.
+    candidates = torch.stack([*central, *one_sided])
     nearest = (candidates - autograd).abs().argmin(0)
-    best = candidates.gather(0, nearest[None])[0]
+    chosen = candidates.gather(0, nearest[None])[0]
     errors = tuple(_relative_error(autograd, difference) for difference in central)
-    return Comparison(name, transform, declared, float(autograd[0]), float(best[0]), errors, _relative_error(autograd, best))
+    flows = float(autograd.norm()) > _ZERO
+    best = _relative_error(autograd, chosen)
+    return Comparison(name, transform, declared, float(autograd[0]), float(chosen[0]), errors, best, flows)
 
 
 def _relative_error(a: Tensor, b: Tensor) -> float:
@@ -183,5 +187,5 @@ def _relative_error(a: Tensor, b: Tensor) -> float:
 
 
 def worst(comparisons: Sequence[Comparison]) -> float:
-    """The largest relative error, kinks aside."""
-    return max(comparison.beside_kinks for comparison in comparisons)
+    """The largest of the best relative errors."""
+    return max(comparison.best for comparison in comparisons)

@@ -88,10 +88,10 @@ def before_and_after(show: Show) -> Image:
     count = len(show.records)
     return contact_sheet(
         rows,
-        columns=["Before", *(f"Draw {i + 1}" for i in range(count)), f"Draw {count} + blur, erasing"],
+        columns=["Before", *(f"Draw {i + 1}" for i in range(count)), "+ blur, erasing"],
         labels=show.names,
-        title="Pellucid: one draw moves the image, its mask, boxes and keypoints",
-        note="Yellow: boxes (hulls of their mapped corners). Dots: keypoints, one colour each. Tint: mask classes.",
+        title="One draw moves the image and all its targets",
+        note="Yellow: boxes, as hulls of their mapped corners. Dots: keypoints. Tint: mask classes.",
     )
 
 
@@ -110,8 +110,8 @@ def gradient_sheet(show: Show) -> Image:
         rows,
         columns=["Photograph", f"Draw {len(show.records)}", "|d loss / d pixel|"],
         labels=show.names,
-        title="Where the gradient reaches the photograph",
-        note="White: the frame of the augmented image, seen in the photograph. Bright: pixels that matter to the loss.",
+        title="Where gradients arrive",
+        note="White: the augmented image's frame in the photograph. Bright: pixels the loss feels.",
     )
 
 
