@@ -197,3 +197,17 @@ def test_blur_and_erase_with_values_without_meaning():
     assert torch.equal(out[1:], image[1:])
     (gradient,) = torch.autograd.grad(out.sum(), boxes)
     assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("depth", [1e-20, 1e-25, 1e-38])
+def test_quotients_that_overflow_show_the_border_value_and_have_no_gradient(depth):
+    """The first column is so near the horizon that its coordinates, or their slopes, exceed the range of float32."""
+    image = torch.rand(1, 5, 6, requires_grad=True)
+    matrix = torch.tensor([[0.0, 0, 1], [0, 1, 1e-30], [0.25, 0, depth]], requires_grad=True)
+    out = PF.warp_perspective(image, matrix, (6, 5), inverse_map=True, border_mode="replicate", border_value=0.25)
+    assert (out[0, :, 0] == 0.25).all()
+    assert out.isfinite().all()
+    by_image, by_matrix = torch.autograd.grad((out * torch.rand_like(out)).sum(), (image, matrix))
+    assert by_image.isfinite().all()
+    assert by_matrix.isfinite().all()
+    assert (by_matrix != 0).any()

@@ -92,10 +92,11 @@ def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Te
     if len(m) == 2:
         return x, y
     w = m[2][:, 0] * u + (m[2][:, 1] * v + m[2][:, 2])
-    # On the horizon the point is nowhere: an infinite coordinate, whose gradient stays finite because 0 is replaced first.
-    horizon = w == 0
-    w = torch.where(horizon, 1.0, w)
-    return torch.where(horizon, torch.inf, x / w), torch.where(horizon, torch.inf, y / w)
+    # On the horizon, and where a coordinate or its slope overflows, the point is nowhere: an infinite coordinate. Its gradient
+    # stays finite because the divisor is replaced before the division.
+    nowhere = ~(torch.isfinite(x / w / w) & torch.isfinite(y / w / w))
+    w = torch.where(nowhere, 1.0, w)
+    return torch.where(nowhere, torch.inf, x / w), torch.where(nowhere, torch.inf, y / w)
 
 
 def _resample(
