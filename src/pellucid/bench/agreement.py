@@ -25,7 +25,7 @@ of the image that one resample still shows after a crop and three do not."""
 _DRAWS = 24
 
 
-def statistics_of(subject: Subject, *, batch: int = 8, size: int = 48, draws: int = _DRAWS) -> Tensor:
+def statistics_of(subject: Subject, *, batch: int = 8, size: int = 32, draws: int = _DRAWS) -> Tensor:
     """Mean and deviation of each channel over several calls: (2, channels)."""
     prepared = subject.prepare(photographs(batch, size))
     results = torch.stack([subject.tensor(subject.forward(prepared)) for _ in range(draws)])  # n b c h w

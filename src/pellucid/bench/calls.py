@@ -35,7 +35,11 @@ def count_calls(call: Callable[[], Any], *, warmup: int = 3, repeats: int = 3) -
     """Count the calls that ``call`` makes once warm; the smallest of a few repeats, which random branches make larger."""
     for _ in range(warmup):
         call()
-    counts = [(_total(call), _python(call)) for _ in range(repeats)]
+    before = sys.getprofile()
+    try:
+        counts = [(_total(call), _python(call)) for _ in range(repeats)]
+    finally:
+        sys.setprofile(before)
     return CallCount(min(total for total, _ in counts), min(python for _, python in counts))
 
 
@@ -56,10 +60,7 @@ def _python(call: Callable[[], Any]) -> int:
         del frame, argument
         count += event == "call"
 
-    before = sys.getprofile()
     sys.setprofile(on_event)
-    try:
-        call()
-    finally:
-        sys.setprofile(before)
+    call()
+    sys.setprofile(None)
     return count

@@ -33,7 +33,7 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     draw_cases(rows, folder / "img" / "bench-cases.png")
     curves: list[Row] = []
     for axis in AXES:
-        found = scaling(axis, budget=budget / 4, full=full, impl=impl, say=say)
+        found = scaling(axis, batch=max(1, batch // 4), size=size, budget=budget / 4, full=full, impl=impl, say=say)
         insert(page, f"scaling-{axis}", scaling_table(found, axis))
         curves += found
     draw_scaling(curves, folder / "img" / "bench-scaling.png")

@@ -26,6 +26,7 @@ KORNIA_CALLS = 2686
 """Calls kornia 0.9.0 makes for these four transforms, as cProfile counts them; the budget where kornia is not installed."""
 
 _SHAPE = (8, 64)
+_TINY = (8, 4)
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class Overhead:
 
     Args:
         time: median and quartiles of each subject.
+        tiny: the same on 8x3x4x4, where next to nothing is left but the overhead.
         calls: calls of each subject.
         missing: why kornia is missing, if it is.
     """
 
     time: dict[str, Timing]
+    tiny: dict[str, Timing]
     calls: dict[str, CallCount]
     missing: str | None = None
 
@@ -50,6 +53,7 @@ class Overhead:
         theirs = self.calls["kornia"]
         return {
             "time": self.time["pellucid"].median / self.time["kornia"].median,
+            "time without pixels": self.tiny["pellucid"].median / self.tiny["kornia"].median,
             "calls": ours.total / theirs.total,
             "python calls": ours.python / theirs.python,
         }
@@ -60,8 +64,8 @@ class Overhead:
         return all(shares[name] <= SHARE for name in ("time", "calls") if name in shares)
 
 
-def _calls_of(impl: str) -> tuple[dict[str, Any], str | None]:
-    images = photographs(*_SHAPE)
+def _calls_of(impl: str, shape: tuple[int, int]) -> tuple[dict[str, Any], str | None]:
+    images = photographs(*shape)
     ours = flagship_pipeline(impl=impl)
     calls: dict[str, Any] = {"pellucid": lambda: ours(images)}
     try:
@@ -77,9 +81,11 @@ def _calls_of(impl: str) -> tuple[dict[str, Any], str | None]:
 
 def measure_overhead(*, impl: str = "auto", budget: float = 2.0, rounds: int = 200) -> Overhead:
     """Measure Pellucid and kornia on 8x3x64x64, each drawing per sample."""
-    calls, missing = _calls_of(impl)
+    calls, missing = _calls_of(impl, _SHAPE)
     counts = {name: count_calls(call) for name, call in calls.items()}
-    return Overhead(interleave(calls, budget=budget, rounds=rounds, warmup=5), counts, missing)
+    time = interleave(calls, budget=budget, rounds=rounds, warmup=5)
+    tiny = interleave(_calls_of(impl, _TINY)[0], budget=budget, rounds=rounds, warmup=5)
+    return Overhead(time, tiny, counts, missing)
 
 
 def count_ours(*, impl: str = "auto") -> CallCount:

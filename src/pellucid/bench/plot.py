@@ -45,7 +45,7 @@ def _pyplot() -> Any:
 
 
 def draw_cases(rows: list[Row], path: Path) -> None:
-    """Horizontal bars, one panel per case and mode, on a logarithmic axis; whiskers are quartiles."""
+    """Horizontal bars from zero, one panel per case and mode; whiskers are quartiles."""
     plt = _pyplot()
     timed = [row for row in rows if row["status"] == "ok"]
     cases = list(dict.fromkeys(row["case"] for row in timed))
@@ -85,9 +85,8 @@ def _bars(axis: Any, rows: list[Row], title: str) -> None:
         axis.annotate(
             f"{row['median_ms']:.3g}", (row["q3_ms"], place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
         )
-    axis.set_xscale("log")
     if rows:
-        axis.set_xlim(right=3.0 * max(row["q3_ms"] for row in rows))
+        axis.set_xlim(0.0, 1.15 * max(row["q3_ms"] for row in rows))
     axis.set_title(title, fontsize=9)
     axis.grid(axis="x", which="major", alpha=0.3)
     axis.set_axisbelow(True)
@@ -112,6 +111,8 @@ def draw_scaling(rows: list[Row], path: Path) -> None:
 
 
 def _curves(axis: Any, rows: list[Row], name: str) -> None:
+    from matplotlib import ticker
+
     for subject in dict.fromkeys(row["subject"] for row in rows):
         for mode, style in (("forward", "-"), ("image", "--")):
             points = sorted(
@@ -129,9 +130,13 @@ def _curves(axis: Any, rows: list[Row], name: str) -> None:
             axis.fill_between(
                 values, [row["q1_ms"] for row in points], [row["q3_ms"] for row in points], color=_color(subject), alpha=0.12, lw=0
             )
-    axis.set_yscale("log")
-    if name != "operations":
+    if name == "operations":
+        axis.set_ylim(bottom=0.0)
+    else:
         axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     ticks = sorted({row["value"] for row in rows})
     axis.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=8)
     axis.minorticks_off()

@@ -48,10 +48,11 @@ def describe(facts: dict[str, Any]) -> str:
 
 def overhead_table(result: Overhead) -> str:
     """Time, calls and the shares the budget is about."""
-    lines = ["| | median ms (quartiles) | calls | of which Python |", "|---|---|---|---|"]
+    lines = ["| | 8x3x64x64, ms (quartiles) | 8x3x4x4, ms (quartiles) | calls | of which Python |", "|---|---|---|---|---|"]
     for name, timing in result.time.items():
         count = result.calls[name]
-        lines.append(f"| {name} | {_span(timing.median, timing.low, timing.high, 1e3)} | {count.total} | {count.python} |")
+        spans = [_span(each.median, each.low, each.high, 1e3) for each in (timing, result.tiny[name])]
+        lines.append(f"| {name} | {' | '.join(spans)} | {count.total} | {count.python} |")
     shares = ", ".join(f"{name} {share:.0%}" for name, share in result.shares().items())
     verdict = "met" if result.met() else "**missed**"
     lines += ["", f"Pellucid's share of kornia's: {shares}. Budget {SHARE:.0%} of time and calls: {verdict}."]

@@ -52,7 +52,7 @@ def flagship() -> list[Subject]:
 
 
 def geometry() -> list[Subject]:
-    """Three resamples; its perspective draws normal displacements (here of the others' mean size), and zooms in where they zoom out."""
+    """Three resamples; its perspective draws normal displacements of the others' mean size, and zooms in where they zoom out."""
     s = CASES["geometry"]
     assert isinstance(s, Geometry)
     move, deviation = (-s.translate, s.translate), s.distortion / 4 / np.sqrt(2 / np.pi)
