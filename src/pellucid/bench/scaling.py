@@ -7,6 +7,7 @@ Read next: ``plot.py``.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -77,8 +78,7 @@ def scaling(
 def _points(axis: str, batch: int, size: int, full: bool) -> list[int]:
     values = list(AXES[axis])
     if axis == "threads":
-        most = torch.get_num_threads()
-        return [n for n in values if n <= most]
+        return [n for n in values if n <= (os.cpu_count() or 1)]
     if full:
         return values
     if axis == "batch":
