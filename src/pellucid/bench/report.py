@@ -27,9 +27,11 @@ def report(command: str, settings: dict[str, Any], rows: list[Row]) -> dict[str,
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a report."""
+    """Write a report, one row per line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n")
+    head = json.dumps({name: value for name, value in data.items() if name != "rows"}, indent=1).removesuffix("\n}")
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in data["rows"])
+    path.write_text(f'{head},\n "rows": [\n{rows}\n ]\n}}\n')
 
 
 def describe(facts: dict[str, Any]) -> str:
