@@ -13,6 +13,7 @@ from pellucid.bench.compare import Row, compare
 from pellucid.bench.environment import environment
 from pellucid.bench.measure import Say
 from pellucid.bench.overhead import measure_overhead
+from pellucid.bench.peers.ours import flagship_pipeline
 from pellucid.bench.plot import draw_cases, draw_scaling
 from pellucid.bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid.bench.scaling import AXES, scaling
@@ -37,6 +38,7 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
         insert(page, f"scaling-{axis}", scaling_table(found, axis))
         curves += found
     draw_scaling(curves, folder / "img" / "bench-scaling.png")
-    insert(page, "environment", describe(environment()))
+    plan = flagship_pipeline(impl=impl).explain(size=(size, size))
+    insert(page, "environment", f"{describe(environment())}\n\nWhat runs in the first of the pipelines below:\n\n```\n{plan}\n```")
     settings = {"batch": batch, "size": size, "budget_s": budget, "impl": impl, "full": full}
     write_json(folder / "performance.json", report("docs", settings, rows + curves))
