@@ -60,14 +60,13 @@ def draw_params(
         if pair is not None:
             shift[draw.word], scale[draw.word] = pair
             affine.add(draw.word)
-    plain = u.unbind(1)
     linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
     for draw in plan.draws:
         if draw.word in affine:
             value = linear[draw.word]
         else:
             distribution = draw.distribution
-            source = u[:, draw.word : draw.word + distribution.words] if distribution.vector else plain[draw.word]
+            source = u[:, draw.word : draw.word + distribution.words] if distribution.vector else u[:, draw.word]
             raw = {name: tensor.to(u.dtype) for name, tensor in learned.get((draw.transform, draw.name), {}).items()}
             value = distribution.sample(source, raw)
         params[draw.transform][draw.name] = value
