@@ -28,7 +28,7 @@ def test_readme_example_runs(capsys):
     blocks = python_blocks(ROOT / "README.md")
     assert blocks
     for block in blocks:
-        assert len([line for line in block.splitlines() if line.strip()]) <= 15
+        assert len([line for line in block.splitlines() if line.strip()]) <= 12
         scope: dict = {}
         exec(block, scope)
     images, augment = scope["images"], scope["augment"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from peers import opencv
+from tests.peers import opencv
 from pellucid import functional as PF
 
 # OpenCV solves 8x8 systems by elimination: conditions of some 1e5 cost it five digits of its sixteen.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from peers import cv_image, opencv
+from tests.peers import cv_image, opencv
 from pellucid import functional as PF
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from peers import BORDERS, cv_image, cv_remap, cv_warp, opencv
+from tests.peers import BORDERS, cv_image, cv_remap, cv_warp, opencv
 from pellucid import functional as PF
 
 NOISE = 1e-5

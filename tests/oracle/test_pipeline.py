@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import pellucid
-from peers import cv_warp, torchvision_functional
+from tests.peers import cv_warp, torchvision_functional
 from pellucid import Pipeline
 
 COLOR, RESAMPLED = 1e-6, 1e-5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from peers import ndimage
+from tests.peers import ndimage
 from pellucid import functional as PF
 
 MODES = {"constant": "grid-constant", "border": "nearest", "reflection": "reflect", "reflect_101": "mirror", "wrap": "grid-wrap"}

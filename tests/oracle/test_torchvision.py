@@ -10,7 +10,7 @@ its matrices in float32 as well.
 import pytest
 import torch
 
-from peers import torchvision_functional
+from tests.peers import torchvision_functional
 from pellucid import functional as PF
 
 COLOR, GEOMETRY = 1e-6, 2e-4

@@ -96,7 +96,7 @@ class Subject:
             for buffer, start in self._buffers:
                 buffer.copy_(start)
             for name, parameter in self.params.items():
-                parameter.data.copy_(self.base[name])
+                parameter.copy_(self.base[name])
 
     def run(self, point: Point) -> list[Tensor]:
         """Return the floating-point outputs at a point. Inputs are handed over as clones."""
