@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 import torch
 
+from pellucid.kernels.color import compose
 from pellucid.kernels.warp.prefilter import tent
-from pellucid.kernels.warp.reference import compose
 from pellucid.types import Size
 
 __all__ = ["resize"]
