@@ -8,6 +8,8 @@ Read next: ``warp/cpu/rows.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -16,13 +18,24 @@ from numba.extending import intrinsic
 __all__ = ["apart", "borrow", "entry", "exact", "fused", "summing"]
 
 
+_sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
+
+
+def _stamped(dispatcher: Any) -> Any:
+    """Make the cache notice a change in any kernel file: Numba itself looks at the caller's file only."""
+    cache = dispatcher._cache
+    key_of = cache._index_key
+    cache._index_key = lambda signature, codegen: (*key_of(signature, codegen), _sources)
+    return dispatcher
+
+
 def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
             return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
         try:
-            return numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+            return _stamped(numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function))
         except RuntimeError:  # no place to write a cache to: compile in every process
             return numba.njit(no_cfunc_wrapper=True, **options)(function)
 

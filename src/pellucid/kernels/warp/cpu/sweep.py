@@ -283,7 +283,8 @@ def backward(  # type: ignore[no-untyped-def]
                 g, spare = spare, g
             if flags & HUE:
                 hue_backward(p[turns], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
-                to_params[b, turns] += 6.0 * row_sum(third)
+                if needs_params:
+                    to_params[b, turns] += 6.0 * row_sum(third)
             if flags & FIRST_MIX:
                 if needs_params:
                     mix_sums(to_params[b], matrix, offset, fill, cover, g, source, channels, out_channels)
