@@ -114,6 +114,21 @@ def test_empty_batches_and_long_epilogues():
     torch.testing.assert_close(*(call.run(lambda *a, w=name, **k: warp(*a, **k, impl=w)) for name in ("cpu", "reference")))
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("padding_mode", PADDINGS)
+def test_labels_are_copied(dtype, padding_mode):
+    # Coordinates on an eighth of a pixel: exact in both, so no tie is decided by rounding.
+    image = torch.randint(-100, 100, (2, 2, 7, 9)).to(dtype)
+    src_from_dst = (torch.randn(2, 3, 3) * torch.tensor([[0.5, 0.5, 3], [0.5, 0.5, 3], [0, 0, 0]]) * 8).round() / 8 + torch.eye(3)
+    fill = torch.tensor([[3.0, 0.0]])
+    for size, window in (((6, 11), None), ((1, 5), torch.tensor([[1.0, 2.0, 5.0, 6.0]]))):
+        options = {"size": size, "interpolation": "nearest", "padding_mode": padding_mode, "fill": fill, "window": window}
+        for picture in (image, image[:1].expand_as(image), image.mT.contiguous().mT):
+            a, b = (w(picture, src_from_dst, **options) for w in (cpu.warp, reference.warp))
+            assert a.dtype == dtype
+            assert torch.equal(a, b)
+
+
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(calls(interpolations=("bilinear", "bicubic")))

@@ -38,27 +38,29 @@ def jittered(image, src_from_dst, **options):
 
 
 @pytest.mark.parametrize(
-    ("impl", "device", "dtype", "footprint", "expected"),
+    ("impl", "device", "dtype", "interpolation", "footprint", "expected"),
     [
-        ("auto", "cpu", torch.float32, None, "cpu"),
-        ("auto", "cpu", torch.float64, None, "cpu"),
-        ("auto", "cpu", torch.bfloat16, None, "cpu"),
-        ("auto", "cpu", torch.uint8, None, "reference"),
-        ("auto", "cpu", torch.float32, (2, 2), "reference"),
-        ("auto", "cuda", torch.float32, None, "reference"),
-        ("auto", "mps", torch.float32, None, "reference"),
-        ("reference", "cpu", torch.float32, None, "reference"),
-        ("reference", "cuda", torch.float32, (2, 2), "reference"),
-        ("cpu", "cpu", torch.float32, None, "cpu"),
-        ("cpu", "cpu", torch.uint8, None, ImplementationError),
-        ("cpu", "cpu", torch.float32, (2, 2), ImplementationError),
-        ("cpu", "cuda", torch.float32, None, ImplementationError),
-        ("triton", "cuda", torch.float32, None, ImplementationError),
+        ("auto", "cpu", torch.float32, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.float64, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.bfloat16, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.uint8, "bilinear", None, "reference"),
+        ("auto", "cpu", torch.float32, "bilinear", (2, 2), "reference"),
+        ("auto", "cpu", torch.uint8, "nearest", None, "cpu"),
+        ("cpu", "cpu", torch.int64, "nearest", None, "cpu"),
+        ("auto", "cuda", torch.float32, "bilinear", None, "reference"),
+        ("auto", "mps", torch.float32, "bilinear", None, "reference"),
+        ("reference", "cpu", torch.float32, "bilinear", None, "reference"),
+        ("reference", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
+        ("cpu", "cpu", torch.float32, "bilinear", None, "cpu"),
+        ("cpu", "cpu", torch.uint8, "bilinear", None, ImplementationError),
+        ("cpu", "cpu", torch.float32, "bilinear", (2, 2), ImplementationError),
+        ("cpu", "cuda", torch.float32, "bilinear", None, ImplementationError),
+        ("triton", "cuda", torch.float32, "bilinear", None, ImplementationError),
     ],
 )
-def test_choice_table(impl, device, dtype, footprint, expected):
+def test_choice_table(impl, device, dtype, interpolation, footprint, expected):
     def resolve():
-        return choose(impl, available=AVAILABLE, device=device, unsupported=unsupported(dtype, footprint))
+        return choose(impl, available=AVAILABLE, device=device, unsupported=unsupported(dtype, interpolation, footprint))
 
     if isinstance(expected, str):
         assert resolve() == expected

@@ -23,11 +23,11 @@ __all__ = ["AVAILABLE", "sample", "unsupported", "warp"]
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 
 
-def unsupported(dtype: torch.dtype, footprint: Size | None) -> str:
+def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
     if footprint is not None:
         return "an antialiased warp (antialias=True)"
-    return "" if dtype.is_floating_point else f"images of {dtype}"
+    return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
 
 
 def warp(
@@ -46,7 +46,7 @@ def warp(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, footprint))
+    chosen = choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint))
     fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
     out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,

@@ -14,6 +14,7 @@ from torch import Tensor
 import torch
 
 from pellucid.kernels.warp.cpu.autograd import Options, Warp
+from pellucid.kernels.warp.cpu.op import warp_labels
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
@@ -40,7 +41,7 @@ def warp(
     """Differences to :func:`pellucid.kernels.warp.reference.warp`.
 
     Args:
-        image: floating point only. 8-bit and 16-bit floats are read as float32.
+        image: 16-bit floats are read as float32.
         footprint: must be None.
         epilogue: must be :func:`fusable` as a whole.
 
@@ -49,6 +50,9 @@ def warp(
         same for any number of threads.
     """
     assert footprint is None
+    if not image.dtype.is_floating_point:
+        assert interpolation == "nearest"
+        return _labels(image, src_from_dst, window, fill, size, _MODES[padding_mode])
     dtype = torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
     image = image.to(dtype)
     colors: dict[str, Tensor | None] = {}
@@ -73,6 +77,17 @@ def warp(
         *(image, src_from_dst, window, matrix, offset, fill),
         *(colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")),
     )
+    return out
+
+
+def _labels(
+    image: Tensor, src_from_dst: Tensor, window: Tensor | None, fill: Tensor | None, size: Size, mode: int
+) -> Float[Tensor, "b c h2 w2"]:
+    """Integers and booleans: whole pixels are copied, and nothing has a gradient."""
+    fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
+    coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
+    window = None if window is None else window.detach().to(coordinates)
+    out: Tensor = warp_labels(image, src_from_dst.detach().flatten(1).to(coordinates), window, fill, list(size), mode)
     return out
 
 

@@ -15,11 +15,15 @@ import torch
 
 from pellucid.kernels.threads import run_split
 
-__all__ = ["warp_backward", "warp_forward"]
+__all__ = ["warp_backward", "warp_forward", "warp_labels"]
 
 _COMMON = "Tensor image, Tensor map, Tensor? window, Tensor params, SymInt[] size, int[] options, float cubic"
 torch.library.define("pellucid::cpu_warp", f"({_COMMON}) -> Tensor")
 torch.library.define("pellucid::cpu_warp_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
+
+torch.library.define(
+    "pellucid::cpu_labels", "(Tensor image, Tensor map, Tensor? window, Tensor fill, SymInt[] size, int mode) -> Tensor"
+)
 
 warp_forward = torch.ops.pellucid.cpu_warp
 """(image, map, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
@@ -33,6 +37,9 @@ warp_backward = torch.ops.pellucid.cpu_warp_backward
 Returns the gradients of image, map, window and params; the last three in float64 and one row per sample, whatever the arguments
 had. What is not needed has no elements.
 """
+
+warp_labels = torch.ops.pellucid.cpu_labels
+"""(image, map, window, fill, size, mode) -> the nearest pixels; image and fill (b or 1, c) are of one integer dtype."""
 
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
@@ -226,3 +233,39 @@ def _(info: Any, dims: Any, grad: Tensor, image: Tensor, map: Tensor, window: Te
     results = warp_backward(*folded, *rest)
     split = tuple(r.unflatten(0, (lanes, batch)) if r.numel() else r.new_empty((lanes, 0)) for r in results)
     return split, (0, 0, 0, 0)
+
+
+_UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+
+
+@torch.library.register_fake("pellucid::cpu_labels")
+def _(image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:  # noqa: A002
+    del map, window, fill, mode
+    return image.new_empty((*image.shape[:2], size[0], size[1]))
+
+
+@torch.library.impl("pellucid::cpu_labels", "CPU")
+def _(image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:  # noqa: A002
+    from pellucid.kernels.warp.cpu.labels import copy_labels
+
+    bits = _UNSIGNED[image.element_size()]
+    call = _Call(image.view(bits), map, window, fill.view(bits), size, [1, mode, 0, image.shape[1]], 0.0)
+    out = torch.empty(call.out_shape, dtype=image.dtype)
+    img, meta, _, _, *maps = call.arguments
+
+    def task(start: int, stop: int) -> None:
+        floats, _, tap_index, tables = call.scratch()
+        copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
+
+    if out.numel():
+        rows = out.view(bits).view(-1, size[1]).numpy()
+        run_split(task, image.shape[0] * size[0], _PIXELS // size[1] + 1)
+    return out
+
+
+@torch.library.register_vmap("pellucid::cpu_labels")
+def _(info: Any, dims: Any, image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, *rest: Any) -> Any:  # noqa: A002
+    lanes = info.batch_size
+    batch = image.movedim(dims[0], 0).shape[1] if dims[0] is not None else image.shape[0]
+    folded = _fold([image, map, window, fill], list(dims[:4]), lanes, batch)
+    return warp_labels(*folded, *rest).unflatten(0, (lanes, batch)), 0
