@@ -21,7 +21,7 @@ from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import warp
 from pellucid.plan import Plan, Run
 from pellucid.segments import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Warp
-from pellucid.segments.chain import AffineStage, Chain, HueStage, Stage
+from pellucid.segments.chain import Chain, Stage
 from pellucid.segments.specs import ColorSpec
 from pellucid.types import Fill
 
@@ -104,14 +104,14 @@ def _apply_run(run: Run, plan: Plan, lowered: Lowered, image: Tensor, scale: flo
         if index == run.resample_at:
             chain.mark_resample()
     chain.finish()
-    image = _stages(image, chain.prologue)
+    image = color.stages(image, chain.prologue)
     matrix, offset = (None if part is None else part.to(dtype) for part in chain.fused or (None, None))
     if run.warps:
         fill = _fill(run, chain, image, scale)
-        image = _resample(run, lowered, image, fill, matrix, offset, impl)
-    elif matrix is not None:
+        return _resample(run, lowered, image, fill, matrix, offset, chain.epilogue, impl)
+    if matrix is not None:
         image = color.affine(image, matrix, offset)
-    return _stages(image, chain.epilogue)
+    return color.stages(image, chain.epilogue)
 
 
 def _fill(run: Run, chain: Chain, image: Tensor, scale: float) -> Tensor | None:
@@ -123,7 +123,7 @@ def _fill(run: Run, chain: Chain, image: Tensor, scale: float) -> Tensor | None:
         return None
     fill = _fill_vector(run.fill, image.shape[1], image.device) / scale
     if chain.fill_stages:
-        fill = _stages(fill[:, :, None, None], chain.fill_stages)[:, :, 0, 0]
+        fill = color.stages(fill[:, :, None, None], chain.fill_stages)[:, :, 0, 0]
     return apply_to_vector(chain.fill_map, fill).to(image.dtype)
 
 
@@ -133,13 +133,20 @@ def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tenso
 
 
 def _resample(
-    run: Run, lowered: Lowered, image: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None, impl: str
+    run: Run,
+    lowered: Lowered,
+    image: Tensor,
+    fill: Tensor | None,
+    matrix: Tensor | None,
+    offset: Tensor | None,
+    epilogue: Sequence[Stage],
+    impl: str,
 ) -> Tensor:
     src_from_dst = lowered.maps[run.indices[0]].to(image.dtype)
     window = _window(run, lowered, image) if run.clamped else None
     if run.clamped and run.footprint is not None:
         assert window is not None
-        return resize(
+        image = resize(
             image,
             src_from_dst,
             size=run.size_out,
@@ -151,6 +158,7 @@ def _resample(
             offset=offset,
             impl=impl,
         )
+        return color.stages(image, epilogue)
     return warp(
         image,
         src_from_dst if run.projective else src_from_dst[:, :2],
@@ -162,6 +170,7 @@ def _resample(
         offset=offset,
         window=window,
         footprint=run.footprint,
+        epilogue=epilogue,
         impl=impl,
     )
 
@@ -182,18 +191,6 @@ def _window(run: Run, lowered: Lowered, image: Tensor) -> Float[Tensor, "b 4"]:
         ends = window * scale + shift
         window = torch.cat((torch.minimum(ends[:, :2], ends[:, 2:]), torch.maximum(ends[:, :2], ends[:, 2:])), -1)
     return window.to(image.dtype)
-
-
-def _stages(image: Tensor, stages: Sequence[Stage]) -> Tensor:
-    dtype = image.dtype
-    for stage in stages:
-        if isinstance(stage, AffineStage):
-            image = color.affine(image, stage.matrix.to(dtype), None if stage.offset is None else stage.offset.to(dtype))
-        elif isinstance(stage, HueStage):
-            image = color.hue(image, stage.turns.to(dtype))
-        else:
-            image = color.clip(image)
-    return image
 
 
 def _apply_single(segment: Segment, image: Tensor) -> Tensor:

@@ -7,8 +7,10 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
+import torch
+
+from pellucid.kernels import resize, warp
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import AVAILABLE
 from pellucid.plan import Plan, Run
 
 __all__ = ["explain"]
@@ -17,21 +19,21 @@ __all__ = ["explain"]
 def explain(plan: Plan, *, impl: str, device: str) -> str:
     """The passes, what each composes, and what is drawn."""
     spec, result = plan.specs[0], plan.specs[-1]
-    resolved = choose(impl, available=AVAILABLE, device=device)
+    resolved = choose(impl, available=warp.AVAILABLE, device=device)
     lines = [
         f"{plan}",
         f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
         f"impl   {impl} -> {resolved} on {device}",
     ]
     for number, group in enumerate(plan.groups, 1):
-        lines.append(f"pass {number}: {group}" + (f"  ({_how(group)})" if isinstance(group, Run) else ""))
+        lines.append(f"pass {number}: {group}" + (f"  ({_how(group, impl, device)})" if isinstance(group, Run) else ""))
         for index in group.indices if isinstance(group, Run) else (group.index,):
             drawn = [d.name for d in plan.draws if d.transform == index]
             lines.append(f"    [{index}] {plan.transforms[index]}" + (f"  draws {', '.join(drawn)}" if drawn else ""))
     return "\n".join(lines)
 
 
-def _how(run: Run) -> str:
+def _how(run: Run, impl: str, device: str) -> str:
     if not run.warps:
         return "pointwise"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
@@ -41,4 +43,13 @@ def _how(run: Run) -> str:
         parts.append("antialiased")
     if run.window_at is not None:
         parts.append(f"within the crop of [{run.window_at}]")
+    parts.append(f"by {_who(run, impl, device)}")
     return ", ".join(parts)
+
+
+def _who(run: Run, impl: str, device: str) -> str:
+    """The implementation of the run's resample, for images in floating point."""
+    if run.clamped and run.footprint is not None and run.interpolation == "bilinear":
+        return choose(impl, available=resize.AVAILABLE, device=device)
+    what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
+    return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.peers import opencv
 from pellucid import functional as PF
+from tests.peers import opencv
 
 # OpenCV solves 8x8 systems by elimination: conditions of some 1e5 cost it five digits of its sixteen.
 SOLVED = 1e-9

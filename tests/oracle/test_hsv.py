@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from tests.peers import cv_image, opencv
 from pellucid import functional as PF
+from tests.peers import cv_image, opencv
 
 
 def _colors() -> torch.Tensor:

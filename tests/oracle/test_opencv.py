@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.peers import BORDERS, cv_image, cv_remap, cv_warp, opencv
 from pellucid import functional as PF
+from tests.peers import BORDERS, cv_image, cv_remap, cv_warp, opencv
 
 NOISE = 1e-5
 MODES = {"bilinear": 1, "bicubic_opencv": 2, "nearest": 0}

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 import pellucid
-from tests.peers import cv_warp, torchvision_functional
 from pellucid import Pipeline
+from tests.peers import cv_warp, torchvision_functional
 
 COLOR, RESAMPLED = 1e-6, 1e-5
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.peers import ndimage
 from pellucid import functional as PF
+from tests.peers import ndimage
 
 MODES = {"constant": "grid-constant", "border": "nearest", "reflection": "reflect", "reflect_101": "mirror", "wrap": "grid-wrap"}
 BORDER_MODE = {"constant": "constant", "border": "replicate", "reflection": "reflect", "reflect_101": "reflect_101", "wrap": "wrap"}

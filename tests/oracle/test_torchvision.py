@@ -10,8 +10,8 @@ its matrices in float32 as well.
 import pytest
 import torch
 
-from tests.peers import torchvision_functional
 from pellucid import functional as PF
+from tests.peers import torchvision_functional
 
 COLOR, GEOMETRY = 1e-6, 2e-4
 FACTORS = (0.0, 0.35, 1.0, 1.7)

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pellucid._version import __version__
+from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
@@ -34,6 +35,7 @@ app.command()(demo)
 app.command()(preview)
 app.command()(explain)
 app.command()(audit)
+app.add_typer(bench, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,6 +5,7 @@ Must not: resample.
 Read next: ``reference.py``.
 """
 
-from pellucid.kernels.color.reference import affine, clip, hue, jitter_steps
+from pellucid.kernels.color.mix import compose
+from pellucid.kernels.color.reference import affine, clip, hue, jitter_steps, stages
 
-__all__ = ["affine", "clip", "hue", "jitter_steps"]
+__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "stages"]

@@ -7,7 +7,7 @@ Read next: ``../curve/reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int64
@@ -16,9 +16,10 @@ from torch import Tensor
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.constants import constant
-from pellucid.kernels.warp.reference import compose
+from pellucid.kernels.color.mix import compose
+from pellucid.segments.chain import AffineStage, HueStage, Stage
 
-__all__ = ["affine", "clip", "hue", "jitter_steps"]
+__all__ = ["affine", "clip", "hue", "jitter_steps", "stages"]
 
 
 def affine(
@@ -37,6 +38,19 @@ def hue(image: Float[Tensor, "b 3 h w"], turns: Float[Tensor, "#b"]) -> Float[Te
 def clip(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     """Clip to [0, 1]; the gradient outside is zero."""
     return torch.clamp(image, 0.0, 1.0)
+
+
+def stages(image: Float[Tensor, "b c h w"], sequence: Sequence[Stage]) -> Float[Tensor, "b c2 h w"]:
+    """One stage after the other, in the image's dtype."""
+    dtype = image.dtype
+    for stage in sequence:
+        if isinstance(stage, AffineStage):
+            image = affine(image, stage.matrix.to(dtype), None if stage.offset is None else stage.offset.to(dtype))
+        elif isinstance(stage, HueStage):
+            image = hue(image, stage.turns.to(dtype))
+        else:
+            image = clip(image)
+    return image
 
 
 def jitter_steps(

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.kernels.color import compose
 from pellucid.kernels.warp.prefilter import tent
-from pellucid.kernels.warp.reference import compose
 from pellucid.types import Size
 
 __all__ = ["resize"]

@@ -7,15 +7,27 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
+from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import reference
+from pellucid.kernels.warp import cpu, reference
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "sample", "warp"]
+__all__ = ["AVAILABLE", "sample", "unsupported", "warp"]
 
-AVAILABLE: tuple[str, ...] = ("reference",)
+AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+
+
+def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
+    """What of this call only the reference can do, in words; empty when there is nothing."""
+    if footprint is not None:
+        return "an antialiased warp (antialias=True)"
+    return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
 
 
 def warp(
@@ -30,11 +42,15 @@ def warp(
     offset: Tensor | None = None,
     window: Tensor | None = None,
     footprint: Size | None = None,
+    epilogue: Sequence[Stage] = (),
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    choose(impl, available=AVAILABLE, device=image.device.type)
-    return reference.warp(
+    chosen = choose(
+        impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint)
+    )
+    fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
+    out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,
         src_from_dst,
         size=size,
@@ -45,7 +61,9 @@ def warp(
         offset=offset,
         window=window,
         footprint=footprint,
+        epilogue=epilogue[:fused],
     )
+    return color.stages(out, epilogue[fused:])
 
 
 def sample(
@@ -59,5 +77,5 @@ def sample(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
-    choose(impl, available=AVAILABLE, device=image.device.type)
+    choose(impl, available=("reference",), device=image.device.type)
     return reference.sample(image, x, y, interpolation=interpolation, padding_mode=padding_mode, fill=fill)

@@ -7,15 +7,19 @@ Read next: ``prefilter.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["compose", "coordinates", "sample", "warp"]
+__all__ = ["coordinates", "sample", "warp"]
 
 
 def warp(
@@ -30,6 +34,7 @@ def warp(
     offset: Float[Tensor, "#b c2"] | None = None,
     window: Float[Tensor, "#b 4"] | None = None,
     footprint: Size | None = None,
+    epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Resample through a homography and apply a colour map, reading and interpolating once.
 
@@ -48,9 +53,11 @@ def warp(
             pixel outside of it counts as outside the image. The meaning of crop-then-resize.
         footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
             image is low-passed to each sample's own footprint first (antialiasing).
+        epilogue: pointwise colour stages applied to the result.
 
     Gradient:
-        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere (``nearest``: none). Twice differentiable.
+        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere (``nearest``: none). epilogue: as its
+            stages. Twice differentiable.
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
@@ -61,7 +68,8 @@ def warp(
         image, filtered_coverage, margin = prefilter(image, src_from_dst, size, padding_mode, footprint)
         x, y = x + margin[1], y + margin[0]
         padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
-    return _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+    warped = _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+    return stages(warped, epilogue)
 
 
 def sample(
@@ -197,25 +205,3 @@ def _axis_cover(taps: list[Tap], profile: Float[Tensor, "b n"]) -> Tensor:
         total = value if total is None else total + value
     assert total is not None
     return total
-
-
-def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None) -> Tensor:
-    """Matrix @ s + offset c + fill (1 - c), for b c n."""
-    if matrix is not None:
-        total = _mix_channels(matrix, total)
-    if offset is not None:
-        total = total + offset[:, :, None] * covered
-    if fill is not None:
-        total = total + fill[:, :, None] * (1.0 - covered)
-    return total
-
-
-def _mix_channels(matrix: Float[Tensor, "#b c2 c"], pixels: Float[Tensor, "#b c n"]) -> Float[Tensor, "b c2 n"]:
-    """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
-    if pixels.shape[1] > 4:
-        with torch.autocast(pixels.device.type, enabled=False):
-            return torch.matmul(matrix, pixels)
-    mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
-    for channel in range(1, pixels.shape[1]):
-        mixed = mixed + matrix[:, :, channel, None] * pixels[:, channel, None]
-    return mixed

@@ -1,0 +1,85 @@
+"""How kernels are compiled: the Numba decorators and two intrinsics.
+
+Owns: the compiler flags and why they are safe.
+Must not: be imported by anything that ``import pellucid`` imports: Numba takes a second to load.
+Read next: ``warp/cpu/rows.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.extending import intrinsic
+
+__all__ = ["apart", "borrow", "entry", "exact", "fused", "summing"]
+
+
+_sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
+
+
+def _stamped(dispatcher: Any) -> Any:
+    """Make the cache notice a change in any kernel file: Numba itself looks at the caller's file only."""
+    cache = dispatcher._cache
+    key_of = cache._index_key
+    cache._index_key = lambda signature, codegen: (*key_of(signature, codegen), _sources)
+    return dispatcher
+
+
+def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    def decorate(function: Callable[..., Any]) -> Any:
+        options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
+        if not callable_from_python:
+            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+        try:
+            return _stamped(numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function))
+        except RuntimeError:  # no place to write a cache to: compile in every process
+            return numba.njit(no_cfunc_wrapper=True, **options)(function)
+
+    return decorate
+
+
+exact = _compiled(set())
+"""IEEE arithmetic in the order written: coordinates, which must equal the reference's bit for bit."""
+
+fused = _compiled({"contract"})
+"""Multiply-adds may be fused: never less precise, and 1 * x + 0 stays x. NaN, infinity and signed zero keep their rules."""
+
+summing = _compiled({"contract", "reassoc"})
+"""Sums may be split over vector lanes: another order, but always the same one."""
+
+entry = _compiled({"contract"}, callable_from_python=True)
+"""A function Python calls; the only ones that are cached on disk, with everything they call inside."""
+
+
+@intrinsic
+def apart(context: Any) -> Any:
+    """In a function's body: keep it a function of its own. Without this everything is inlined, and compiling takes minutes."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature, args
+        builder.function.attributes.add("noinline")
+        return target.get_dummy_value()
+
+    return numba.types.none(), codegen
+
+
+@intrinsic
+def borrow(context: Any, array: Any) -> Any:
+    """The same array without its owner: slices of it cost no reference counting, which is most of a short row's time.
+
+    Whoever calls the compiled function must hold the array until it returns.
+    """
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        borrowed = target.make_array(signature.args[0])(target, builder, value=args[0])
+        borrowed.meminfo = borrowed.meminfo.type(None)
+        borrowed.parent = borrowed.parent.type(None)
+        return borrowed._getvalue()
+
+    return array(array), codegen

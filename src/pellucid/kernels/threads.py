@@ -1,0 +1,66 @@
+"""Rows and samples split over a pool of Python threads.
+
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads.
+Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
+Read next: ``warp/cpu/op.py``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import torch
+
+__all__ = ["run_split"]
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
+_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it at the moment of the fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    key = (os.getpid(), workers)
+    with _lock:
+        if key not in _pools:
+            _pools[key] = ThreadPoolExecutor(workers, thread_name_prefix="pellucid")
+        return _pools[key]
+
+
+def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
+    """Call ``task(start, stop)`` on parts of range(total), which must be independent, on torch's number of threads.
+
+    Args:
+        task: releases the interpreter lock for its work.
+        total: how many items.
+        grain: the fewest items worth handing to another thread.
+    """
+    threads = min(torch.get_num_threads(), total // max(grain, 1))
+    if threads <= 1:
+        task(0, total)
+        return
+    # More parts than threads, taken as they come: a core that is busy elsewhere does not hold up the others.
+    parts = min(4 * threads, total)
+    counter = itertools.count()
+
+    def work() -> None:
+        while (part := next(counter)) < parts:
+            task(part * total // parts, (part + 1) * total // parts)
+
+    futures: list[Future[None]] = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        for future in futures:
+            future.result()

@@ -1,0 +1,88 @@
+"""The hue rotation on a row of pixels, forward and backward, without a branch per pixel.
+
+Owns: the arithmetic of ``color.hsv.shift_hue`` with the same choices at grey and at ties.
+Must not: clip.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, fused
+
+__all__ = ["hue", "hue_backward"]
+
+
+@fused
+def hue(turns, red, green, blue):  # type: ignore[no-untyped-def]
+    """Rotate the hue in place."""
+    apart()
+    cast = red.dtype.type
+    zero, one, two, four, six = cast(0.0), cast(1.0), cast(2.0), cast(4.0), cast(6.0)
+    sixth = cast(1.0 / 6.0)
+    shift = six * turns
+    for u in range(len(red)):
+        r, g, b = red[u], green[u], blue[u]
+        value = max(max(r, g), b)
+        chroma = value - min(min(r, g), b)
+        grey = chroma == zero
+        scale = one / (one if grey else chroma)
+        from_red, from_green, from_blue = (g - b) * scale, two + (b - r) * scale, four + (r - g) * scale
+        h = from_red if value == r else (from_green if value == g else from_blue)
+        h = (zero if grey else h) + shift
+        k = h + cast(5.0)
+        k -= six * np.floor(k * sixth)
+        red[u] = value - chroma * max(min(min(k, four - k), one), zero)
+        k = h + cast(3.0)
+        k -= six * np.floor(k * sixth)
+        green[u] = value - chroma * max(min(min(k, four - k), one), zero)
+        k = h + one
+        k -= six * np.floor(k * sixth)
+        blue[u] = value - chroma * max(min(min(k, four - k), one), zero)
+
+
+@fused
+def hue_backward(turns, red, green, blue, g0, g1, g2, along):  # type: ignore[no-untyped-def]
+    """Replace the gradients g of the result by those of its input (red, green, blue), and write that of 6 * turns."""
+    apart()
+    cast = red.dtype.type
+    zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
+    sixth = cast(1.0 / 6.0)
+    shift = six * turns
+    for u in range(len(red)):
+        r, g, b = red[u], green[u], blue[u]
+        value, low = max(max(r, g), b), min(min(r, g), b)
+        chroma = value - low
+        grey = chroma == zero
+        scale = one / (one if grey else chroma)
+        is_red, is_green = value == r, value == g
+        start = zero if is_red else (two if is_green else four)
+        ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
+        offset = (ahead - behind) * scale
+        h = (zero if grey else start + offset) + shift
+        k0, k1, k2 = h + cast(5.0), h + three, h + one
+        k0 -= six * np.floor(k0 * sixth)
+        k1 -= six * np.floor(k1 * sixth)
+        k2 -= six * np.floor(k2 * sixth)
+        taken0, taken1, taken2 = min(k0, four - k0), min(k1, four - k1), min(k2, four - k2)
+        s0 = (one if k0 < two else -one) if (taken0 >= zero) & (taken0 <= one) else zero
+        s1 = (one if k1 < two else -one) if (taken1 >= zero) & (taken1 <= one) else zero
+        s2 = (one if k2 < two else -one) if (taken2 >= zero) & (taken2 <= one) else zero
+        a0, a1, a2 = g0[u], g1[u], g2[u]
+        to_hue = -chroma * (a0 * s0 + a1 * s1 + a2 * s2)
+        to_chroma = -(a0 * max(min(taken0, one), zero) + a1 * max(min(taken1, one), zero) + a2 * max(min(taken2, one), zero))
+        along[u] = to_hue
+        to_offset = zero if grey else to_hue * scale
+        to_chroma -= to_offset * offset
+        # A tie shares the gradient of the largest (smallest) channel evenly, as torch's amax and amin do.
+        to_value = a0 + a1 + a2 + to_chroma
+        top0, top1, top2 = (one if r == value else zero), (one if is_green else zero), (one if b == value else zero)
+        end0, end1, end2 = (one if r == low else zero), (one if g == low else zero), (one if b == low else zero)
+        to_value /= max(top0 + top1 + top2, one)
+        to_low = -to_chroma / max(end0 + end1 + end2, one)
+        # The channel after the largest (in the order red, green, blue, red) raises the hue, the one before lowers it.
+        third_is_blue = (not is_red) & (not is_green)
+        g0[u] = to_value * top0 + to_low * end0 + (zero if is_red else (-to_offset if is_green else to_offset))
+        g1[u] = to_value * top1 + to_low * end1 + (to_offset if is_red else (-to_offset if third_is_blue else zero))
+        g2[u] = to_value * top2 + to_low * end2 + (-to_offset if is_red else (to_offset if is_green else zero))

@@ -1,0 +1,168 @@
+"""Colour on a row of pixels: channel mixes, the clip, and what their gradients need.
+
+Owns: each stage forward and backward, one row buffer per channel, written so that the compiler vectorises over pixels.
+Must not: read the image. A "row set" is (array, first, step): row c is ``array[first + c * step]``.
+Read next: ``hue.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.jit import apart, fused, summing
+
+__all__ = ["clip", "clip_backward", "copy_rows", "dot", "mix", "mix_backward", "mix_sums", "row_sum"]
+
+
+@fused
+def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
+    b0, b1, b2 = p[bias : bias + 3]
+    f0, f1, f2 = p[fill : fill + 3]
+    one = p.dtype.type(1.0)
+    for u in range(len(x0)):
+        a, b, c, k = x0[u], x1[u], x2[u], cover[u]
+        rest = one - k
+        y0[u] = m00 * a + m01 * b + m02 * c + b0 * k + f0 * rest
+        y1[u] = m10 * a + m11 * b + m12 * c + b1 * k + f1 * rest
+        y2[u] = m20 * a + m21 * b + m22 * c + b2 * k + f2 * rest
+
+
+@fused
+def mix(p, at, bias, fill, cover, source, count, target, first, step, rows):  # type: ignore[no-untyped-def]
+    """Target = matrix @ source + offset * cover + fill * (1 - cover), for ``rows`` outputs of ``count`` inputs.
+
+    Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
+    """
+    apart()
+    if at >= 0 and rows == 3 and count == 3:
+        _mix3(
+            p, at, bias, fill, cover, source[0], source[1], source[2], target[first], target[first + step], target[first + 2 * step]
+        )
+        return
+    one = p.dtype.type(1.0)
+    for o in range(rows):
+        row = target[first + o * step]
+        b, f = p[bias + o], p[fill + o]
+        if at < 0:
+            x = source[o]
+            for u in range(len(row)):
+                row[u] = x[u] + b * cover[u] + f * (one - cover[u])
+            continue
+        x, weight = source[0], p[at + o * count]
+        for u in range(len(row)):
+            row[u] = weight * x[u]
+        for c in range(1, count):
+            x, weight = source[c], p[at + o * count + c]
+            for u in range(len(row)):
+                row[u] += weight * x[u]
+        for u in range(len(row)):
+            row[u] += b * cover[u] + f * (one - cover[u])
+
+
+@summing
+def dot(x, y):  # type: ignore[no-untyped-def]
+    """Sum of products over a row."""
+    total = x.dtype.type(0.0)
+    for u in range(len(x)):
+        total += x[u] * y[u]
+    return total
+
+
+@summing
+def row_sum(x):  # type: ignore[no-untyped-def]
+    """Sum over a row."""
+    total = x.dtype.type(0.0)
+    for u in range(len(x)):
+        total += x[u]
+    return total
+
+
+@summing
+def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
+    zero = g.dtype.type(0.0)
+    s0 = s1 = s2 = covered = whole = zero
+    for u in range(len(g)):
+        s0 += g[u] * x0[u]
+        s1 += g[u] * x1[u]
+        s2 += g[u] * x2[u]
+        covered += g[u] * cover[u]
+        whole += g[u]
+    return s0, s1, s2, covered, whole
+
+
+@fused
+def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: ignore[no-untyped-def]
+    """Add this row's gradients of matrix, offset and fill to the float64 sums. ``source`` is the stage's input."""
+    apart()
+    for o in range(rows):
+        if count == 3 and at >= 0:
+            s0, s1, s2, covered, whole = _sums4(g[o], source[0], source[1], source[2], cover)
+            sums[at + 3 * o] += s0
+            sums[at + 3 * o + 1] += s1
+            sums[at + 3 * o + 2] += s2
+        else:
+            covered, whole = dot(g[o], cover), row_sum(g[o])
+            if at >= 0:
+                for c in range(count):
+                    sums[at + o * count + c] += dot(g[o], source[c])
+        sums[bias + o] += covered
+        sums[fill + o] += whole - covered
+
+
+@fused
+def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
+    for u in range(len(x0)):
+        a, b, c = x0[u], x1[u], x2[u]
+        y0[u] = m00 * a + m10 * b + m20 * c
+        y1[u] = m01 * a + m11 * b + m21 * c
+        y2[u] = m02 * a + m12 * b + m22 * c
+
+
+@fused
+def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
+    """Target = matrix^T @ g: the gradient of the stage's input."""
+    apart()
+    if at < 0:
+        copy_rows(g, target, 0, 1, rows)
+        return
+    if rows == 3 and count == 3:
+        _mix3_backward(p, at, g[0], g[1], g[2], target[0], target[1], target[2])
+        return
+    for c in range(count):
+        row = target[c]
+        row[:] = p.dtype.type(0.0)
+        for o in range(rows):
+            x, weight = g[o], p[at + o * count + c]
+            for u in range(len(row)):
+                row[u] += weight * x[u]
+
+
+@fused
+def copy_rows(source, target, first, step, rows):  # type: ignore[no-untyped-def]
+    """Copy a row set."""
+    for o in range(rows):
+        x, y = source[o], target[first + o * step]
+        for u in range(len(x)):
+            y[u] = x[u]
+
+
+@fused
+def clip(target, first, step, rows):  # type: ignore[no-untyped-def]
+    """Clip to [0, 1] in place; NaN stays."""
+    zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
+    for o in range(rows):
+        row = target[first + o * step]
+        for u in range(len(row)):
+            z = row[u]
+            z = zero if z < zero else z
+            row[u] = one if z > one else z
+
+
+@fused
+def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
+    """Zero the gradient where the clip's input lay outside [0, 1]; the ends count as inside, as in ``torch.clamp``."""
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for o in range(rows):
+        x, row = source[o], g[o]
+        for u in range(len(row)):
+            row[u] = row[u] if (x[u] >= zero) & (x[u] <= one) else zero

@@ -1,0 +1,218 @@
+"""What torch may do with the compiled warp: compile, map, differentiate, run in threads and workers; always the same bits."""
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import pytest
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+import pellucid
+from pellucid.errors import ImplementationError
+from pellucid.kernels import dispatch
+from pellucid.kernels.dispatch import choose
+from pellucid.kernels.warp import AVAILABLE, unsupported, warp
+from pellucid.kernels.warp.cpu.autograd import Options, _arguments
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+
+
+def example(batch=2, dtype=torch.float32, size=(9, 11)):
+    generator = torch.Generator().manual_seed(3)
+    image = torch.rand(batch, 3, *size, dtype=dtype, generator=generator)
+    noise = torch.randn(batch, 3, 3, dtype=dtype, generator=generator) * torch.tensor(
+        [[0.1, 0.1, 2], [0.1, 0.1, 2], [0.001, 0.001, 0]], dtype=dtype
+    )
+    return image, torch.eye(3, dtype=dtype) + noise
+
+
+def jittered(image, src_from_dst, **options):
+    count, dtype = image.shape[0], image.dtype
+    turns = torch.linspace(-0.2, 0.3, count, dtype=dtype)
+    mixing = torch.eye(3, dtype=dtype).repeat(count, 1, 1) * 0.7 + 0.1
+    epilogue = [HueStage(turns), ClipStage(), AffineStage(mixing, torch.full((1, 3), -0.5, dtype=dtype))]
+    return warp(image, src_from_dst, matrix=mixing, fill=torch.ones(1, 3, dtype=dtype), epilogue=epilogue, **options)
+
+
+@pytest.mark.parametrize(
+    ("impl", "device", "dtype", "interpolation", "footprint", "expected"),
+    [
+        ("auto", "cpu", torch.float32, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.float64, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.bfloat16, "bilinear", None, "cpu"),
+        ("auto", "cpu", torch.uint8, "bilinear", None, "reference"),
+        ("auto", "cpu", torch.float32, "bilinear", (2, 2), "reference"),
+        ("auto", "cpu", torch.uint8, "nearest", None, "cpu"),
+        ("cpu", "cpu", torch.int64, "nearest", None, "cpu"),
+        ("auto", "cuda", torch.float32, "bilinear", None, "reference"),
+        ("auto", "mps", torch.float32, "bilinear", None, "reference"),
+        ("reference", "cpu", torch.float32, "bilinear", None, "reference"),
+        ("reference", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
+        ("cpu", "cpu", torch.float32, "bilinear", None, "cpu"),
+        ("cpu", "cpu", torch.uint8, "bilinear", None, ImplementationError),
+        ("cpu", "cpu", torch.float32, "bilinear", (2, 2), ImplementationError),
+        ("cpu", "cuda", torch.float32, "bilinear", None, ImplementationError),
+        ("triton", "cuda", torch.float32, "bilinear", None, ImplementationError),
+    ],
+)
+def test_choice_table(impl, device, dtype, interpolation, footprint, expected):
+    def resolve():
+        return choose(impl, available=AVAILABLE, device=device, unsupported=unsupported(dtype, interpolation, footprint))
+
+    if isinstance(expected, str):
+        assert resolve() == expected
+    else:
+        with pytest.raises(expected, match="impl="):
+            resolve()
+
+
+def test_explicit_choice_names_the_way_out():
+    image, src_from_dst = example()
+    with pytest.raises(ImplementationError, match="impl='reference'"):
+        warp(image, src_from_dst, size=(4, 4), footprint=(2, 2), impl="cpu")
+
+
+def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
+    monkeypatch.setattr(dispatch, "_numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    image, src_from_dst = example()
+    with pytest.warns(UserWarning, match="Numba cannot be imported"):
+        out = warp(image, src_from_dst, size=(4, 4))
+    assert torch.equal(out, warp(image, src_from_dst, size=(4, 4), impl="reference"))
+    assert torch.equal(out, warp(image, src_from_dst, size=(4, 4)))  # a second warning would be an error
+    with pytest.raises(ImplementationError, match="Numba"):
+        warp(image, src_from_dst, size=(4, 4), impl="cpu")
+
+
+def test_importing_pellucid_does_not_import_numba():
+    code = "import sys, pellucid; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_same_bits_for_any_number_of_threads():
+    image, src_from_dst = example(5, size=(120, 130))
+    results = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3, 1, 2):
+            torch.set_num_threads(threads)
+            leaves = image.clone().requires_grad_(), src_from_dst.clone().requires_grad_()
+            out = jittered(*leaves, size=(110, 140), impl="cpu")
+            results.append((out.detach(), *torch.autograd.grad(out.square().sum(), leaves)))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_four_python_threads_at_once():
+    image, src_from_dst = example(8, size=(64, 64))
+    expected = jittered(image, src_from_dst, size=(64, 64), impl="cpu")
+    with ThreadPoolExecutor(4) as pool:
+        outs = list(pool.map(lambda _: jittered(image, src_from_dst, size=(64, 64), impl="cpu"), range(16)))
+    assert all(torch.equal(out, expected) for out in outs)
+
+
+class Warped(torch.utils.data.Dataset):
+    """Warps in the worker process."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        image, src_from_dst = example(4, size=(96, 96))
+        # torch's own threads (OpenMP) would hang in a forked worker; ours must not, so only we are told of two.
+        with mock.patch.object(torch, "get_num_threads", return_value=2):
+            return jittered(image, src_from_dst, size=(96, 96), impl="cpu")
+
+
+@pytest.mark.parametrize("start", sorted(set(multiprocessing.get_all_start_methods()) & {"fork", "spawn"}))
+def test_data_loading_workers(start):
+    expected = Warped()[0]  # and the pool exists in the parent before it forks
+    loader = torch.utils.data.DataLoader(Warped(), num_workers=1, multiprocessing_context=start, batch_size=None)
+    assert all(torch.equal(out, expected) for out in loader)
+
+
+def test_opcheck():
+    image, src_from_dst = example(dtype=torch.float64)
+    window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
+    colors = (torch.eye(3, dtype=torch.float64)[None], None, None, torch.zeros(2, dtype=torch.float64), None, None, None, None)
+    arguments = _arguments(Options((7, 8), 2, 0, -0.5, True, torch.float64), (image, src_from_dst, window, *colors))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, arguments)
+    grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True, True, True]))
+
+
+def test_vmap_and_its_gradients():
+    image, src_from_dst = example(3)
+    images = torch.stack((image, image.flip(-1)))
+
+    def loss(x, m):
+        return jittered(x, m, size=(7, 8), impl="cpu").square().sum()
+
+    for dims in ((0, None), (None, 0), (0, 0)):
+        maps = torch.stack((src_from_dst, src_from_dst * 1.01)) if dims[1] == 0 else src_from_dst
+        pictures = images if dims[0] == 0 else image
+        mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=dims)(pictures, maps)
+        for lane in range(2):
+            single = torch.func.grad(loss, argnums=(0, 1))(
+                images[lane] if dims[0] == 0 else image, maps[lane] if dims[1] == 0 else maps
+            )
+            assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+
+def test_second_derivative_and_forward_mode_raise():
+    image, src_from_dst = example()
+    image.requires_grad_()
+    out = warp(image, src_from_dst, size=(5, 5), impl="cpu").square().sum()
+    (grad,) = torch.autograd.grad(out, image, create_graph=True)
+    with pytest.raises(ImplementationError, match="impl='reference'"):
+        grad.sum().backward()
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="jvp"):
+        warp(torch.autograd.forward_ad.make_dual(image.detach(), torch.ones_like(image)), src_from_dst, size=(5, 5), impl="cpu")
+
+
+def test_nothing_but_inputs_is_saved():
+    image, src_from_dst = example(2, size=(64, 64))
+    image.requires_grad_()
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        jittered(image, src_from_dst, size=(64, 64), impl="cpu")
+    assert sum(t.numel() for t in saved if t.data_ptr() != image.data_ptr()) < 1000
+
+
+def test_only_what_is_needed_is_computed():
+    image, src_from_dst = example()
+    src_from_dst.requires_grad_()
+    jittered(image, src_from_dst, size=(5, 5), impl="cpu").sum().backward()
+    assert image.grad is None
+    assert src_from_dst.grad is not None
+
+
+def test_pipeline_compiles_to_one_graph_that_keeps_the_operator():
+    names = []
+
+    def keep(graph, _):
+        names.extend(str(node.target) for node in graph.graph.nodes)
+        return make_boxed_func(graph.forward)
+
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    transforms = [
+        pellucid.RandomAffine(degrees=15),
+        pellucid.ColorJitter(0.2, 0.2, 0.2, 0.05),
+        pellucid.Normalize((0.5,) * 3, (0.25,) * 3),
+    ]
+    pipeline = pellucid.Pipeline(transforms, seed=0)
+    images = torch.rand(2, 3, 20, 22, requires_grad=True)
+    key = pellucid.Key(1, 2)
+    eager = pipeline(images, key=key)
+    torch._dynamo.reset()
+    compiled = torch.compile(pipeline, fullgraph=True, backend=backend)(images, key=key)
+    torch.testing.assert_close(compiled, eager)
+    grads = [torch.autograd.grad(out.square().sum(), images)[0] for out in (compiled, eager)]
+    torch.testing.assert_close(*grads)
+    assert [name for name in names if "pellucid" in name] == ["pellucid.cpu_warp.default", "pellucid.cpu_warp_backward.default"]
+    assert not any("gather" in name or "grid_sample" in name for name in names)

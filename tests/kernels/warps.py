@@ -1,0 +1,96 @@
+"""Random calls of the warp kernel, for tests that compare implementations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+
+PADDINGS = ("zeros", "constant", "border", "reflection", "reflect_101", "wrap")
+INTERPOLATIONS = ("bilinear", "nearest", "bicubic", "bicubic_opencv")
+
+
+@dataclass
+class Call:
+    """One call: ``tensors`` by name (all float64), options, and the names of the epilogue's stages."""
+
+    tensors: dict[str, torch.Tensor]
+    options: dict[str, Any]
+    stages: tuple[str, ...] = field(default=())
+    layout: str = "contiguous"
+
+    def to(self, dtype: torch.dtype, *, requires_grad: bool = False) -> Call:
+        tensors = {name: tensor.detach().to(dtype).requires_grad_(requires_grad) for name, tensor in self.tensors.items()}
+        return Call(tensors, self.options, self.stages, self.layout)
+
+    def run(self, function: Any) -> torch.Tensor:
+        given = dict(self.tensors)
+        epilogue: list[Any] = []
+        for number, stage in enumerate(self.stages):
+            if stage == "hue":
+                epilogue.append(HueStage(given.pop("turns")))
+            elif stage == "clip":
+                epilogue.append(ClipStage())
+            else:
+                epilogue.append(AffineStage(given.pop(f"stage_matrix_{number}"), given.pop(f"stage_offset_{number}", None)))
+        image = laid_out(given.pop("image"), self.layout)
+        return function(image, given.pop("src_from_dst"), **given, **self.options, epilogue=epilogue)
+
+
+def laid_out(image: torch.Tensor, layout: str) -> torch.Tensor:
+    if layout == "channels_last":
+        return image.contiguous(memory_format=torch.channels_last)
+    if layout == "transposed":
+        return image.mT.contiguous().mT
+    if layout == "expanded":
+        return image[:1].expand_as(image)
+    if layout == "cropped":
+        wide = torch.cat((image, image), -1)
+        return wide[..., : image.shape[-1]]
+    return image
+
+
+STAGES = ((), ("clip",), ("hue", "clip"), ("hue", "affine", "clip", "affine"), ("clip", "affine"), ("affine",))
+
+
+@st.composite
+def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDINGS) -> Call:
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    channels = draw(st.sampled_from((1, 2, 3, 3, 4, 5)))
+    batch, height, width = draw(st.integers(1, 3)), draw(st.integers(1, 19)), draw(st.integers(1, 19))
+    size = (draw(st.integers(1, 15)), draw(st.integers(1, 15)))
+    rows = draw(st.sampled_from((1, batch)))
+    projective = draw(st.booleans())
+    strength = torch.tensor([[0.4, 0.4, 4.0], [0.4, 0.4, 4.0], [0.01, 0.01, 0.0]], dtype=torch.float64)
+    src_from_dst = torch.eye(3, dtype=torch.float64) + torch.randn(rows, 3, 3, dtype=torch.float64) * strength
+    tensors = {"image": torch.rand(batch, channels, height, width, dtype=torch.float64)}
+    tensors["src_from_dst"] = src_from_dst if projective else src_from_dst[:, :2]
+    if draw(st.booleans()):
+        corners = torch.rand(1, 4, dtype=torch.float64).sort().values[:, [0, 1, 2, 3]]
+        tensors["window"] = corners * torch.tensor([width, height, width, height]) - 0.4
+    out_channels = channels
+    if draw(st.booleans()):
+        out_channels = draw(st.sampled_from((channels, channels, 2)))
+        tensors["matrix"] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, channels, dtype=torch.float64)
+    for name in ("offset", "fill"):
+        if draw(st.booleans()):
+            tensors[name] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, dtype=torch.float64)
+    stages = tuple(s for s in draw(st.sampled_from(STAGES)) if s != "hue" or out_channels == 3)
+    for number, stage in enumerate(stages):
+        if stage == "hue":
+            tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
+        elif stage == "affine":
+            tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
+            if draw(st.booleans()):
+                tensors[f"stage_offset_{number}"] = torch.randn(1, out_channels, dtype=torch.float64)
+    options = {
+        "size": size,
+        "interpolation": draw(st.sampled_from(interpolations)),
+        "padding_mode": draw(st.sampled_from(paddings)),
+    }
+    layout = draw(st.sampled_from(("contiguous", "channels_last", "transposed", "expanded", "cropped")))
+    return Call(tensors, options, stages, layout)
