@@ -30,13 +30,39 @@ def _one(gradient, at, width, index, tx, ty, g):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _three(gradient, at, plane, width, index, tx, ty, g0, g1, g2):  # type: ignore[no-untyped-def]
+    """Three channels at once: neighbouring pixels add to the same element, and three such chains overlap in time."""
+    one = np.uint64(1)
+    for u in range(len(g0)):
+        i = index[u] + at
+        j = i + width
+        x, y = tx[u], ty[u]
+        for g in (g0[u], g1[u], g2[u]):
+            lower = y * g
+            upper = g - lower
+            right, lower_right = x * upper, x * lower
+            gradient[i] += upper - right
+            gradient[i + one] += right
+            gradient[j] += lower - lower_right
+            gradient[j + one] += lower_right
+            i += plane
+            j += plane
+
+
+@fused
 def scatter_interior(gradient, at, channels, plane, width, index, tx, ty, g, a, b, stride_x, stride_y, x, y):  # type: ignore[no-untyped-def]
     """Bilinear, all four taps inside, for the span [a, b); the gradient is contiguous, whatever strides the image has."""
     apart()
     if stride_x != 1 or stride_y != width:
         fractions(x[a:b], y[a:b], 1, np.int64(width), index[a:b], tx[a:b], ty[a:b])
-    for c in range(channels):
-        _one(gradient, at + np.uint64(c) * plane, width, index[a:b], tx[a:b], ty[a:b], g[c][a:b])
+    index, tx, ty = index[a:b], tx[a:b], ty[a:b]
+    c = 0
+    while c + 3 <= channels:
+        _three(gradient, at + np.uint64(c) * plane, plane, width, index, tx, ty, g[c][a:b], g[c + 1][a:b], g[c + 2][a:b])
+        c += 3
+    while c < channels:
+        _one(gradient, at + np.uint64(c) * plane, width, index, tx, ty, g[c][a:b])
+        c += 1
 
 
 @fused

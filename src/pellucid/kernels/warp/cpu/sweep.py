@@ -48,9 +48,11 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, slopes, edge):  # type: ignore[no-untyped-def]
-    """Read one row whose coordinates are in ``row`` = (x, y, tx, ty, index); returns the span of the fast path."""
-    apart()
+def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, slopes, edge, reads):  # type: ignore[no-untyped-def]
+    """Read one row whose coordinates are in ``row`` = (x, y, tx, ty, index); returns the span of the fast path.
+
+    Where ``reads`` is false only the span and its fractions are found, which is all that a linear adjoint needs.
+    """
     x, y, tx, ty, index = row
     tap_index, weight, slope = edge
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
@@ -58,15 +60,18 @@ def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, 
     low_x, high_x, low_y, high_y = _bounds(meta, window, out.dtype.type)
     left, right = interior(x, y, low_x, high_x, low_y, high_y)
     fractions(x[left:right], y[left:right], meta[STRIDE_X], meta[STRIDE_Y], index[left:right], tx[left:right], ty[left:right])
+    if not reads:
+        return left, right
     gather_interior(img, base, channels, sc, sx, sy, index, tx, ty, unit, out, first, step, slopes, left, right)
     cover[left:right] = out.dtype.type(1.0)
     if len(slopes) > 0:
         slopes[2 * channels :, left:right] = out.dtype.type(0.0)
     for a, b in ((0, left), (right, len(x))):
-        gather_edge(
-            img, base, channels, (meta[HEIGHT], meta[WIDTH]), sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y,
-            tap_index, weight, slope, unit, out, first, step, cover, slopes, a, b,
-        )  # fmt: skip
+        if a < b:
+            gather_edge(
+                img, base, channels, (meta[HEIGHT], meta[WIDTH]), sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y,
+                tap_index, weight, slope, unit, out, first, step, cover, slopes, a, b,
+            )  # fmt: skip
     return left, right
 
 
@@ -91,7 +96,7 @@ def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, t
         first = b * out_channels * height + v
         locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], ramp, row[0], row[1], w)
         target, at, step = (source, np.int64(0), np.int64(1)) if flags & FIRST_MIX else (out, first, height)
-        _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, target, at, step, cover, slopes, edge)
+        _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, target, at, step, cover, slopes, edge, True)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, cover, source, channels, out, first, height, out_channels)
         if flags & HUE:
@@ -201,7 +206,7 @@ def backward(  # type: ignore[no-untyped-def]
     size, fill = out_channels * out_channels, offset + out_channels
     needs_image, needs_map, needs_params = needs
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    nonlinear = flags & (HUE | CLIP) != 0
+    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
     grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
     floats, index, taps, tables = borrow(floats), borrow(index), borrow(taps), borrow(tables)
@@ -230,9 +235,9 @@ def backward(  # type: ignore[no-untyped-def]
         for v in range(height):
             locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], ramp, row[0], row[1], w)
             left, right = _gather(
-                img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, source, zero, one, cover, slopes, edge
+                img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, source, zero, one, cover, slopes, edge, reads
             )
-            if nonlinear or needs_params:
+            if reads:
                 if flags & FIRST_MIX:
                     mix(p, matrix, offset, fill, cover, source, channels, after_first, zero, one, out_channels)
                 if flags & HUE:
