@@ -7,7 +7,15 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 import pytest
 import torch
 
-torch.set_num_threads(min(2, os.cpu_count() or 1))
+if os.environ.get("PELLUCID_CHECK_SHAPES"):  # shapes in signatures are checked at run time; off where Dynamo traces
+    from jaxtyping import install_import_hook
+
+    from tests.shape_checks import MODULES
+
+    install_import_hook(MODULES, "tests.shape_checks.check")
+
+# One thread each when the suite itself runs in parallel.
+torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else min(2, os.cpu_count() or 1))
 # Also fills torch.empty with NaN, so an output that nobody wrote shows.
 torch.use_deterministic_algorithms(True, warn_only=True)
 

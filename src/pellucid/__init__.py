@@ -23,8 +23,9 @@ from pellucid.random import (
 )
 from pellucid.record import Record
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
-from pellucid.transforms import ALL, Transform
+from pellucid.transforms import ALL
 from pellucid.transforms import __all__ as _transform_names
+from pellucid.transforms.base import Transform
 
 __all__ = [
     "ALL",
@@ -46,5 +47,5 @@ __all__ = [
     "Uniform",
     "__version__",
     "functional",
-    *(name for name in _transform_names if name not in ("ALL", "Transform")),
+    *_transform_names,
 ]

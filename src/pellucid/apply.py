@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.boxes import clip_boxes, transform_boxes, visible
+from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import Lowered, apply_field, apply_image, compute_dtype, lower, total_src_from_dst
 from pellucid.geometry.matrices import inverse
@@ -42,7 +43,9 @@ class ApplyOptions:
     min_area: float = 0.0
     min_visibility: float = 0.0
     mask_fill: float = 0.0
-    interpolation: Mapping[str, str] = field(default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"})
+    interpolation: Mapping[str, str] = field(
+        default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"}
+    )
     return_valid: bool = False
 
 
@@ -155,8 +158,8 @@ def _geometric(
 ) -> Tensor:
     """Boxes or keypoints through a matrix; writes their validity into ``result``. ``size`` None leaves them unclipped."""
     batch = flat.shape[0]
-    matrix = torch.eye(3, dtype=torch.float64, device=flat.device)[None] if matrix is None else matrix
-    precise = torch.float64 if flat.device.type != "mps" else torch.float32
+    precise = wide_dtype(flat.device)
+    matrix = torch.eye(3, dtype=precise, device=flat.device)[None] if matrix is None else matrix
     values = flat.to(precise)
     matrix = matrix.to(precise).expand(batch, 3, 3)
     if entry.kind == "boxes":
@@ -175,7 +178,9 @@ def _boxes(values: Tensor, matrix: Tensor, size: Size | None, entry: Entry, opti
     form: Any = box_format_of(entry.tensor) or options.box_format
     wanted = 5 if form == "cxcywhr" else 4
     if values.shape[-1] != wanted:
-        raise invalid(f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}")
+        raise invalid(
+            f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}"
+        )
     moved = transform_boxes(values, matrix, form)
     if size is None:
         return moved, torch.isfinite(moved).all(-1)

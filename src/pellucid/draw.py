@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from jaxtyping import Int64
 from torch import Tensor
-import torch
 
 from pellucid.constants import constant
 from pellucid.plan import Plan
@@ -56,19 +56,18 @@ def draw_params(
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
     affine = set()
     for draw in plan.draws:
-        pair = draw.distribution.affine() if draw.distribution.words == 1 else None
+        pair = draw.distribution.affine()
         if pair is not None:
             shift[draw.word], scale[draw.word] = pair
             affine.add(draw.word)
-    plain = u.unbind(1)
     linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
     for draw in plan.draws:
         if draw.word in affine:
             value = linear[draw.word]
         else:
-            width = draw.distribution.words
-            source = plain[draw.word] if width == 1 else u[:, draw.word : draw.word + width]
+            distribution = draw.distribution
+            source = u[:, draw.word : draw.word + distribution.words] if distribution.vector else u[:, draw.word]
             raw = {name: tensor.to(u.dtype) for name, tensor in learned.get((draw.transform, draw.name), {}).items()}
-            value = draw.distribution.sample(source, raw)
+            value = distribution.sample(source, raw)
         params[draw.transform][draw.name] = value
     return params

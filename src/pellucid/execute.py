@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.color.maps import apply_to_vector
-from pellucid.constants import constant
+from pellucid.constants import constant, wide_dtype
 from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import warp
@@ -42,7 +42,7 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def lower(plan: Plan, params: Sequence[Mapping[str, Tensor]], device: torch.device) -> Lowered:
     """Turn drawn values into segments, and compose the geometry of each run."""
-    like = torch.zeros((), dtype=torch.float64, device=device)
+    like = torch.zeros((), dtype=wide_dtype(device), device=device)
     segments = tuple(t.lower(p, s, like) for t, p, s in zip(plan.transforms, params, plan.specs[:-1], strict=True))
     maps: dict[int, Tensor] = {}
     for group in plan.groups:
@@ -71,7 +71,9 @@ def total_src_from_dst(plan: Plan, lowered: Lowered) -> Float[Tensor, "b 3 3"] |
     return total
 
 
-def apply_image(plan: Plan, lowered: Lowered, image: Float[Tensor, "b c h w"], *, scale: float, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
+def apply_image(
+    plan: Plan, lowered: Lowered, image: Float[Tensor, "b c h w"], *, scale: float, impl: str
+) -> Float[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
     Args:
@@ -90,7 +92,7 @@ def apply_image(plan: Plan, lowered: Lowered, image: Float[Tensor, "b c h w"], *
 
 def _apply_run(run: Run, plan: Plan, lowered: Lowered, image: Tensor, scale: float, impl: str) -> Tensor:
     dtype = image.dtype
-    chain = Chain(image.mean((-2, -1)).to(torch.float64) if run.pivot else None)
+    chain = Chain(image.mean((-2, -1)).to(wide_dtype(image.device)) if run.pivot else None)
     for index in run.indices:
         segment = lowered.segments[index]
         if isinstance(segment, Color):
@@ -127,7 +129,7 @@ def _fill(run: Run, chain: Chain, image: Tensor, scale: float) -> Tensor | None:
 
 def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tensor, "1 c"]:
     numbers = (float(fill),) if isinstance(fill, int | float) else tuple(float(f) for f in fill)
-    return constant(numbers * (channels // len(numbers)), torch.float64, device)[None]
+    return constant(numbers * (channels // len(numbers)), wide_dtype(device), device)[None]
 
 
 def _resample(
@@ -142,11 +144,19 @@ def _resample(
 ) -> Tensor:
     src_from_dst = lowered.maps[run.indices[0]].to(image.dtype)
     window = _window(run, lowered, image) if run.clamped else None
-    if run.clamped and run.footprint is not None and run.interpolation == "bilinear":
+    if run.clamped and run.footprint is not None:
         assert window is not None
-        filled = run.padding_mode in ("zeros", "constant")
         image = resize(
-            image, src_from_dst, size=run.size_out, window=window, filled=filled, fill=fill, matrix=matrix, offset=offset, impl=impl
+            image,
+            src_from_dst,
+            size=run.size_out,
+            window=window,
+            filled=run.padding_mode in ("zeros", "constant"),
+            interpolation=run.interpolation,
+            fill=fill,
+            matrix=matrix,
+            offset=offset,
+            impl=impl,
         )
         return color.stages(image, epilogue)
     return warp(
@@ -209,7 +219,14 @@ def _patch_value(segment: Patch, image: Tensor) -> Tensor:
 
 
 def apply_field(
-    plan: Plan, lowered: Lowered, field: Float[Tensor, "b c h w"], *, interpolation: str, padding_mode: str | None, fill: float, impl: str
+    plan: Plan,
+    lowered: Lowered,
+    field: Float[Tensor, "b c h w"],
+    *,
+    interpolation: str,
+    padding_mode: str | None,
+    fill: float,
+    impl: str,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Send masks, heatmaps or depth through the geometry alone.
 

@@ -18,11 +18,11 @@ __all__ = ["explain"]
 
 def explain(plan: Plan, *, impl: str, device: str) -> str:
     """The passes, what each composes, and what is drawn."""
-    spec = plan.specs[0]
+    spec, result = plan.specs[0], plan.specs[-1]
     resolved = choose(impl, available=warp.AVAILABLE, device=device)
     lines = [
         f"{plan}",
-        f"input  {spec.channels} x {spec.height} x {spec.width}, output {plan.specs[-1].channels} x {plan.size_out[0]} x {plan.size_out[1]}",
+        f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
         f"impl   {impl} -> {resolved} on {device}",
     ]
     for number, group in enumerate(plan.groups, 1):

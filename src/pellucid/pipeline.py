@@ -7,13 +7,13 @@ Read next: ``__init__.py``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-import os
 from typing import Any
 
-from torch import Tensor, nn
 import torch
+from torch import Tensor, nn
 
 from pellucid.apply import ApplyOptions, apply_targets, invert_targets
 from pellucid.draw import draw_params
@@ -29,6 +29,9 @@ from pellucid.transforms.base import Transform, check_choice, set_runner
 from pellucid.types import ImageSpec
 
 __all__ = ["Pipeline"]
+
+
+_CONTAINERS: dict[str, tuple[type, ...]] = {"targets": (Mapping,), "interpolation": (Mapping,), "passthrough": (list, tuple)}
 
 
 class Pipeline(nn.Module):
@@ -83,7 +86,12 @@ class Pipeline(nn.Module):
         super().__init__()
         for i, transform in enumerate(transforms):
             if not isinstance(transform, Transform):
-                raise wrong_type(f"transforms[{i}]", expected="a Pellucid transform", got=repr(transform), fix="For example RandomAffine(degrees=15).")
+                raise wrong_type(
+                    f"transforms[{i}]",
+                    expected="a Pellucid transform",
+                    got=repr(transform),
+                    fix="For example RandomAffine(degrees=15).",
+                )
         for key, kind in (targets or {}).items():
             check_choice(f"targets[{key!r}]", kind, KINDS)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
@@ -133,8 +141,20 @@ class Pipeline(nn.Module):
         """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing."""
         return self._draw(self._parse(batch), key)
 
-    def apply(self, batch: Any, record: Record) -> Any:
-        """Replay a record: on the same images bit for bit, or on other images, targets and devices."""
+    def apply(self, batch: Any, record: Record | None = None) -> Any:
+        """Replay a record: on the same images bit for bit, or on other images, targets and devices.
+
+        With a function instead of a batch it is ``nn.Module.apply``, so a pipeline may sit inside a model.
+        """
+        if record is None:
+            if callable(batch) and not isinstance(batch, Tensor):
+                return super().apply(batch)
+            raise wrong_type(
+                "record",
+                expected="the Record of an earlier call",
+                got="nothing",
+                fix="out, record = pipeline(batch, return_record=True).",
+            )
         return apply_targets(record, self._parse(batch, record), self.options)
 
     def inverse(self, batch: Any, record: Record) -> Any:
@@ -150,7 +170,7 @@ class Pipeline(nn.Module):
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = ApplyOptions(return_valid=True)
-        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=()), options)["valid"]
+        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=(), lead=1), options)["valid"]
         return valid
 
     def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
@@ -183,7 +203,9 @@ class Pipeline(nn.Module):
         return int(self._step)
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
-        parsed = parse(batch, named=self.options.targets, passthrough=self.options.passthrough, lead=None if record is None else record.lead)
+        parsed = parse(
+            batch, named=self.options.targets, passthrough=self.options.passthrough, lead=None if record is None else record.lead
+        )
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
@@ -192,7 +214,11 @@ class Pipeline(nn.Module):
         pictures = [entry for entry in parsed.entries if entry.kind not in ("boxes", "keypoints")]
         images = [entry for entry in pictures if entry.kind == "image"] or pictures
         if not images:
-            raise invalid("batch", expected="at least one image (or another picture, which tells the size)", got=[e.key for e in parsed.entries])
+            raise invalid(
+                "batch",
+                expected="at least one image (or another picture, which tells the size)",
+                got=[e.key for e in parsed.entries],
+            )
         channels = images[0].tensor.shape[-3] if images[0].kind == "image" else 3
         return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
 
@@ -242,12 +268,20 @@ class Pipeline(nn.Module):
     def from_dict(spec: Mapping[str, Any]) -> Pipeline:
         """Build the pipeline that :meth:`to_dict` described."""
         if spec.get("pellucid") != VERSION:
-            raise invalid("pellucid", expected=f"a pipeline of format version {VERSION}", got=spec.get("pellucid"), fix=f"Write pellucid = {VERSION}.")
+            raise invalid(
+                "pellucid",
+                expected=f"a pipeline of format version {VERSION}",
+                got=spec.get("pellucid"),
+                fix=f"Write pellucid = {VERSION}.",
+            )
         settings = {name: value for name, value in spec.items() if name not in ("pellucid", "transforms")}
         known = Pipeline.__init__.__kwdefaults__ or {}
         for name in settings:
             if name not in known:
                 raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
+            kinds = _CONTAINERS.get(name)
+            if kinds and not isinstance(settings[name], kinds):
+                raise wrong_type(name, expected=f"a {'table' if Mapping in kinds else 'list'}", got=repr(settings[name]))
         if "dtype" in settings:
             settings["dtype"] = _dtype(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ())), **settings)
@@ -306,11 +340,15 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
     if parsed.entries and samples != record.samples:
-        raise invalid("batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j].")
+        raise invalid(
+            "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
+        )
     size = record.size_out if inverse else record.size_in
     for entry in parsed.entries:
         if entry.kind not in ("boxes", "keypoints") and tuple(entry.tensor.shape[-2:]) != size:
-            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:]))
+            raise invalid(
+                f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:])
+            )
 
 
 def _scalar(value: int | Tensor) -> Tensor:

@@ -7,8 +7,8 @@ Read next: ``execute.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 import math
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from pellucid.errors import invalid

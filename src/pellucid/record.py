@@ -7,17 +7,18 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-import os
 from pathlib import Path
-import tempfile
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
+from pellucid.constants import wide_dtype
 from pellucid.draw import DrawnParams
 from pellucid.errors import invalid
 from pellucid.execute import lower, total_src_from_dst
@@ -71,7 +72,7 @@ class Record:
         """Output pixel to input pixel, float64; differentiable in the drawn values."""
         matrix = total_src_from_dst(self.plan, lower(self.plan, self.params, self.device))
         if matrix is None:
-            matrix = torch.eye(3, dtype=torch.float64, device=self.device)[None]
+            matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
         return matrix.expand(self.samples, 3, 3)
 
     @property
@@ -96,9 +97,13 @@ class Record:
         """The same record with one drawn value replaced, for instance by a tensor that requires a gradient."""
         if not -len(self.params) <= transform < len(self.params) or name not in self.params[transform]:
             known = [f"{i}: {', '.join(values)}" for i, values in enumerate(self.params) if values]
-            raise invalid("with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=f"transform {transform}, {name!r}")
+            raise invalid(
+                "with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=f"transform {transform}, {name!r}"
+            )
         if value.shape != self.params[transform][name].shape:
-            raise invalid(f"with_param({name!r})", expected=f"shape {tuple(self.params[transform][name].shape)}", got=tuple(value.shape))
+            raise invalid(
+                f"with_param({name!r})", expected=f"shape {tuple(self.params[transform][name].shape)}", got=tuple(value.shape)
+            )
         transform %= len(self.params)
         params = tuple({**values, name: value} if i == transform else values for i, values in enumerate(self.params))
         return replace(self, params=params)
@@ -106,7 +111,8 @@ class Record:
     def requires_grad_(self) -> Record:
         """The same record with every continuous value a fresh leaf that requires a gradient."""
         params = tuple(
-            {n: v.detach().clone().requires_grad_() if v.is_floating_point() else v for n, v in values.items()} for values in self.params
+            {n: v.detach().clone().requires_grad_() if v.is_floating_point() else v for n, v in values.items()}
+            for values in self.params
         )
         return replace(self, params=params)
 

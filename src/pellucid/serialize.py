@@ -7,20 +7,21 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
 import json
 import os
-from pathlib import Path
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
-from pellucid.transforms import ALL, Transform
+from pellucid.transforms import ALL
+from pellucid.transforms.base import Transform
 
 __all__ = ["VERSION", "read_file", "transforms_from_list", "transforms_to_list", "write_file"]
 
@@ -36,6 +37,8 @@ def transforms_to_list(transforms: Sequence[Transform]) -> list[dict[str, Any]]:
 
 def transforms_from_list(items: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
     """Undo :func:`transforms_to_list`."""
+    if not isinstance(items, list | tuple):
+        raise wrong_type("transforms", expected="a list of tables", got=repr(items), fix="In TOML, head each with [[transforms]].")
     return tuple(_transform(item, f"transforms[{i}]") for i, item in enumerate(items))
 
 
@@ -58,16 +61,20 @@ def _encode(value: Any, name: str) -> Any:
         return [_encode(item, name) for item in value]
     if isinstance(value, bool | int | float | str):
         return value
-    raise invalid(name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file.")
+    raise invalid(
+        name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file."
+    )
 
 
 def _decode(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         if "learnable" in value:
-            return Learnable(value["learnable"], value.get("low"), value.get("high"))
+            return _build(Learnable, {"value" if k == "learnable" else k: v for k, v in value.items()}, name)
         kind = DISTRIBUTIONS.get(str(value.get("distribution")))
         if kind is None:
-            raise invalid(name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value))
+            raise invalid(
+                name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value)
+            )
         return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name)
     if isinstance(value, list):
         return tuple(_decode(item, name) for item in value)
@@ -75,8 +82,10 @@ def _decode(value: Any, name: str) -> Any:
 
 
 def _transform(item: Mapping[str, Any], where: str) -> Transform:
+    if not isinstance(item, Mapping):
+        raise wrong_type(where, expected="a table with a name", got=repr(item), fix="For example {name = 'RandomHorizontalFlip'}.")
     name = item.get("name")
-    if name not in _TRANSFORMS:
+    if not isinstance(name, str) or name not in _TRANSFORMS:
         raise invalid(f"{where}.name", expected=f"one of {tuple(_TRANSFORMS)}", got=repr(name))
     built = _build(_TRANSFORMS[name], {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})")
     assert isinstance(built, Transform)
@@ -84,11 +93,23 @@ def _transform(item: Mapping[str, Any], where: str) -> Transform:
 
 
 def _build(kind: Any, items: Mapping[str, Any], where: str) -> Any:
-    known = tuple(field.name for field in fields(kind))
+    known = fields(kind)
+    names = tuple(field.name for field in known)
     for key in items:
-        if key not in known:
-            raise invalid(f"{where}.{key}", expected=f"one of {known}", got=repr(key))
-    return kind(**{key: _decode(value, f"{where}.{key}") for key, value in items.items()})
+        if key not in names:
+            raise invalid(f"{where}.{key}", expected=f"one of {names}", got=repr(key))
+    for field in known:
+        if field.name not in items and field.default is MISSING and field.default_factory is MISSING:
+            raise invalid(f"{where}.{field.name}", expected="a value, as it has no default", got="none")
+    decoded = {key: _decode(value, f"{where}.{key}") for key, value in items.items()}
+    try:
+        return kind(**decoded)
+    except (InvalidArgument, InvalidType):
+        raise
+    except (TypeError, ValueError) as error:  # a comparison of, say, a string with a number, deep in a constructor
+        raise wrong_type(
+            where, expected="values of the types it documents", got=dict(items), fix=f"Python says: {error}."
+        ) from error
 
 
 def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
@@ -77,7 +77,10 @@ def parse(batch: object, *, named: Mapping[str, str], passthrough: tuple[str, ..
         return _parse_entries({"image": batch}, {}, {}, lead, bare=True)
     if not isinstance(batch, Mapping):
         raise wrong_type(
-            "batch", expected="a tensor or a dict of targets", got=type(batch).__name__, fix="Arrays and PIL images: convert with torch.from_numpy."
+            "batch",
+            expected="a tensor or a dict of targets",
+            got=type(batch).__name__,
+            fix="Arrays and PIL images: convert with torch.from_numpy.",
         )
     tensors: dict[str, Any] = {}
     kinds: dict[str, str] = {}
@@ -140,7 +143,9 @@ def _check_tensor(key: str, kind: str, tensor: object) -> None:
     if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
         raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
     if kind == "image" and not (tensor.is_floating_point() or tensor.dtype == torch.uint8):
-        raise wrong_type(name, expected="uint8 or a floating-point tensor", got=tensor.dtype, fix="Use .float() and scale to [0, 1].")
+        raise wrong_type(
+            name, expected="uint8 or a floating-point tensor", got=tensor.dtype, fix="Use .float() and scale to [0, 1]."
+        )
     if kind == "image" and not 3 <= tensor.dim() <= 5:
         raise invalid(name, expected=_SHAPES["image"], got=f"shape {tuple(tensor.shape)}")
     if kind == "boxes" and tensor.dim() and tensor.shape[-1] not in (4, 5):
@@ -157,7 +162,9 @@ def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
             return recorded
         if len(possible) == 1:
             return possible[0]
-    return entries[0].tensor.dim() - _INNER_DIMS[entries[0].kind][0]
+    # Only fields that may or may not have a channel axis: a batch is likelier than a video.
+    possible = [entries[0].tensor.dim() - inner for inner in _INNER_DIMS[entries[0].kind]]
+    return 1 if 1 in possible else max(possible)
 
 
 def _check_agreement(entries: list[Entry], lead: int) -> None:
@@ -184,14 +191,17 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
                 )
             size = here
         if entry.valid is not None and entry.valid.shape != entry.tensor.shape[:-1]:
-            raise invalid(f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(entry.tensor.shape[:-1])}", got=tuple(entry.valid.shape))
+            raise invalid(
+                f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(entry.tensor.shape[:-1])}", got=tuple(entry.valid.shape)
+            )
 
 
 def batch_of(parsed: Parsed) -> tuple[int, int]:
     """(samples, frames per sample) of a parsed batch."""
-    shape = parsed.entries[0].tensor.shape if parsed.entries else ()
-    samples = shape[0] if parsed.lead else 1
-    return samples, shape[1] if parsed.lead == 2 else 1
+    if not parsed.entries or not parsed.lead:
+        return 1, 1
+    shape = parsed.entries[0].tensor.shape
+    return shape[0], shape[1] if parsed.lead == 2 else 1
 
 
 def flatten(entry: Entry, lead: int) -> Tensor:

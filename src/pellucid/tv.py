@@ -37,7 +37,5 @@ def wrap_like(result: Tensor, original: object, size: Size) -> Tensor:
     if isinstance(original, module.BoundingBoxes):
         wrapped: Tensor = module.wrap(result, like=original, canvas_size=size)
         return wrapped
-    wrapped = module.wrap(result, like=original)
-    return wrapped
-
-
+    plain: Tensor = module.wrap(result, like=original)
+    return plain

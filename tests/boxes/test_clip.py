@@ -65,6 +65,9 @@ def test_gradient_on_the_border_is_the_inside_one():
     box = torch.tensor([0.0, 0.0, 11.0, 8.0], requires_grad=True)
     clip_boxes(box, SIZE).sum().backward()
     assert box.grad.tolist() == [1.0] * 4
+    cut = torch.tensor([0.0, -1.0, 11.0, 4.0], requires_grad=True)
+    clip_boxes(cut, SIZE).sum().backward()
+    assert cut.grad.tolist() == [1.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("form", ["xyxy", "cxcywhr"])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from pellucid.boxes import convert_boxes, transform_boxes
 from pellucid.boxes.formats import corners
@@ -176,6 +177,10 @@ def test_compile_vmap_purity_and_empty(form):
     compiled = torch.compile(lambda b, m: transform_boxes(b, m, form), fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(boxes, matrices), want)
     assert torch.equal(torch.vmap(lambda b, m: transform_boxes(b, m, form))(boxes, matrices), want)
+    leaves = boxes.clone().requires_grad_(), matrices.clone().requires_grad_()
+    eager = torch.autograd.grad(transform_boxes(*leaves, form).sum(), leaves)
+    again = torch.autograd.grad(checkpoint(transform_boxes, *leaves, form, use_reentrant=False).sum(), leaves)
+    assert all(torch.equal(a, b) for a, b in zip(again, eager, strict=True))
     assert transform_boxes(boxes[:, :0], matrices, form).shape == boxes[:, :0].shape
 
 

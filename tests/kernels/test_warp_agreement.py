@@ -1,8 +1,9 @@
 """The compiled warp computes what the reference computes, values and gradients, over everything both accept."""
 
-from hypothesis import HealthCheck, given, settings, strategies as st
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pellucid.kernels.warp import cpu, reference, warp
 

@@ -1,14 +1,14 @@
 """What torch may do with the compiled warp: compile, map, differentiate, run in threads and workers; always the same bits."""
 
-from concurrent.futures import ThreadPoolExecutor
 import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
-from functorch.compile import make_boxed_func
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 import pellucid

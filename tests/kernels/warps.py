@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import strategies as st
 import torch
+from hypothesis import strategies as st
 
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 

@@ -22,17 +22,21 @@ def intersection_vertices(
     The 24 candidates: corners of the first inside the second (4), of the second inside the first (4), edge crossings (16). Both
     quadrilaterals run clockwise on screen. Gradients are exact where no vertex lies on the other's edge.
     """
-    crossings, crossed = _crossings(first, second)
+    # Boxes that share an edge put vertices on it, and rounding must not lose those: accept what is this close (in pixels).
+    scale = torch.maximum(first.detach().abs().amax(dim=(-2, -1)), second.detach().abs().amax(dim=(-2, -1)))
+    slack = 16 * torch.finfo(first.dtype).eps * scale
+    crossings, crossed = _crossings(first, second, slack[..., None, None])
     points = torch.cat([first, second, crossings], dim=-2)
-    return points, torch.cat([_inside(first, second), _inside(second, first), crossed], dim=-1)
+    inside = [_inside(p, q, slack[..., None, None]) for p, q in ((first, second), (second, first))]
+    return points, torch.cat([*inside, crossed], dim=-1)
 
 
-def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: float, width: float) -> Float[Tensor, "*batch 5"]:
+def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: int, width: int) -> Float[Tensor, "*batch 5"]:
     """Shrink rotated boxes to the smallest box of the same angle around the part inside the image."""
     dtype = torch.promote_types(boxes.dtype, torch.float32)
     wide = boxes.to(dtype)
     quad = corners(wide, "cxcywhr")
-    image = quad.new_tensor([[0.0, 0.0], [width, 0.0], [width, height], [0.0, height]]).expand_as(quad)
+    image = quad.new_tensor([[0, 0], [width, 0], [width, height], [0, height]]).expand_as(quad)
     points, real = intersection_vertices(quad, image)
     angle = wide[..., 4]
     cos, sin = angle.cos()[..., None], angle.sin()[..., None]
@@ -51,23 +55,27 @@ def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: float, width: float) 
     return torch.where((inside | unusable)[..., None], boxes, cut)
 
 
-def _inside(points: Tensor, quad: Tensor) -> Tensor:
+def _inside(points: Tensor, quad: Tensor, slack: Tensor) -> Tensor:
     edge = quad.roll(-1, dims=-2) - quad
     offset = points[..., :, None, :] - quad[..., None, :, :]
-    side = edge[..., None, :, 0] * offset[..., 1] - edge[..., None, :, 1] * offset[..., 0]
-    return (side >= 0).all(dim=-1)  # clockwise on screen is counter-clockwise in (x, y) numbers
+    side = _cross(edge[..., None, :, :], offset)
+    # Clockwise on screen is counter-clockwise in (x, y) numbers, so inside is the positive side.
+    return (side >= -slack * edge.abs().sum(dim=-1)[..., None, :]).all(dim=-1)
 
 
-def _crossings(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+def _crossings(first: Tensor, second: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
     p, q = first[..., :, None, :], second[..., None, :, :]
     r = first.roll(-1, dims=-2)[..., :, None, :] - p
     s = second.roll(-1, dims=-2)[..., None, :, :] - q
-    gap = q - p
+    length_r, length_s = r.detach().abs().sum(dim=-1), s.detach().abs().sum(dim=-1)
     det = _cross(r, s)
-    parallel = det == 0
+    # Edges parallel within rounding have no crossing worth the name; their corners are found by _inside.
+    parallel = det.abs() <= slack * (length_r + length_s)
     safe = torch.where(parallel, 1.0, det)
-    t, u = _cross(gap, s) / safe, _cross(gap, r) / safe
-    crossed = ~parallel & (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
+    t, u = _cross(q - p, s) / safe, _cross(q - p, r) / safe
+    on_r = (t * length_r >= -slack) & ((t - 1) * length_r <= slack)
+    on_s = (u * length_s >= -slack) & ((u - 1) * length_s <= slack)
+    crossed = ~parallel & on_r & on_s
     t = torch.where(crossed, t, 0.0)
     return (p + t[..., None] * r).flatten(-3, -2), crossed.flatten(-2)
 

@@ -7,9 +7,9 @@ Read next: ``../kernels/color/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["hsv_to_rgb", "rgb_to_hsv", "shift_hue"]
 

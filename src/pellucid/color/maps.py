@@ -7,9 +7,9 @@ Read next: ``hsv.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.color.luma import LUMA
 from pellucid.constants import constant
@@ -47,7 +47,7 @@ def compose(
     return matrix, moved if later[1] is None else moved + later[1]
 
 
-def apply_to_vector(color_map: tuple[Tensor, Tensor | None] | None, vector: Float[Tensor, "b c"]) -> Float[Tensor, "b c"]:
+def apply_to_vector(color_map: tuple[Tensor, Tensor | None] | None, vector: Float[Tensor, "v c"]) -> Float[Tensor, "b c2"]:
     """Send one colour per sample through a map."""
     if color_map is None:
         return vector

@@ -1,1 +1,55 @@
-"""Pure functions."""
+"""Pure functions: image first, parameters with gradients, options by keyword.
+
+Owns: the public names of the functional interface.
+Must not: draw anything at random or keep state.
+Read next: ``warps.py``.
+"""
+
+from pellucid.functional.colors import adjust_brightness, adjust_contrast, adjust_gamma, adjust_hue, adjust_saturation
+from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv
+from pellucid.functional.estimate import (
+    get_affine_transform,
+    get_perspective_transform,
+    get_rotation_matrix2d,
+    invert_affine_transform,
+)
+from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.remap import remap
+from pellucid.functional.sizes import crop, pad, resize
+from pellucid.functional.targets import transform_boxes, transform_points
+from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
+from pellucid.functional.warps import warp, warp_affine, warp_perspective
+
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "adjust_sharpness",
+    "affine",
+    "crop",
+    "denormalize",
+    "erase",
+    "gaussian_blur",
+    "get_affine_transform",
+    "get_perspective_transform",
+    "get_rotation_matrix2d",
+    "horizontal_flip",
+    "hsv_to_rgb",
+    "invert",
+    "invert_affine_transform",
+    "normalize",
+    "pad",
+    "remap",
+    "resize",
+    "rgb_to_grayscale",
+    "rgb_to_hsv",
+    "rotate",
+    "transform_boxes",
+    "transform_points",
+    "vertical_flip",
+    "warp",
+    "warp_affine",
+    "warp_perspective",
+]

@@ -7,9 +7,9 @@ Read next: ``points.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.geometry.matrices import from_rows, inverse
 

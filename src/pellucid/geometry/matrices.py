@@ -7,16 +7,16 @@ Read next: ``homography.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["affine_src_from_dst", "cos_sin_degrees", "from_rows", "inverse", "scale_shift", "tangent_degrees"]
 
 RADIANS = torch.pi / 180.0
 
 
-def from_rows(*entries: Float[Tensor, "b"] | float) -> Float[Tensor, "b 3 3"]:
+def from_rows(*entries: Tensor | float) -> Float[Tensor, "*b 3 3"]:
     """Assemble 3x3 matrices from six entries (two rows; the last is 0 0 1) or nine."""
     like = next(entry for entry in entries if isinstance(entry, Tensor))
     if len(entries) == 6:
@@ -27,8 +27,8 @@ def from_rows(*entries: Float[Tensor, "b"] | float) -> Float[Tensor, "b 3 3"]:
 
 def scale_shift(
     scale_x: Tensor | float, shift_x: Tensor | float, scale_y: Tensor | float, shift_y: Tensor | float, like: Tensor
-) -> Float[Tensor, "b 3 3"]:
-    """x' = scale x + shift on each axis; ``like`` gives dtype and device, and the shape when all four are numbers."""
+) -> Float[Tensor, "*b 3 3"]:
+    """X' = scale x + shift on each axis; ``like`` gives dtype and device, and the shape when all four are numbers."""
     zero = next((v for v in (scale_x, shift_x, scale_y, shift_y) if isinstance(v, Tensor)), like)
     zero = torch.zeros_like(zero)
     return from_rows(scale_x, zero, shift_x, zero, scale_y, shift_y)
@@ -95,7 +95,9 @@ def affine_src_from_dst(
     moved_x, moved_y = (x, y) if translate is None else (x + translate[0], y + translate[1])
     like = next(t for t in (a, b, c, d, moved_x, moved_y) if isinstance(t, Tensor))
     shift_x, shift_y = x - (a * moved_x + b * moved_y), y - (c * moved_x + d * moved_y)
-    return from_rows(*(torch.as_tensor(t, dtype=like.dtype, device=like.device).expand_as(like) for t in (a, b, shift_x, c, d, shift_y)))
+    return from_rows(
+        *(torch.as_tensor(t, dtype=like.dtype, device=like.device).expand_as(like) for t in (a, b, shift_x, c, d, shift_y))
+    )
 
 
 def inverse(matrix: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:

@@ -7,9 +7,9 @@ Read next: ``../boxes/transform.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["transform_points"]
 
@@ -18,14 +18,22 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor
     """Send points (x, y), in pixel-centre coordinates, through a homography.
 
     Gradient:
-        points, dst_from_src: exact. On the horizon the result is non-finite.
+        points, dst_from_src: exact. On the horizon, and for a point or matrix that is not finite, the result is NaN with zero
+        gradient, so that masking it out is enough to keep it away from everything else.
+
     Example:
         >>> transform_points(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0, 5], [0, 1, 0], [0, 0, 1]]))
         tensor([[6., 2.]])
     """
-    x, y = points.unbind(-1)
-    m = dst_from_src.unsqueeze(-3)  # *b 1 3 3
+    # Replaced before the arithmetic: masking only the result would still send 0 * NaN to the matrix the points share.
+    whole = torch.isfinite(dst_from_src).all(-1).all(-1)[..., None]  # *b 1
+    known = torch.isfinite(points).all(-1) & whole  # *b n
+    x, y = torch.where(known[..., None], points, 0.0).unbind(-1)
+    m = torch.where(whole[..., None], dst_from_src, torch.eye(3, dtype=dst_from_src.dtype, device=dst_from_src.device))
+    m = m.unsqueeze(-3)  # *b 1 3 3
     u = m[..., 0, 0] * x + (m[..., 0, 1] * y + m[..., 0, 2])
     v = m[..., 1, 0] * x + (m[..., 1, 1] * y + m[..., 1, 2])
     w = m[..., 2, 0] * x + (m[..., 2, 1] * y + m[..., 2, 2])
-    return torch.stack((u / w, v / w), dim=-1)
+    known = known & (w != 0)
+    w = torch.where(known, w, 1.0)
+    return torch.where(known[..., None], torch.stack((u / w, v / w), dim=-1), torch.nan)

@@ -58,12 +58,12 @@ def _installed(name: str) -> bool:
 @torch.compiler.assume_constant_result
 def numba_works() -> bool:
     """Whether Numba can be imported; tried once, and said once if not."""
-    global _numba  # noqa: PLW0603
+    global _numba
     if _numba is None:
         try:
             importlib.import_module("numba")
             _numba = True
-        except Exception as error:  # a broken installation raises many things  # noqa: BLE001
+        except Exception as error:  # a broken installation raises many things
             _numba = False
             warnings.warn(
                 f"Numba cannot be imported ({error}); Pellucid computes on the CPU with its slow reference.", stacklevel=2

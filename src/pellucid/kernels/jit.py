@@ -7,8 +7,8 @@ Read next: ``warp/cpu/rows.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 

@@ -7,11 +7,11 @@ Read next: ``warp/cpu/op.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 import itertools
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603
+    global _lock
     _lock = threading.Lock()  # another thread may have held it at the moment of the fork
 
 

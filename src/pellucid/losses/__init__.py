@@ -9,5 +9,14 @@ from pellucid.losses.euclidean import distance_transform
 from pellucid.losses.hausdorff_distance import hausdorff_distance_loss
 from pellucid.losses.hausdorff_erosion import hausdorff_erosion_loss
 from pellucid.losses.hausdorff_level import hausdorff_level_loss
+from pellucid.losses.second_order import second_order_similarity_loss
+from pellucid.losses.triplet import hardest_triplet_loss
 
-__all__ = ["distance_transform", "hausdorff_distance_loss", "hausdorff_erosion_loss", "hausdorff_level_loss"]
+__all__ = [
+    "distance_transform",
+    "hardest_triplet_loss",
+    "hausdorff_distance_loss",
+    "hausdorff_erosion_loss",
+    "hausdorff_level_loss",
+    "second_order_similarity_loss",
+]

@@ -40,7 +40,7 @@ def check_maps(prediction: Tensor, target: Tensor, reduction: str) -> None:
 
 
 def reduce(per_channel: Tensor, reduction: Reduction) -> Tensor:
-    """Reduce one number per image and channel, (B, C)."""
+    """Reduce one number per image and channel, or per descriptor."""
     if reduction == "none":
         return per_channel
     return per_channel.mean() if reduction == "mean" else per_channel.sum()

@@ -5,7 +5,16 @@ Must not: touch the global generator or know of transforms.
 Read next: ``philox.py``, ``key.py``, ``distributions.py``, ``learnable.py``, ``fields.py``.
 """
 
-from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Constant, Distribution, LogUniform, Normal, Uniform
+from pellucid.random.distributions import (
+    Bernoulli,
+    Categorical,
+    CenteredUniform,
+    Constant,
+    Distribution,
+    LogUniform,
+    Normal,
+    Uniform,
+)
 from pellucid.random.key import Key
 from pellucid.random.learnable import Learnable
 

@@ -7,14 +7,14 @@ Read next: ``fields.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from typing import Any, ClassVar
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-import torch
 
 from pellucid.errors import invalid
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of, softplus_inverse
@@ -46,6 +46,8 @@ class Distribution:
 
     words: ClassVar[int] = 1
     """How many 32-bit words of the hash one draw takes."""
+    vector: ClassVar[bool] = False
+    """Whether ``sample`` takes (and gives) a row of numbers per sample, even if it is a row of one."""
 
     def start(self) -> dict[str, float]:
         """Starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned."""
@@ -126,7 +128,9 @@ class Uniform(Distribution):
         low, high = _value(self.low), _value(self.high)
         learned = isinstance(self.low, Learnable) or isinstance(self.high, Learnable)
         if not (low < high or (low == high and not learned)):
-            raise invalid("Uniform", expected="low < high" if learned else "low <= high", got=f"low={low}, high={high}", fix="Swap the two.")
+            raise invalid(
+                "Uniform", expected="low < high" if learned else "low <= high", got=f"low={low}, high={high}", fix="Swap the two."
+            )
 
     def _joint(self) -> bool:
         ends = (self.low, self.high)
@@ -445,6 +449,8 @@ class Permutation(Distribution):
 
     n: int
 
+    vector: ClassVar[bool] = True
+
     @property
     def words(self) -> int:  # type: ignore[override]
         """One word per element."""
@@ -477,6 +483,7 @@ class Bits(Distribution):
     """Two raw 32-bit words: the key of a noise field. Internal."""
 
     words: ClassVar[int] = 2
+    vector: ClassVar[bool] = True
 
     def sample(self, u: Float[Tensor, "b 2"], raw: Raw) -> Int64[Tensor, "b 2"]:
         return (u * 2.0**32).to(torch.int64)

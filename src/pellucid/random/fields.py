@@ -7,8 +7,8 @@ Read next: ``../transforms/base.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import math
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from pellucid.errors import invalid, wrong_type
@@ -52,11 +52,13 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
     """A number means itself, always; a pair means uniform on it; a `Learnable` is a learned constant."""
     distribution: Distribution
     if isinstance(value, Learnable):
-        inner_low = value.low if value.low is not None else (low if math.isfinite(low) else None)
-        inner_high = value.high if value.high is not None else (high if math.isfinite(high) else None)
-        distribution = Constant(Learnable(value.value, inner_low, inner_high))
+        distribution = Constant(_bounded(value, low, high))
     elif _is_number(value):
         distribution = Constant(float(value))  # type: ignore[arg-type]
+    elif isinstance(value, tuple | list) and len(value) == 2:
+        # A learned end may not leave the room its field has.
+        ends = tuple(_bounded(end, low, high) if isinstance(end, Learnable) else end for end in value)
+        distribution = _pair_or_distribution(name, ends)
     else:
         distribution = _pair_or_distribution(name, value)
     reach = distribution.span()
@@ -76,6 +78,12 @@ def probability(name: str, value: float | Learnable | Bernoulli) -> Bernoulli:
     start = value.value if isinstance(value, Learnable) else value
     _require(name, 0.0 <= start <= 1.0, "a probability in [0, 1]", start)
     return Bernoulli(value)
+
+
+def _bounded(value: Learnable, low: float, high: float) -> Learnable:
+    inner_low = low if value.low is None and math.isfinite(low) else value.low
+    inner_high = high if value.high is None and math.isfinite(high) else value.high
+    return Learnable(value.value, inner_low, inner_high)
 
 
 def _pair_or_distribution(name: str, value: object) -> Distribution:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int64
 from torch import Tensor
-import torch
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.philox import MASK, philox4x32, round_keys
@@ -45,13 +45,18 @@ class Key:
     index: Tensor | None = None
 
     def __post_init__(self) -> None:
+        for name in ("seed", "step"):
+            if not isinstance(getattr(self, name), int | Tensor):
+                raise wrong_type(f"Key.{name}", expected="an integer", got=repr(getattr(self, name)))
         if isinstance(self.seed, int) and not 0 <= self.seed < 1 << 63:
             raise invalid("Key.seed", expected="an integer in [0, 2^63)", got=self.seed)
         if isinstance(self.step, int) and not 0 <= self.step < 1 << 32:
             raise invalid("Key.step", expected="an integer in [0, 2^32)", got=self.step)
         if self.index is not None:
             if not isinstance(self.index, Tensor):
-                raise wrong_type("Key.index", expected="a (B,) integer tensor", got=type(self.index).__name__, fix="Use torch.tensor(ids).")
+                raise wrong_type(
+                    "Key.index", expected="a (B,) integer tensor", got=type(self.index).__name__, fix="Use torch.tensor(ids)."
+                )
             if self.index.dim() != 1 or self.index.is_floating_point():
                 raise invalid("Key.index", expected="a (B,) integer tensor", got=f"{tuple(self.index.shape)} {self.index.dtype}")
 
@@ -77,6 +82,7 @@ def draw_words(
     The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
     gets the words of sample index 0.
     """
+    seed, step = seed.to(index.device), step.to(index.device)
     grid = index[:, None] * (torch.ones_like(slots) if keep is None else keep)  # b s
     even = torch.stack((grid & MASK, (step & MASK).expand_as(grid)))  # 2 b s
     odd = torch.stack(((grid >> 32) & MASK, slots.expand_as(grid)))

@@ -7,12 +7,12 @@ Read next: ``distributions.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 import math
+from dataclasses import dataclass
 
-from torch import Tensor
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from pellucid.errors import invalid
 

@@ -7,11 +7,11 @@ Read next: ``key.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-import torch
 
-from pellucid.constants import constant
+from pellucid.constants import constant, wide_dtype
 
 __all__ = ["normal_pairs", "philox4x32", "round_keys", "uniforms"]
 
@@ -67,7 +67,7 @@ def philox4x32(
 
 def uniforms(words: Int64[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
     """Map 32-bit words to float64 in the open interval (0, 1); exact, so equal on every device."""
-    return (words.to(torch.float64) + 0.5) * 2.0**-32
+    return (words.to(wide_dtype(words.device)) + 0.5) * 2.0**-32
 
 
 def normal_pairs(words: Int64[Tensor, "*grid 4"], dtype: torch.dtype) -> Float[Tensor, "*grid 4"]:

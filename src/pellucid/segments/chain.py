@@ -48,7 +48,8 @@ class Chain:
     """
 
     def __init__(self, mean: Tensor | None) -> None:
-        self.mean = mean  # b c: mean colour of the source, carried through the affine maps
+        self.mean = mean  # b c: mean colour of the source, carried through the affine maps as far as a pivot needed it
+        self._not_on_mean: list[ColorMap] = []
         self.prologue: list[Stage] = []
         self.epilogue: list[Stage] = []
         self.fused: ColorMap | None = None
@@ -76,8 +77,9 @@ class Chain:
             self._clip_pending = False
         offset = color.offset
         if color.pivot is not None and self.mean is not None:
-            mean = (self.mean * channel_weights(self.mean.shape[1], self.mean.dtype, self.mean.device)).sum(1)
-            shift = (color.pivot * mean)[:, None].expand(-1, color.matrix.shape[1])
+            mean = self._current_mean(self.mean)
+            luma = (mean * channel_weights(mean.shape[1], mean.dtype, mean.device)).sum(1)
+            shift = (color.pivot * luma)[:, None].expand(-1, color.matrix.shape[1])
             offset = shift if offset is None else offset + shift
         self._fold((color.matrix, offset))
         if color.turns is not None:
@@ -96,11 +98,18 @@ class Chain:
         elif self._open is not None:
             self.epilogue.append(AffineStage(*self._open))
 
+    def _current_mean(self, mean: Tensor) -> Tensor:
+        for color_map in self._not_on_mean:
+            mean = apply_to_vector(color_map, mean)
+        self.mean, self._not_on_mean = mean, []
+        return mean
+
     def _fold(self, color_map: ColorMap) -> None:
+        # After the last warp that shows fill, both are one map: compose it once.
+        same = self._open is self._open_on_fill
         self._open = compose(color_map, self._open)
-        self._open_on_fill = compose(color_map, self._open_on_fill)
-        if self.mean is not None:
-            self.mean = apply_to_vector(color_map, self.mean)
+        self._open_on_fill = self._open if same else compose(color_map, self._open_on_fill)
+        self._not_on_mean.append(color_map)
 
     def _take_open(self) -> None:
         self.fused, self.fill_map = self._open, self._open_on_fill

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from typing import ClassVar, TypeAlias
 
 from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
-from pellucid.random.distributions import Bernoulli, Constant, Distribution
+from pellucid.random.distributions import Bernoulli, Constant, Distribution, Uniform
 from pellucid.random.fields import Range, interval, probability, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
@@ -34,7 +33,9 @@ _WARP = "almost_everywhere"
 def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
     if not isinstance(translate, tuple | list) or len(translate) != 2:
         raise invalid(name, expected="a pair: the largest shift as a fraction of width and of height", got=repr(translate))
-    return {f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))}
+    return {
+        f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))
+    }
 
 
 def _shears(name: str, shear: object) -> dict[str, Distribution]:
@@ -48,9 +49,9 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 
 def _scales(name: str, scale: Range) -> Distribution:
-    distribution = interval(name, scale)
-    low, high = distribution.span()
-    if high <= 0 or (math.isfinite(low) and low <= 0):
+    distribution = interval(name, scale, low=0.0)
+    # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
+    if isinstance(distribution, Uniform | Constant) and not distribution.start() and distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
 
@@ -96,6 +97,7 @@ class RandomAffine(Transform):
         degrees = 0, translate = (0, 0), scale = 1, shear = 0, bit for bit.
     Source:
         ``cv2.warpAffine`` with the inverse of ``record.matrix``.
+
     Example:
         >>> import pellucid
         >>> pellucid.RandomAffine(degrees=15, translate=(0.1, 0.1), shear=5).degrees
@@ -140,7 +142,10 @@ class RandomAffine(Transform):
         )
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        draws: dict[str, Distribution] = {"gate": probability("RandomAffine.p", self.p), "degrees": symmetric("RandomAffine.degrees", self.degrees)}
+        draws: dict[str, Distribution] = {
+            "gate": probability("RandomAffine.p", self.p),
+            "degrees": symmetric("RandomAffine.degrees", self.degrees),
+        }
         if self.translate is not None:
             draws |= _translations("RandomAffine.translate", self.translate)
         if self.scale is not None:
@@ -153,7 +158,9 @@ class RandomAffine(Transform):
         matrix = affine_src_from_dst(
             center=_center(self.center, spec),
             degrees=values["degrees"],
-            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if self.translate is not None else None,
+            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height)
+            if self.translate is not None
+            else None,
             shear=(values["shear_x"], values["shear_y"]) if self.shear is not None else None,
             scale=values.get("scale"),
         )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.distributions import Distribution
@@ -28,7 +28,7 @@ _runner: Callable[..., Any] | None = None
 
 def set_runner(runner: Callable[..., Any]) -> None:
     """Tell transforms how to run on their own; called once by the pipeline layer, which they must not import."""
-    global _runner  # noqa: PLW0603
+    global _runner
     _runner = runner
 
 

@@ -7,13 +7,13 @@ Read next: ``noise.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from typing import ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution
@@ -74,7 +74,10 @@ class RandomGaussianBlur(Transform):
         return ConvolveSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomGaussianBlur.p", self.p), "sigma": interval("RandomGaussianBlur.sigma", self.sigma, low=1e-3)}
+        return {
+            "gate": probability("RandomGaussianBlur.p", self.p),
+            "sigma": interval("RandomGaussianBlur.sigma", self.sigma, low=1e-3),
+        }
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
         vertical, horizontal = (_gaussian(values, taps) for taps in self._taps())

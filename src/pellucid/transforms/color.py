@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.color.maps import luma_map
 from pellucid.constants import constant

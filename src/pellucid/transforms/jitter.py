@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.color.maps import luma_map
 from pellucid.errors import invalid
@@ -74,8 +74,10 @@ def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: str, l
     if turns is None or "saturation" not in factors:
         return Color(luma_map(scale * saturation, scale, spec.channels), None, pivot, turns)
     # Brightness, contrast and saturation commute, and hue commutes with all but saturation: the whole order is one bit.
-    first = torch.ones_like(one) if order is None else _before(order, 2, 3).to(one.dtype)
-    before, after = first * saturation + (1.0 - first), (1.0 - first) * saturation + first
+    before, after = saturation, one
+    if order is not None:
+        first = _before(order, 2, 3)
+        before, after = torch.where(first, saturation, one), torch.where(first, one, saturation)
     return Color(luma_map(scale * before, scale, spec.channels), None, pivot, turns, luma_map(after, one, spec.channels))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.errors import invalid

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.geometry.homography import quad_from_unit_square
 from pellucid.geometry.matrices import inverse, scale_shift
@@ -76,7 +76,10 @@ class RandomPerspective(Transform):
         scale = self.distortion_scale
         inward: Distribution
         if isinstance(scale, Learnable):
-            inward = Uniform(0.0, Learnable(scale.value, scale.low if scale.low is not None else 0.0, scale.high if scale.high is not None else 1.0))
+            inward = Uniform(
+                0.0,
+                Learnable(scale.value, scale.low if scale.low is not None else 0.0, scale.high if scale.high is not None else 1.0),
+            )
         else:
             inward = interval("RandomPerspective.distortion_scale", scale, low=0.0, high=1.0)
             if isinstance(scale, int | float) and scale > 0:

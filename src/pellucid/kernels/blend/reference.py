@@ -7,16 +7,16 @@ Read next: ``../../execute.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-import torch
 
 from pellucid.random.philox import normal_pairs, philox4x32, round_keys
 
 __all__ = ["gaussian_field", "noise", "patch"]
 
 
-def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "b_or_1 4"], value: Float[Tensor, "b_or_1 c *hw"]) -> Float[Tensor, "b c h w"]:
+def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
     """Replace the rectangle (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
 
     Pixels cut by an edge are mixed by the share covered, so the result is continuous in the box; whole-pixel boxes are exact.
@@ -55,7 +55,7 @@ def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dty
 def noise(
     image: Float[Tensor, "b c h w"], words: Int64[Tensor, "b 2"], mean: Float[Tensor, "b"], sigma: Float[Tensor, "b"]
 ) -> Float[Tensor, "b c h w"]:
-    """image + mean + sigma * n, with n the sample's own standard normal field.
+    """Image + mean + sigma * n, with n the sample's own standard normal field.
 
     Gradient:
         image, mean, sigma: exact.

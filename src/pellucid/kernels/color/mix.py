@@ -7,15 +7,15 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["compose"]
 
 
 def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None) -> Tensor:
-    """matrix @ s + offset c + fill (1 - c), for b c n."""
+    """Matrix @ s + offset c + fill (1 - c), for b c n."""
     if matrix is not None:
         total = _mix_channels(matrix, total)
     if offset is not None:
@@ -25,10 +25,11 @@ def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor 
     return total
 
 
-def _mix_channels(matrix: Float[Tensor, "b c2 c"], pixels: Float[Tensor, "b c n"]) -> Float[Tensor, "b c2 n"]:
+def _mix_channels(matrix: Float[Tensor, "#b c2 c"], pixels: Float[Tensor, "#b c n"]) -> Float[Tensor, "b c2 n"]:
     """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
     if pixels.shape[1] > 4:
-        return torch.matmul(matrix, pixels)
+        with torch.autocast(pixels.device.type, enabled=False):
+            return torch.matmul(matrix, pixels)
     mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
     for channel in range(1, pixels.shape[1]):
         mixed = mixed + matrix[:, :, channel, None] * pixels[:, channel, None]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-import torch
 
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
@@ -23,14 +23,14 @@ __all__ = ["affine", "clip", "hue", "jitter_steps", "stages"]
 
 
 def affine(
-    image: Float[Tensor, "b c h w"], matrix: Float[Tensor, "b_or_1 c2 c"], offset: Float[Tensor, "b_or_1 c2"] | None
+    image: Float[Tensor, "b c h w"], matrix: Float[Tensor, "#b c2 c"], offset: Float[Tensor, "#b c2"] | None
 ) -> Float[Tensor, "b c2 h w"]:
-    """matrix @ pixel + offset."""
+    """Matrix @ pixel + offset."""
     one = torch.ones((), dtype=image.dtype, device=image.device)
     return compose(image.flatten(2), one, None, matrix, offset).unflatten(-1, image.shape[-2:])
 
 
-def hue(image: Float[Tensor, "b 3 h w"], turns: Float[Tensor, "b_or_1"]) -> Float[Tensor, "b 3 h w"]:
+def hue(image: Float[Tensor, "b 3 h w"], turns: Float[Tensor, "#b"]) -> Float[Tensor, "b 3 h w"]:
     """Rotate the hue; see :func:`pellucid.color.hsv.shift_hue`."""
     return shift_hue(image, turns)
 

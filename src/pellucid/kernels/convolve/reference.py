@@ -7,9 +7,9 @@ Read next: ``../blend/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.warp.taps import fold_index
 
@@ -17,7 +17,7 @@ __all__ = ["interior", "separable"]
 
 
 def separable(
-    image: Float[Tensor, "b c h w"], vertical: Float[Tensor, "b_or_1 kh"], horizontal: Float[Tensor, "b_or_1 kw"]
+    image: Float[Tensor, "b c h w"], vertical: Float[Tensor, "#b kh"], horizontal: Float[Tensor, "#b kw"]
 ) -> Float[Tensor, "b c h w"]:
     """Correlate with one vertical and one horizontal kernel per sample; borders mirror without repeating the edge pixel.
 
@@ -40,7 +40,7 @@ def _along(image: Tensor, kernel: Tensor, dim: int) -> Tensor:
     return total
 
 
-def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "b_or_1 3 3"]) -> Float[Tensor, "b c h w"]:
+def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b c h w"]:
     """Correlate with one 3x3 kernel per sample where it fits; the outermost pixels keep their values.
 
     Gradient:

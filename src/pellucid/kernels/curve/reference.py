@@ -7,15 +7,15 @@ Read next: ``../convolve/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 __all__ = ["power"]
 
 
-def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "b_or_1"], gain: Float[Tensor, "b_or_1"]) -> Float[Tensor, "b c h w"]:
-    """gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
+def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
+    """Gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
 
     Gradient:
         image, exponent, gain: exact above black. At and below 0 it is 0 to all three: the true slope of x ** gamma at black is

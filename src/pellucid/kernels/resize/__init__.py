@@ -25,6 +25,7 @@ def resize(
     size: Size,
     window: Tensor,
     filled: bool,
+    interpolation: str = "bilinear",
     fill: Tensor | None = None,
     matrix: Tensor | None = None,
     offset: Tensor | None = None,
@@ -32,4 +33,14 @@ def resize(
 ) -> Tensor:
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it."""
     choose(impl, available=AVAILABLE, device=image.device.type)
-    return reference.resize(image, src_from_dst, size=size, window=window, filled=filled, fill=fill, matrix=matrix, offset=offset)
+    return reference.resize(
+        image,
+        src_from_dst,
+        size=size,
+        window=window,
+        filled=filled,
+        interpolation=interpolation,
+        fill=fill,
+        matrix=matrix,
+        offset=offset,
+    )

@@ -7,9 +7,11 @@ Read next: ``../color/reference.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.color import compose
 from pellucid.kernels.warp.prefilter import tent
@@ -20,14 +22,15 @@ __all__ = ["resize"]
 
 def resize(
     image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    src_from_dst: Float[Tensor, "#b rows 3"],
     *,
     size: Size,
-    window: Float[Tensor, "b_or_1 4"],
+    window: Float[Tensor, "#b 4"],
     filled: bool,
-    fill: Float[Tensor, "b_or_1 c2"] | None = None,
-    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
-    offset: Float[Tensor, "b_or_1 c2"] | None = None,
+    interpolation: str = "bilinear",
+    fill: Float[Tensor, "#b c2"] | None = None,
+    matrix: Float[Tensor, "#b c2 c"] | None = None,
+    offset: Float[Tensor, "#b c2"] | None = None,
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Resample along the axes, each output pixel a tent over its whole footprint in the input.
 
@@ -37,17 +40,20 @@ def resize(
         size: (height, width) of the output.
         window: (x0, y0, x1, y1), pixel centres of the crop's corner pixels; pixels outside take no part, those cut by its
             edge take part by their share, and the weights are normalised inside.
+        interpolation: ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5), stretched to the footprint.
         filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border.
         fill, matrix, offset: as in :func:`pellucid.kernels.warp.reference.warp`.
 
     Gradient:
         image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere.
     Source:
-        ``torch.nn.functional.interpolate(..., antialias=True)`` for whole-pixel windows.
+        ``torch.nn.functional.interpolate(..., antialias=True)``, bilinear and bicubic, for whole-pixel windows.
     """
-    columns, in_x = _axis(src_from_dst[:, 0, 0], src_from_dst[:, 0, 2], window[:, 0], window[:, 2], image.shape[-1], size[1])
-    rows, in_y = _axis(src_from_dst[:, 1, 1], src_from_dst[:, 1, 2], window[:, 1], window[:, 3], image.shape[-2], size[0])
-    total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
+    kernel = tent if interpolation == "bilinear" else keys
+    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1])
+    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0])
+    with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
+        total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
     covered = torch.ones_like(total[:1, :1])
     if filled:
         covered = (in_y[:, :, None] & in_x[:, None, :]).to(total.dtype)[:, None]
@@ -55,16 +61,26 @@ def resize(
     return compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, size)
 
 
-def _axis(scale: Tensor, shift: Tensor, low: Tensor, high: Tensor, length: int, out: int) -> tuple[Tensor, Tensor]:
+def keys(t: Tensor) -> Tensor:
+    """The cubic convolution kernel with a = -0.5 (Keys 1981), zero from 2 on."""
+    t = t.abs()
+    inner = 1.0 + t * t * (1.5 * t - 2.5)
+    outer = 2.0 + t * (-4.0 + t * (2.5 - 0.5 * t))
+    return torch.where(t < 1.0, inner, torch.where(t < 2.0, outer, 0.0))
+
+
+def _axis(
+    kernel: Callable[[Tensor], Tensor], row: Float[Tensor, "b 3"], axis: int, ends: Float[Tensor, "b 2"], length: int, out: int
+) -> tuple[Tensor, Tensor]:
     """Weights (b, out, length) of one axis, and which outputs lie inside the window (b, out)."""
-    scale, shift, low, high = (t[:, None] for t in (scale, shift, low, high))  # b 1
+    scale, shift, low, high = row[:, axis, None], row[:, 2, None], ends[:, :1], ends[:, 1:]  # b 1
     centre = scale * torch.arange(out, dtype=scale.dtype, device=scale.device) + shift  # b out
     inside = (centre >= low - 0.5) & (centre < high + 0.5)
     centre = torch.minimum(torch.maximum(centre, low - 0.5), high + 0.5)
     pixel = torch.arange(length, dtype=scale.dtype, device=scale.device)
     width = scale.abs().clamp(min=1.0)[:, :, None]
     share = torch.relu(torch.minimum(pixel + 0.5, high + 0.5) - torch.maximum(pixel - 0.5, low - 0.5))  # b length
-    weights = tent((pixel - centre[:, :, None]) / width) * share[:, None]  # b out length
+    weights = kernel((pixel - centre[:, :, None]) / width) * share[:, None]  # b out length
     total = weights.sum(-1, keepdim=True)
     empty = total <= 0
     return torch.where(empty, 0.0, weights / torch.where(empty, 1.0, total)), inside

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
@@ -46,7 +46,9 @@ def warp(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint))
+    chosen = choose(
+        impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint)
+    )
     fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
     out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,

@@ -7,9 +7,9 @@ Read next: ``../resize/reference.py``.
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.constants import constant
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index
@@ -23,7 +23,7 @@ def tent(t: Tensor) -> Tensor:
     return torch.relu(1.0 - t.abs())
 
 
-def footprints(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[Tensor, Tensor]:
+def footprints(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
     """(vertical, horizontal) extent in input pixels of one output pixel, at least 1, at the output's centre: each (b,).
 
     The norm of each row of the Jacobian: for a pure scaling its factor; under rotation the same in both directions.
@@ -51,7 +51,7 @@ def fold_coordinate(x: Tensor, length: int, padding_mode: str) -> Tensor:
 
 
 def prefilter(
-    image: Float[Tensor, "b c h w"], src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size, padding_mode: str, bound: Size
+    image: Float[Tensor, "b c h w"], src_from_dst: Float[Tensor, "b rows 3"], size: Size, padding_mode: str, bound: Size
 ) -> tuple[Tensor, tuple[Tensor, Tensor] | None, Size]:
     """Low-pass with a tent as wide as the footprint; widths are cut off at the static ``bound``.
 
@@ -59,11 +59,12 @@ def prefilter(
         The filtered image on a canvas with a margin (what leaks over the border stays visible), the filtered coverage of
         each axis (None where the padding leaves no outside), and the margin (vertical, horizontal).
     """
-    vertical, horizontal = (torch.clamp(f, max=float(b)) for f, b in zip(footprints(src_from_dst, size), bound, strict=True))
     margin = (bound[0] + 1, bound[1] + 1)
-    rows = _filter_matrix(vertical.to(image.dtype), image.shape[-2], margin[0], padding_mode)  # b h+2m h
-    columns = _filter_matrix(horizontal.to(image.dtype), image.shape[-1], margin[1], padding_mode)  # b w+2m w
-    filtered = rows[:, None] @ image @ columns.mT[:, None]
+    with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
+        vertical, horizontal = (torch.clamp(f, max=float(b)) for f, b in zip(footprints(src_from_dst, size), bound, strict=True))
+        rows = _filter_matrix(vertical.to(image.dtype), image.shape[-2], margin[0], padding_mode)  # b h+2m h
+        columns = _filter_matrix(horizontal.to(image.dtype), image.shape[-1], margin[1], padding_mode)  # b w+2m w
+        filtered = rows[:, None] @ image @ columns.mT[:, None]
     coverage = (rows.sum(-1), columns.sum(-1)) if padding_mode in FILLED_MODES else None
     return filtered, coverage, margin
 

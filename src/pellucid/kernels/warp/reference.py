@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
@@ -24,15 +24,15 @@ __all__ = ["coordinates", "sample", "warp"]
 
 def warp(
     image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    src_from_dst: Float[Tensor, "#b rows 3"],
     *,
     size: Size,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
-    fill: Float[Tensor, "b_or_1 c2"] | None = None,
-    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
-    offset: Float[Tensor, "b_or_1 c2"] | None = None,
-    window: Float[Tensor, "b_or_1 4"] | None = None,
+    fill: Float[Tensor, "#b c2"] | None = None,
+    matrix: Float[Tensor, "#b c2 c"] | None = None,
+    offset: Float[Tensor, "#b c2"] | None = None,
+    window: Float[Tensor, "#b 4"] | None = None,
     footprint: Size | None = None,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
@@ -74,12 +74,12 @@ def warp(
 
 def sample(
     image: Float[Tensor, "b c h w"],
-    x: Float[Tensor, "b_or_1 h2 w2"],
-    y: Float[Tensor, "b_or_1 h2 w2"],
+    x: Float[Tensor, "#b h2 w2"],
+    y: Float[Tensor, "#b h2 w2"],
     *,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
-    fill: Float[Tensor, "b_or_1 c"] | None = None,
+    fill: Float[Tensor, "#b c"] | None = None,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Read the image at given pixel coordinates; the meaning of the arguments is that of :func:`warp`.
 
@@ -89,7 +89,7 @@ def sample(
     return _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
 
 
-def coordinates(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[Tensor, Tensor]:
+def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
     """Input x and y of every output pixel, each (b, h2, w2)."""
     height, width = size
     u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
@@ -100,10 +100,11 @@ def coordinates(src_from_dst: Float[Tensor, "b 2_or_3 3"], size: Size) -> tuple[
     if len(m) == 2:
         return x, y
     w = m[2][:, 0] * u + (m[2][:, 1] * v + m[2][:, 2])
-    # On the horizon the point is nowhere: an infinite coordinate, whose gradient stays finite because 0 is replaced first.
-    horizon = w == 0
-    w = torch.where(horizon, 1.0, w)
-    return torch.where(horizon, torch.inf, x / w), torch.where(horizon, torch.inf, y / w)
+    # On the horizon, and where a coordinate or its slope overflows, the point is nowhere: an infinite coordinate. Its gradient
+    # stays finite because the divisor is replaced before the division.
+    nowhere = ~(torch.isfinite(x / w / w) & torch.isfinite(y / w / w))
+    w = torch.where(nowhere, 1.0, w)
+    return torch.where(nowhere, torch.inf, x / w), torch.where(nowhere, torch.inf, y / w)
 
 
 def _resample(
@@ -153,9 +154,9 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
     flat = image.flatten(2)  # b c h*w
     total: Tensor | None = None
     for y_tap in y_taps:
-        row = y_tap.index * width
+        row = y_tap.position * width
         for x_tap in x_taps:
-            index = (row + x_tap.index).flatten(-2)[:, None].expand(batch, channels, -1)
+            index = (row + x_tap.position).flatten(-2)[:, None].expand(batch, channels, -1)
             value = torch.gather(flat, 2, index)
             if x_tap.weight is not None and y_tap.weight is not None:
                 value = value * (x_tap.weight * y_tap.weight).flatten(-2)[:, None]
@@ -166,7 +167,9 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
     return total
 
 
-def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype, filtered: tuple[Tensor, Tensor] | None) -> Tensor:
+def _coverage(
+    x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype, filtered: tuple[Tensor, Tensor] | None
+) -> Tensor:
     """The total weight of in-image taps: b h2 w2 (bool for integer images)."""
     if not dtype.is_floating_point:
         for tap in (x_taps[0], y_taps[0]):
@@ -177,39 +180,28 @@ def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch
     cover: Tensor = usable.to(dtype)
     for taps in (x_taps, y_taps):
         if taps[0].inside is not None:
-            parts = [tap.inside if tap.weight is None else tap.weight for tap in taps]
-            cover = cover * sum(parts[1:], start=parts[0])
+            cover = cover * _total_weight(taps)
     return cover
+
+
+def _total_weight(taps: list[Tap]) -> Tensor:
+    """The taps' weights inside the image, added up; for nearest, whether the one tap is inside."""
+    total: Tensor | None = None
+    for tap in taps:
+        part = tap.inside if tap.weight is None else tap.weight
+        assert part is not None
+        total = part if total is None else total + part
+    assert total is not None
+    return total
 
 
 def _axis_cover(taps: list[Tap], profile: Float[Tensor, "b n"]) -> Tensor:
     """Interpolate a coverage profile along one axis with the taps of the image."""
     total: Tensor | None = None
     for tap in taps:
-        shape = tap.index.shape
-        value = torch.gather(profile.expand(shape[0], -1), 1, tap.index.flatten(1)).reshape(shape)
+        shape = tap.position.shape
+        value = torch.gather(profile.expand(shape[0], -1), 1, tap.position.flatten(1)).reshape(shape)
         value = value if tap.weight is None else value * tap.weight
         total = value if total is None else total + value
     assert total is not None
     return total
-
-
-def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None) -> Tensor:
-    """matrix @ s + offset c + fill (1 - c), for b c n."""
-    if matrix is not None:
-        total = _mix_channels(matrix, total)
-    if offset is not None:
-        total = total + offset[:, :, None] * covered
-    if fill is not None:
-        total = total + fill[:, :, None] * (1.0 - covered)
-    return total
-
-
-def _mix_channels(matrix: Float[Tensor, "b c2 c"], pixels: Float[Tensor, "b c n"]) -> Float[Tensor, "b c2 n"]:
-    """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
-    if pixels.shape[1] > 4:
-        return torch.matmul(matrix, pixels)
-    mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
-    for channel in range(1, pixels.shape[1]):
-        mixed = mixed + matrix[:, :, channel, None] * pixels[:, channel, None]
-    return mixed

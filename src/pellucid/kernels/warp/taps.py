@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
-import torch
 
 __all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "keys_cubic"]
 
@@ -25,7 +25,7 @@ _FAR = float(1 << 22)
 class Tap(NamedTuple):
     """One neighbour on one axis."""
 
-    index: Int64[Tensor, "*grid"]  # in [0, length)
+    position: Int64[Tensor, "*grid"]  # in [0, length)
     weight: Float[Tensor, "*grid"] | None  # None: 1
     inside: Bool[Tensor, "*grid"] | None  # None: always
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
-import torch
 
 from pellucid.kernels.warp.cpu.autograd import Options, Warp
 from pellucid.kernels.warp.cpu.op import warp_labels

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 import torch
+from torch import Tensor
 
 from pellucid.kernels.threads import run_split
 
@@ -56,7 +56,7 @@ def _(
     params: Tensor,
     size: list[int],
     options: list[int],
-    cubic: float,  # noqa: A002
+    cubic: float,
 ) -> Tensor:
     del window, params, cubic
     return map.new_empty(_out_shape(image, size, options))
@@ -84,7 +84,7 @@ def _gradients(
     map: Tensor,
     window: Tensor | None,
     params: Tensor,
-    needs: list[bool],  # noqa: A002
+    needs: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     batch = image.shape[0]
     return (
@@ -106,7 +106,7 @@ class _Call:
         params: Tensor,
         size: list[int],
         options: list[int],
-        cubic: float,  # noqa: A002
+        cubic: float,
     ) -> None:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels = options
@@ -153,7 +153,7 @@ def _(
     params: Tensor,
     size: list[int],
     options: list[int],
-    cubic: float,  # noqa: A002
+    cubic: float,
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.sweep import forward
 

@@ -28,7 +28,7 @@ def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-
 
 @fused
 def mix(p, at, bias, fill, cover, source, count, target, first, step, rows):  # type: ignore[no-untyped-def]
-    """target = matrix @ source + offset * cover + fill * (1 - cover), for ``rows`` outputs of ``count`` inputs.
+    """Target = matrix @ source + offset * cover + fill * (1 - cover), for ``rows`` outputs of ``count`` inputs.
 
     Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
     """
@@ -120,7 +120,7 @@ def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-de
 
 @fused
 def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
-    """target = matrix^T @ g: the gradient of the stage's input."""
+    """Target = matrix^T @ g: the gradient of the stage's input."""
     apart()
     if at < 0:
         copy_rows(g, target, 0, 1, rows)

@@ -1,0 +1,182 @@
+"""What several checks need once per audit: the widest precision that works, a generic point, gradients, the traced run.
+
+Owns: computing these once and keeping them for the checks of one process.
+Must not: emit findings.
+Read next: ``checks/agreement.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.audit.backward import Step, watched
+from pellucid.audit.drawline import drawing_line
+from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
+from pellucid.audit.settings import Settings
+from pellucid.audit.subject import Point, Subject
+from pellucid.audit.trace import Tracer
+from pellucid.audit.tree import floats
+
+__all__ = ["Context", "size_of"]
+
+
+class Context:
+    """Shared, lazily computed facts about one subject."""
+
+    def __init__(self, subject: Subject, settings: Settings) -> None:
+        self.subject = subject
+        self.settings = settings
+        self.announce: Callable[[str], None] | None = None
+
+    @cached_property
+    def first(self) -> tuple[list[Step], dict[str, Tensor | None]]:
+        """The watched backward pass at the given inputs in the given dtype.
+
+        Run before anything else: giving a parameter another dtype makes autograd forget graphs that were built on it earlier,
+        such as the copy a stale sampler took at construction.
+        """
+        return watched(self.subject, self.subject.point(), self.announce)
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """float64 where the subject runs in it, else the dtype it was given."""
+        try:
+            self.subject.gradient(self.subject.point(torch.float64))
+        except Exception:
+            return self.subject.native
+        return torch.float64
+
+    @cached_property
+    def eps(self) -> float:
+        """The rounding unit of the narrowest float on the way from inputs to outputs."""
+        widths = [torch.finfo(o.dtype).bits for o in self.outs] + [self.trace.bits]
+        return {64: 2.3e-16, 32: 1.2e-7}.get(min(widths), 1e-3 if self.dtype != torch.bfloat16 else 8e-3)
+
+    @cached_property
+    def given(self) -> dict[str, Tensor]:
+        """The point the user gave, in the working precision."""
+        return self.subject.point(self.dtype)
+
+    @cached_property
+    def generic(self) -> dict[str, Tensor]:
+        """A point next to the given one, off the kinks and ties that hand-made inputs sit on."""
+        generator = torch.Generator().manual_seed(40_013)
+        moved = {}
+        for name, value in self.given.items():
+            noise = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.device, value.dtype)
+            moved[name] = value + 1e-3 * size_of(value) * noise
+        try:
+            outs = self.subject.run(moved)
+        except Exception:
+            return self.given
+        spoilt = any(not torch.isfinite(o).all() for o in outs)
+        return self.given if spoilt else moved
+
+    @cached_property
+    def run(self) -> tuple[list[Tensor], dict[str, Tensor | None]]:
+        """Outputs and gradients at the generic point."""
+        return self.subject.gradient(self.generic)
+
+    @property
+    def outs(self) -> list[Tensor]:
+        """Outputs at the generic point."""
+        return self.run[0]
+
+    @cached_property
+    def weights(self) -> list[Tensor]:
+        """The fixed output weights of the scalar that is differentiated."""
+        return self.subject.weights(self.outs)
+
+    @cached_property
+    def trace(self) -> Tracer:
+        """The events of one watched run at the generic point."""
+        return self.watch(self.generic)
+
+    def watch(self, point: Point) -> Tracer:
+        """Run once under the tracer, leaving the graph's roots in ``self.roots``."""
+        subject = self.subject
+        with subject.placed(point), torch.enable_grad():
+            roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
+            handed = {k: v.clone() for k, v in roots.items()}
+            args, kwargs = subject.arguments(handed)
+            tracer = Tracer({**roots, **subject.params}, handed)
+            with torch.autograd.set_detect_anomaly(True, check_nan=False):
+                subject.replay.rewind()
+                with tracer:
+                    result = subject.call(*args, **kwargs)
+            nodes = [o.grad_fn for o in floats(result)]
+            self._suspects = [(node_name(n), backward_place(n)) for n in custom_nodes(nodes)]
+            self._reachable = {id(n.variable) for n in walk(nodes) if hasattr(n, "variable")}
+            self._roots: dict[str, Any] = {**roots, **subject.params}
+        return tracer
+
+    @cached_property
+    def redrawn(self) -> tuple[list[str], str | None]:
+        """The generators that a backward pass moved, and the line that drew from them."""
+        states: list[dict[str, str]] = []
+
+        def note() -> None:
+            states.append(self.subject.replay.states())
+
+        self._backward(note)
+        before, after = states
+        moved = [k for k in before if before[k] != after[k]]
+        if not moved:
+            return [], None
+        place: list[str | None] = []
+        self._backward(lambda: None, lambda run: place.append(drawing_line(self.subject.replay, run)))
+        return moved, place[0]
+
+    def _backward(self, note: Callable[[], None], around: Callable[[Callable[[], object]], object] | None = None) -> None:
+        """Run forward, then backward with ``note`` called before and after it, optionally inside ``around``."""
+        subject = self.subject
+        with subject.placed(self.generic):
+            outs, roots = subject.graph(self.generic)
+            live = [o for o in outs if o.requires_grad]
+            wanted = [r for r in roots.values() if r.requires_grad]
+            note()
+            if live and wanted:
+                weights = [torch.ones_like(o) for o in live]
+                run = partial(torch.autograd.grad, live, wanted, weights, allow_unused=True)
+                run() if around is None else around(run)
+            note()
+
+    @cached_property
+    def random(self) -> bool:
+        """Whether a run moves any generator."""
+        self.subject.rewind()
+        before = self.subject.replay.states()
+        self.subject.run(self.generic)  # rewinds first
+        return self.subject.replay.states() != before
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """Whether two runs agree well enough for finite differences to mean anything."""
+        first, second = self.subject.run(self.generic), self.subject.run(self.generic)
+        return all(
+            a.shape == b.shape and torch.allclose(a, b, 1e-9, 0.0, equal_nan=True) for a, b in zip(first, second, strict=True)
+        )
+
+    @property
+    def suspects(self) -> list[tuple[str, str | None]]:
+        """Name and line of the backward nodes that are user code."""
+        assert self.trace is not None
+        return self._suspects
+
+    def reachable(self, name: str) -> bool:
+        """Whether the graph leads to a leaf, even if no gradient arrives there."""
+        assert self.trace is not None
+        return id(self._roots[name]) in self._reachable
+
+
+def size_of(value: Tensor) -> float:
+    """Return the root mean square of a tensor, 1 where that is 0 or not finite."""
+    if value.numel() == 0:
+        return 1.0
+    rms = float(value.detach().double().square().mean().sqrt())
+    return rms if 0 < rms < float("inf") else 1.0

@@ -1,0 +1,159 @@
+"""What an audit says: one finding, its category, how bad it is, and the measurements beside it.
+
+Owns: the vocabulary (categories, severities) and the plain values that checks emit and reports render.
+Must not: run anything, or know how a finding was reached or how it will be drawn.
+Read next: ``report.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Category", "Evidence", "Finding", "Measure", "Severity", "Sink"]
+
+Evidence = float | int | str | bool
+
+
+class Severity(IntEnum):
+    """How bad: an error is a wrong or lost gradient, a warning will become one, a note is worth knowing."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def label(self) -> str:
+        """The word users see."""
+        return self.name.lower()
+
+
+class Category(StrEnum):
+    """What kind of thing was found. The strings are public: ``allow=`` and the JSON use them."""
+
+    COVERAGE = "coverage"  # elements without gradient
+    DETACHED = "detached"  # takes part, no autograd path (or part of the path is cut)
+    WRONG = "wrong"  # finite differences disagree with autograd
+    KINK = "kink"  # one-sided derivatives differ at the given point
+    JUMP = "jump"  # the function is discontinuous or a staircase
+    SURROGATE = "surrogate"  # a staircase with a non-zero gradient
+    NON_FINITE = "non-finite"  # NaN or inf in backward
+    GAIN = "gain"  # gradient explodes on flat inputs
+    STALE = "stale"  # a parameter whose update does not change the output
+    IN_PLACE = "in-place"  # writes to an input, a parameter, or a saved tensor
+    STRIDE_0 = "stride-0"  # writes through an expanded view
+    ALIAS = "alias"  # the output shares memory with an input
+    DATA_WRITE = "data-write"  # writes behind autograd's back
+    RNG_RECOMPUTE = "rng-recompute"  # random numbers drawn again in backward
+    NONDETERMINISM = "nondeterminism"  # two identical runs differ
+    RANDOM = "random"  # draws from the global generator
+    DRIFT = "drift"  # dtype or device of the output is not the input's
+    HOST_READ = "host-read"  # a tensor's value decides what Python does next
+    RAISES = "raises"  # forward or backward raises
+    CRASH = "crash"  # the process died
+    GRAPH_BREAK = "graph-break"
+    RECOMPILE = "recompile"
+    COMPILED_GRADIENT = "compiled-gradient"
+    CHECKPOINT = "checkpoint"
+    DOUBLE_BACKWARD = "double-backward"
+    VMAP = "vmap"
+    FORWARD_MODE = "forward-mode"
+    DECLARATION = "declaration"  # declared and measured gradients differ
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing the audit found.
+
+    Args:
+        category: What kind of thing.
+        severity: How bad.
+        subject: Which input, parameter or whole callable it is about.
+        message: What was seen, in one sentence.
+        evidence: The numbers behind the message.
+        place: ``file:line`` of the operation, where it could be told.
+        advice: What to do about it, in one sentence.
+    """
+
+    category: Category
+    severity: Severity
+    subject: str
+    message: str
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    place: str | None = None
+    advice: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that ``json`` accepts."""
+        return {
+            "category": str(self.category),
+            "severity": self.severity.label,
+            "subject": self.subject,
+            "message": self.message,
+            "evidence": {k: _plain(v) for k, v in self.evidence.items()},
+            "place": self.place,
+            "advice": self.advice,
+        }
+
+
+@dataclass
+class Measure:
+    """What was measured about one input or parameter, apart from any finding.
+
+    ``gradient`` is the verdict in the words of a declaration: ``exact``, ``almost_everywhere``, ``surrogate``, ``none``, or
+    ``wrong`` where finite differences disagree. ``state`` holds one class per element: 0 does not take part, 1 plateau
+    (takes part, locally flat), 2 live, 3 defect.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    gradient: str = "unknown"
+    coverage: float = 0.0
+    error: float = float("nan")
+    modes: dict[str, str] = field(default_factory=dict)
+    pairs: list[tuple[float, float]] = field(default_factory=list)
+    magnitude: np.ndarray[Any, Any] | None = None
+    state: np.ndarray[Any, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that ``json`` accepts; pictures are left to the HTML report."""
+        return {
+            "kind": self.kind,
+            "shape": list(self.shape),
+            "gradient": self.gradient,
+            "coverage": self.coverage,
+            "error": _plain(self.error),
+            "modes": dict(self.modes),
+            "pairs": [[_plain(a), _plain(d)] for a, d in self.pairs],
+        }
+
+
+class Sink:
+    """Collects what the checks say; the isolated run streams the same calls through a pipe."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.measures: dict[str, Measure] = {}
+        self.progress = ""
+
+    def emit(self, finding: Finding) -> None:
+        """Keep a finding, once."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def measure(self, name: str, measure: Measure) -> None:
+        """Keep what was measured about one leaf."""
+        self.measures[name] = measure
+
+    def mark(self, what: str) -> None:
+        """Say what is about to run, so that a crash can be pinned on it."""
+        self.progress = what
+
+
+def _plain(value: Evidence) -> Evidence:
+    """Spell out the floats that JSON has no literal for."""
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value

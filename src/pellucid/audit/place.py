@@ -1,0 +1,145 @@
+"""Where in the user's source something happened: frames, forward tracebacks of graph nodes, graph walks.
+
+Owns: turning a live frame or a node's recorded traceback into ``file:line``, and naming nodes.
+Must not: run the subject or judge what it did.
+Read next: ``trace.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+__all__ = [
+    "attached_leaves",
+    "backward_place",
+    "custom_nodes",
+    "in_custom_forward",
+    "is_users",
+    "live_place",
+    "node_name",
+    "node_place",
+    "short",
+    "walk",
+]
+
+_TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision is somebody else
+_HERE = str(Path(__file__).parent) + os.sep
+_TRACER = str(Path(_HERE) / "trace.py")
+_STDLIB = sysconfig.get_path("stdlib")
+_FORWARDS = ("torch/autograd/function.py", "torch/_library/", "torch/library.py")
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def live_place() -> str | None:
+    """Return the innermost line of the subject's own source on the stack, None where only torch's is there."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        verdict = _judge(frame.f_code.co_filename)
+        if verdict == "stop":
+            return None
+        if verdict == "take":
+            return short(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def in_custom_forward() -> bool:
+    """Whether the stack is inside the forward of an ``autograd.Function`` or of a registered custom operator."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _judge(frame.f_code.co_filename) != "stop":
+        if any(part in frame.f_code.co_filename for part in _FORWARDS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def backward_place(node: Any) -> str | None:
+    """Return where the backward of a custom node is written; the line that called it where that is not to be had."""
+    code = getattr(getattr(getattr(type(node), "_forward_cls", None), "backward", None), "__code__", None)
+    if code is not None and _judge(code.co_filename) == "take":
+        lines = [line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno]
+        return short(code.co_filename, min(lines, default=code.co_firstlineno))
+    return node_place(node)
+
+
+def node_place(node: Any) -> str | None:
+    """Return the line that created a backward node, from the traceback that anomaly mode stored with it."""
+    try:
+        stored = node.metadata.get("traceback_", [])
+    except (AttributeError, RuntimeError):
+        return None
+    return traceback_place("".join(stored))
+
+
+def traceback_place(text: str) -> str | None:
+    """Return the innermost line of the subject's own source in a formatted traceback (outermost frame first)."""
+    for file, line in reversed(_LINE.findall(text)):
+        verdict = _judge(file)
+        if verdict == "stop":
+            return None
+        if verdict == "take":
+            return short(file, int(line))
+    return None
+
+
+def short(file: str, line: int) -> str:
+    """Shorten a path: relative to site-packages or to the working directory where it lies below one of them."""
+    for marker in ("/site-packages/", "/dist-packages/"):
+        if marker in file:
+            return f"{file.split(marker, 1)[1]}:{line}"
+    try:
+        return f"{Path(file).relative_to(Path.cwd())}:{line}"
+    except ValueError:
+        return f"{file}:{line}"
+
+
+def node_name(node: Any) -> str:
+    """Name a node as torch prints it."""
+    name = getattr(node, "name", None)
+    return str(name()) if callable(name) else type(node).__name__
+
+
+def walk(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield every node of the graph below the roots once, outputs first."""
+    seen: set[Any] = set()
+    queue = [n for n in roots if n is not None]
+    while queue:
+        node = queue.pop(0)
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        queue.extend(n for n, _ in node.next_functions if n is not None)
+
+
+def custom_nodes(roots: Iterable[Any]) -> list[Any]:
+    """Return the nodes whose backward is user code: ``autograd.Function`` and registered custom operators."""
+    return [n for n in walk(roots) if isinstance(n, torch.autograd.function.BackwardCFunction)]
+
+
+def attached_leaves(node: Any) -> set[int]:
+    """Return the ids of the leaf tensors below a node."""
+    return {id(n.variable) for n in walk([node]) if hasattr(n, "variable")}
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither torch's, nor the standard library's, nor the audit's."""
+    return _judge(file) == "take"
+
+
+def _judge(file: str) -> str:
+    """Sort a frame: skip torch and this tracer, stop at the audit itself, take anything else."""
+    if file == _TRACER or file.startswith((_TORCH, "<")):
+        return "skip"
+    if file.startswith(_STDLIB) and "-packages" not in file:
+        return "skip"
+    return "stop" if file.startswith(_HERE) else "take"

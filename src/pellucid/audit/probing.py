@@ -1,0 +1,101 @@
+"""Perturbations of one leaf: slopes along lines, and whether its elements take part in the output at all.
+
+Owns: how far and in which directions a leaf is moved, and comparing the outputs.
+Must not: emit findings.
+Read next: ``checks/agreement.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pellucid.audit.context import Context, size_of
+from pellucid.audit.differences import Slope, slope, step_for, tolerance_for
+from pellucid.audit.subject import Point
+
+__all__ = ["directions", "measure_slope", "moved", "takes_part"]
+
+
+def directions(value: Tensor, count: int = 4) -> list[Tensor]:
+    """Return random directions of the leaf's own size: the first two dense, the others through an eighth of the elements."""
+    generator = torch.Generator().manual_seed(30_011)
+    found = []
+    for index in range(count):
+        normal = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+        if index >= 2 and value.numel() >= 32:
+            normal = normal * (torch.rand(value.shape, generator=generator, dtype=torch.float64) < 0.125)
+        found.append((normal * size_of(value)).to(value.device, value.dtype))
+    return found
+
+
+def measure_slope(
+    context: Context, point: Point, name: str, gradient: Tensor | None, direction: Tensor, *, eps: float | None = None
+) -> Slope:
+    """Measure the derivative of the weighted output along a direction of one leaf, against autograd's.
+
+    ``eps`` is the rounding unit to expect; the context's own by default.
+    """
+    subject, weights = context.subject, context.weights
+    eps = context.eps if eps is None else eps
+    base = subject.run(point)
+    total = sum(float((o.double() * w.double()).nan_to_num(0, 0, 0).abs().sum()) for o, w in zip(base, weights, strict=True))
+
+    def along(t: float) -> float:
+        try:
+            outs = subject.run({**point, name: point[name] + t * direction})
+        except Exception:
+            return float("nan")
+        if [o.shape for o in outs] != [o.shape for o in base]:
+            return float("nan")
+        # The difference is summed, not the sums subtracted: no cancellation of what does not move.
+        pairs = zip(outs, base, weights, strict=True)
+        return sum(float(((o.double() - b.double()) * w.double()).where(w != 0, 0.0).sum()) for o, b, w in pairs)
+
+    expected = 0.0 if gradient is None else float((gradient.double() * direction.double()).sum())
+    length = float(direction.double().norm())
+    scale = 0.0
+    if gradient is not None and gradient.numel():
+        scale = float(gradient.double().norm()) * length / gradient.numel() ** 0.5
+    rounding = eps * total / max(1.0, sum(w.numel() for w in weights)) ** 0.5 * 4
+    return slope(along, expected, step=step_for(eps), scale=scale, rounding=rounding, tolerance=tolerance_for(eps))
+
+
+def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None) -> bool:
+    """Whether any large change of the (masked) elements of a leaf changes any output."""
+    base = context.subject.run(point)
+    for other in _large_changes(point[name], mask):
+        try:
+            outs = context.subject.run({**point, name: other})
+        except Exception:
+            continue
+        if moved(base, outs):
+            return True
+    return False
+
+
+def moved(before: list[Tensor], after: list[Tensor]) -> bool:
+    """Whether two runs differ in any bit that is not a NaN in both."""
+    if [o.shape for o in before] != [o.shape for o in after]:
+        return True
+    return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
+
+
+def _large_changes(value: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
+    """Yield values far from the given one: steps of a fraction of its size, and values that stay within its range."""
+    noise = directions(value, 1)[0]
+    flat = value.flatten()
+    candidates = [
+        value + 0.3 * noise,
+        value - 0.1 * noise,
+        value.min() + value.max() - value if value.numel() > 1 else 1.0 - value,
+        flat.roll(1).reshape(value.shape),
+        value + 2.0 * noise,
+        value - 2.0 * noise,
+    ]
+    if float(value.min()) >= 0.0 and float(value.max()) <= 1.0:
+        candidates += [torch.zeros_like(value), torch.ones_like(value)]
+    for other in candidates:
+        yield other if mask is None else torch.where(mask, other, value)

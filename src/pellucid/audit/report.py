@@ -1,0 +1,103 @@
+"""The result of an audit: findings and measurements, with the questions one asks of them.
+
+Owns: ordering, filtering, exit code, JSON, and the hand-over to the terminal and HTML renderers.
+Must not: run checks or contain markup.
+Read next: ``run.py`` (who fills it), ``terminal.py`` and ``html.py`` (who draw it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pellucid.audit.finding import Category, Finding, Measure, Severity
+
+__all__ = ["AuditReport"]
+
+
+@dataclass
+class AuditReport:
+    """Everything one audit found out about one callable.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.audit import audit
+        >>> report = audit(torch.sin, torch.rand(2, 3))
+        >>> report.exit_code, report.worst
+        (0, None)
+    """
+
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    measures: dict[str, Measure] = field(default_factory=dict)
+    seconds: float = 0.0
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.findings = sorted(self.findings, key=lambda f: -f.severity)
+
+    @property
+    def worst(self) -> Severity | None:
+        """The highest severity present, or None where nothing was found."""
+        return self.findings[0].severity if self.findings else None
+
+    @property
+    def exit_code(self) -> int:
+        """2 with errors, 1 with warnings, 0 otherwise."""
+        return int(self.worst or 0)
+
+    def at_least(self, severity: Severity) -> list[Finding]:
+        """Findings of this severity or worse."""
+        return [f for f in self.findings if f.severity >= severity]
+
+    def of(self, category: Category | str) -> list[Finding]:
+        """Findings of one category."""
+        return [f for f in self.findings if f.category == category]
+
+    def without(self, allow: Iterable[str]) -> list[Finding]:
+        """Findings that no entry of ``allow`` covers: ``"category"`` or ``"category:subject"``."""
+        allowed = set(allow)
+        return [f for f in self.findings if f.category not in allowed and f"{f.category}:{f.subject}" not in allowed]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: the JSON report."""
+        return {
+            "name": self.name,
+            "exit_code": self.exit_code,
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+            "findings": [f.to_dict() for f in self.findings],
+            "measures": {k: m.to_dict() for k, m in self.measures.items()},
+        }
+
+    def to_json(self, path: str | Path | None = None, *, indent: int = 2) -> str:
+        """Return the report as JSON, and write it where a path is given."""
+        text = json.dumps(self.to_dict(), indent=indent)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return a self-contained HTML page (pictures included), and write it where a path is given."""
+        from pellucid.audit.html import page
+
+        text = page(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def __str__(self) -> str:
+        """The findings as lines of plain text."""
+        head = f"{self.name}: {len(self.findings)} finding(s)"
+        return "\n".join([head, *(_line(f) for f in self.findings)])
+
+
+def _line(finding: Finding) -> str:
+    numbers = ", ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in finding.evidence.items())
+    where = f" at {finding.place}" if finding.place else ""
+    tail = f" [{numbers}]" if numbers else ""
+    head = f"  {finding.severity.label:7} {finding.category} ({finding.subject}){where}"
+    return f"{head}: {finding.message}{tail} {finding.advice}".rstrip()

@@ -1,0 +1,52 @@
+"""The knobs of an audit.
+
+Owns: their defaults and the words a declaration may use.
+Must not: hold anything measured.
+Read next: ``run.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pellucid.errors import invalid
+
+__all__ = ["DECLARATIONS", "Settings"]
+
+DECLARATIONS = ("exact", "almost_everywhere", "surrogate", "none")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How thorough an audit is.
+
+    Args:
+        seed: What every generator is rewound to before each run.
+        declared: What the author promises per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
+            matching findings into notes; a promise broken is a finding.
+        degenerate: Also run on black, white, grey, constant, tied and saturated inputs, in half precision, and with NaN.
+        modes: Also try forward mode, double backward, vmap and checkpointing.
+        compile: Also compile. Slow: seconds per callable.
+        backend: The compiler backend; ``"inductor"`` compiles for real and takes longer.
+        isolate: Run in a forked child, so that a crash is reported and the caller's state stays untouched.
+        timeout: Seconds a single check may take in the child.
+    """
+
+    seed: int = 0
+    declared: Mapping[str, str] = field(default_factory=dict)
+    degenerate: bool = True
+    modes: bool = True
+    compile: bool = False
+    backend: str = "aot_eager"
+    isolate: bool = True
+    timeout: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name, word in self.declared.items():
+            if word not in DECLARATIONS:
+                raise invalid(f"declared[{name!r}]", expected=f"one of {', '.join(DECLARATIONS)}", got=repr(word))
+
+    def promise(self, name: str) -> str | None:
+        """Return what is declared for a leaf."""
+        return self.declared.get(name, self.declared.get("*"))

@@ -1,0 +1,236 @@
+"""One run of the subject, watched call by call: where a path is cut, a tensor is written, a value is read on the host.
+
+Owns: following which leaves every tensor depends on through the subject's own torch calls, and the line of each event.
+Must not: judge; an event is only evidence for a check that measured a defect.
+Read next: ``checks/agreement.py`` (who uses the cuts), ``checks/hazards.py`` (who uses the rest).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from pellucid.audit.place import attached_leaves, in_custom_forward, live_place, node_name
+from pellucid.audit.tree import leaves
+
+__all__ = ["Event", "Tracer"]
+
+_QUIET = {
+    "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex", "type",
+    "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "ndimension", "__repr__", "__format__",
+    "__hash__", "has_names", "is_cuda", "register_hook", "requires_grad_", "is_signed", "is_inference", "nelement", "can_cast",
+}  # fmt: skip
+_READS = {"item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "equal", "allclose", "is_nonzero"}
+_ARRAYS = {"numpy", "__array__"}
+_RANDOM = {
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
+    "poisson", "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
+}  # fmt: skip
+_COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
+_INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing a torch call of the subject did.
+
+    ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index``
+    (all of them cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``narrow`` or ``widen``.
+    """
+
+    kind: str
+    op: str
+    place: str | None
+    sources: frozenset[str]
+    node: str = ""
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the event ends an autograd path."""
+        return self.kind in {"detach", "no-grad", "host", "rebuild", "to-integer", "compare", "hard-sample", "index"}
+
+
+class Tracer(TorchFunctionMode):
+    """Records the events of one run. Enter it around the call; the leaves are the tensors handed to the call."""
+
+    def __init__(self, roots: Mapping[str, Tensor], handed: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+        self._names = {id(t): name for name, t in roots.items()}
+        self._sources: dict[int, frozenset[str]] = {}
+        self._marks: dict[str, set[int]] = {"data": set(), "expanded": set(), "random": set()}
+        self._inputs: dict[int, str] = {}
+        self._kept: list[Any] = []
+        self.bits = 64
+        self.writes: list[str | None] = []
+        for name, tensor in {**roots, **handed}.items():
+            self._taint(tensor, frozenset({name}))
+            self._inputs[_store(tensor)] = name
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        op = _op(func)
+        if op in _QUIET or (op.endswith(".__get__") and op != "data.__get__"):
+            return func(*args, **kwargs)
+        given = list(leaves((list(args), dict(kwargs))).values())
+        before = [_version(t) for t in given]
+        if kwargs.get("out") is None and "out" in kwargs:
+            kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+        out = func(*args, **kwargs)
+        # A tensor without storage or version (fake, functorch) has nothing to tell.
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            self._look(func, op, given, before, out, kwargs)
+        return out
+
+    def cuts(self, name: str) -> list[Event]:
+        """Return the events that end a path from one leaf."""
+        return [e for e in self.events if e.cuts and name in e.sources]
+
+    def of(self, kind: str) -> list[Event]:
+        """Return the events of one kind."""
+        return [e for e in self.events if e.kind == kind]
+
+    def _look(self, func: Any, op: str, given: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
+        sources = frozenset[str]().union(*(self._of(t) for t in given))
+        outs = list(leaves(out if isinstance(out, Tensor | list | tuple | dict) else ()).values())
+        random = op in _RANDOM
+        if random:
+            self._note("draw", func, sources, "generator" if kwargs.get("generator") is not None else "")
+        for tensor, version in zip(given, before, strict=True):
+            if _version(tensor) != version:
+                self._wrote(func, tensor, sources)
+        if op == "data.__set__":
+            self._note("data-write", func, self._of(given[0]))
+        if sources and not isinstance(out, Tensor) and (op in _READS or op in _ARRAYS):
+            self._read(func, op, given, sources)
+        for tensor in given:
+            if tensor.is_leaf and tensor.requires_grad and id(tensor) not in self._names and self._of(tensor):
+                self._note("detach", "a new leaf (nn.Parameter or requires_grad_)", self._of(tensor))
+        attached = [t for t in given if t.requires_grad and self._of(t)]
+        for tensor in outs:
+            own = sources if not (random and not attached) else frozenset[str]()
+            self._taint(tensor, own)
+            self._inherit(tensor, given, op, random)
+            if attached and (not tensor.requires_grad):
+                self._cut(func, op, tensor, attached, given)
+            elif attached and op in {"bernoulli", "multinomial", "poisson"}:
+                self._note("hard-sample", func, sources, attached[0])
+            self._width(func, tensor, given, sources)
+
+    def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], given: list[Tensor]) -> None:
+        sources = frozenset[str]().union(*(self._of(t) for t in attached))
+        if in_custom_forward():
+            return  # its backward answers for the path
+        if op in {"detach", "detach_", "data.__get__"}:
+            kind = "detach"
+        elif op in {"tensor", "as_tensor", "new_tensor", "asarray"}:
+            kind = "rebuild"
+        elif out.is_floating_point() and not torch.is_grad_enabled():
+            kind = "no-grad"
+        elif op in _COMPARE:
+            kind = "hard-sample" if any(_store(t) in self._marks["random"] for t in given) else "compare"
+        elif op in {"bernoulli", "multinomial", "poisson"}:
+            kind = "hard-sample"
+        elif not out.is_floating_point() and op in _INTEGERS and out.dtype != torch.bool:
+            kind = "to-integer"
+        else:
+            kind = "index" if not out.is_floating_point() else "detach"
+        self._note(kind, func, sources, attached[0])
+
+    def _read(self, func: Any, op: str, given: list[Tensor], sources: frozenset[str]) -> None:
+        if op in _READS:
+            self._note("host-read", func, sources, given[0])
+        self._note("host", func, sources, given[0])
+
+    def _wrote(self, func: Any, tensor: Tensor, sources: frozenset[str]) -> None:
+        target = self._of(tensor)
+        store = _store(tensor)
+        self._taint(tensor, sources)
+        self.writes.append(live_place())
+        if store in self._inputs:
+            self._note("write", func, frozenset({self._inputs[store]}))
+        if id(tensor) in self._marks["data"] and (target or tensor.requires_grad):
+            self._note("data-write", func, target)
+        if id(tensor) in self._marks["expanded"] or _expanded(tensor):
+            self._note("stride-0", func, target or sources)
+
+    def _inherit(self, out: Tensor, given: list[Tensor], op: str, random: bool) -> None:
+        """Pass on what is known of an argument to a view of it."""
+        viewed = [t for t in given if _store(t) == _store(out)]
+        if op in {"data.__get__", "detach"} or any(id(t) in self._marks["data"] for t in viewed):
+            self._mark("data", out, id(out))
+        if _expanded(out) or any(id(t) in self._marks["expanded"] or _expanded(t) for t in viewed):
+            self._mark("expanded", out, id(out))
+        if random or (any(_store(t) in self._marks["random"] for t in given) and not self._of(out)):
+            self._mark("random", out, _store(out))
+
+    def _width(self, func: Any, out: Tensor, given: list[Tensor], sources: frozenset[str]) -> None:
+        widths = [torch.finfo(t.dtype).bits for t in given if t.is_floating_point() and self._of(t)]
+        if not widths or not out.is_floating_point() or not sources:
+            return
+        bits = torch.finfo(out.dtype).bits
+        self.bits = min(self.bits, bits)
+        if bits != max(widths):
+            self._note("narrow" if bits < max(widths) else "widen", func, sources)
+
+    def _note(self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "") -> None:
+        if isinstance(node, Tensor):
+            node = node_name(node.grad_fn) if node.grad_fn is not None else "a leaf" if node.requires_grad else ""
+        event = Event(kind, func if isinstance(func, str) else _pretty(func), live_place(), sources, node)
+        if event not in self.events:
+            self.events.append(event)
+
+    def _of(self, tensor: Tensor) -> frozenset[str]:
+        """Return the leaves a tensor depends on; unknown tensors (made by user backward code) are asked for their graph."""
+        try:
+            known = self._sources.get(_store(tensor))
+        except (RuntimeError, NotImplementedError):
+            return frozenset()
+        if known is None:
+            known = frozenset[str]()
+            if tensor.grad_fn is not None:
+                known = frozenset(self._names[i] for i in attached_leaves(tensor.grad_fn) if i in self._names)
+            self._taint(tensor, known)
+        return known
+
+    def _taint(self, tensor: Tensor, sources: frozenset[str]) -> None:
+        store = _store(tensor)
+        self._sources[store] = self._sources.get(store, frozenset()) | sources
+        self._kept.append(tensor)
+
+    def _mark(self, mark: str, tensor: Tensor, key: int) -> None:
+        self._marks[mark].add(key)
+        self._kept.append(tensor)
+
+
+def _op(func: Any) -> str:
+    name = str(getattr(func, "__name__", func))
+    if name in {"__get__", "__set__"}:
+        return f"{getattr(getattr(func, '__self__', None), '__name__', '?')}.{name}"
+    return name
+
+
+def _pretty(func: Any) -> str:
+    found = resolve_name(func)
+    return str(found or _op(func)).replace(".__get__", "").replace("torch._C.TensorBase", "torch.Tensor")
+
+
+def _store(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _version(tensor: Tensor) -> int:
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return -1
+
+
+def _expanded(tensor: Tensor) -> bool:
+    return any(s == 0 and n > 1 for s, n in zip(tensor.stride(), tensor.shape, strict=True))

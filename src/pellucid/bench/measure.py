@@ -1,0 +1,107 @@
+"""Timing: subjects take turns in one process, so that whatever slows the machine slows them all.
+
+Owns: `Timing`, `interleave` and the copy limit.
+Must not: know what it times.
+Read next: ``calls.py``.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["Say", "Timing", "interleave", "quiet", "synchronize"]
+
+Say = Callable[[str], None]
+"""Told what is being measured."""
+
+_FEWEST_ROUNDS = 3
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
+    del text
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median and quartiles of the wall time of one call, in seconds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> Timing:
+        """Summarise single measurements."""
+        if len(seconds) == 1:
+            return cls(seconds[0], seconds[0], seconds[0], 1)
+        low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
+        return cls(median, low, high, len(seconds))
+
+
+def synchronize() -> None:
+    """Wait for the GPU, where one is in use."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def interleave(
+    calls: Mapping[str, Callable[[], Any]],
+    *,
+    budget: float = 2.0,
+    rounds: int = 50,
+    warmup: int = 2,
+    between: Callable[[], None] | None = None,
+) -> dict[str, Timing]:
+    """Time several calls in turns, after warming each up.
+
+    Args:
+        calls: by name.
+        budget: seconds per call name, after which no new round starts (but at least three are made).
+        rounds: the most rounds.
+        warmup: calls of each before the first round; compiled kernels are ready then.
+        between: runs before every timed call, outside the clock.
+
+    Returns:
+        The timing of each call. The order within a round rotates, so that none always runs in another's wake.
+    """
+    names = list(calls)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for name in names:
+        for _ in range(warmup):
+            calls[name]()
+    synchronize()
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for turn in range(rounds):
+            if turn >= _FEWEST_ROUNDS and time.perf_counter() - start > budget * len(names):
+                break
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                seconds[name].append(_once(calls[name], between))
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: Timing.of(values) for name, values in seconds.items()}
+
+
+def _once(call: Callable[[], Any], between: Callable[[], None] | None) -> float:
+    if between is not None:
+        between()
+    synchronize()
+    start = time.perf_counter()
+    result = call()
+    synchronize()
+    end = time.perf_counter()
+    del result  # freeing it is not part of the call
+    return end - start

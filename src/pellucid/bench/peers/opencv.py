@@ -1,0 +1,66 @@
+"""OpenCV's ``warpAffine``, image by image.
+
+Owns: the loop over arrays.
+Must not: set OpenCV's threads; it uses its own pool, as it does for its users.
+Read next: ``agreement.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.bench.peers.ours import src_from_dst_of
+from pellucid.bench.settings import affine_matrices
+from pellucid.bench.subject import Subject, to_8bit_arrays
+from pellucid.kernels.warp import warp as warp_kernel
+
+__all__ = ["warp"]
+
+
+def warp() -> list[Subject]:
+    """On uint8 and on float32 arrays."""
+
+    def matrices(images: Tensor) -> list[Any]:
+        return list(affine_matrices(images.shape[0], (images.shape[2], images.shape[3])).numpy())
+
+    def from_8bit(images: Tensor) -> tuple[list[Any], list[Any]]:
+        return to_8bit_arrays(images), matrices(images)
+
+    def from_float(images: Tensor) -> tuple[list[Any], list[Any]]:
+        return [image.permute(1, 2, 0).contiguous().numpy() for image in images], matrices(images)
+
+    def forward(given: tuple[list[Any], list[Any]]) -> list[Any]:
+        return [cv2.warpAffine(image, matrix, (image.shape[1], image.shape[0])) for image, matrix in zip(*given, strict=True)]
+
+    def tensor(result: list[Any]) -> Tensor:
+        stacked = torch.from_numpy(np.stack(result)).permute(0, 3, 1, 2)
+        return stacked.float() / 255.0 if stacked.dtype == torch.uint8 else stacked
+
+    def ours(images: Tensor) -> Tensor:
+        return warp_kernel(images, src_from_dst_of(images), size=(images.shape[2], images.shape[3]))
+
+    made = []
+    for name, kind, prepare, tolerance in (("uint8", "uint8", from_8bit, 4e-3), ("float32", "float32", from_float, 2e-3)):
+
+        def matched(images: Tensor, prepare: Any = prepare) -> tuple[Tensor, Tensor]:
+            return tensor(forward(prepare(images))), ours(images)
+
+        regime = f"image by image, {kind} HWC arrays, a matrix each"
+        made.append(
+            Subject(
+                f"cv2.warpAffine, {name}",
+                regime,
+                forward,
+                prepare,
+                tensor,
+                matched=matched,
+                tolerance=tolerance,
+                differentiable=False,
+            )
+        )
+    return made

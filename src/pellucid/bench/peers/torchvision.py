@@ -1,0 +1,66 @@
+"""torchvision v2's version of each case.
+
+Owns: importing it beside any build of torch, and its transforms with the settings' ranges.
+Must not: change how torchvision runs.
+Read next: ``albumentations.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.bench.peers.torchvision_import import torchvision_v2
+from pellucid.bench.settings import CASES, MEAN, STD, Flagship, Geometry
+from pellucid.bench.subject import BATCHED_ONE_DRAW, IMAGE_FLOAT, Subject
+
+__all__ = ["flagship", "geometry"]
+
+v2 = torchvision_v2()
+
+
+def flagship() -> list[Subject]:
+    """On the batch, which shares one draw, and image by image."""
+    s = CASES["flagship"]
+    assert isinstance(s, Flagship)
+    bilinear = v2.InterpolationMode.BILINEAR
+    pipeline = v2.Compose(
+        [
+            v2.RandomAffine(s.degrees, (s.translate, s.translate), s.scale, (-s.shear, s.shear), interpolation=bilinear),
+            v2.RandomHorizontalFlip(s.flip),
+            v2.ColorJitter(s.brightness, s.contrast, s.saturation, s.hue),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
+    return _both(lambda _: pipeline)
+
+
+def geometry() -> list[Subject]:
+    """Three resamples."""
+    s = CASES["geometry"]
+    assert isinstance(s, Geometry)
+    bilinear = v2.InterpolationMode.BILINEAR
+    made: dict[tuple[int, ...], Any] = {}
+
+    def at(images: Tensor) -> Any:
+        size = tuple(images.shape[-2:])
+        if size not in made:
+            made[size] = v2.Compose(
+                [
+                    v2.RandomResizedCrop(size, s.crop, s.ratio, antialias=False),
+                    v2.RandomAffine(s.degrees, (s.translate, s.translate), shear=(-s.shear, s.shear), interpolation=bilinear),
+                    v2.RandomPerspective(s.distortion, p=1.0),
+                ]
+            )
+        return made[size]
+
+    return _both(at)
+
+
+def _both(at: Any) -> list[Subject]:
+    return [
+        Subject("torchvision v2", BATCHED_ONE_DRAW, lambda images: at(images)(images)),
+        Subject("torchvision v2, loop", IMAGE_FLOAT, lambda images: torch.stack([at(image)(image) for image in images])),
+    ]

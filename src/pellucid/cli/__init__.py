@@ -1,0 +1,58 @@
+"""The command line: one file per command, registered here.
+
+Owns: the program's name, its list of commands, and ``main``.
+Must not: import anything slow; a command imports what it needs inside its function.
+Read next: ``demo.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pellucid._version import __version__
+from pellucid.bench.command import app as bench
+from pellucid.cli.audit import audit
+from pellucid.cli.demo import demo
+from pellucid.cli.errors import PoliteGroup
+from pellucid.cli.explain import explain
+from pellucid.cli.preview import preview
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="pellucid",
+    cls=PoliteGroup,
+    help="Augmentation and warping that gradients pass through.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+# One line per command. A family of commands is a Typer app of its own: app.add_typer(..., name="bench").
+app.command()(demo)
+app.command()(preview)
+app.command()(explain)
+app.command()(audit)
+app.add_typer(bench, name="bench")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pellucid {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Augmentation and warping that gradients pass through."""
+
+
+def main() -> None:
+    """The entry point of the ``pellucid`` program."""
+    app(prog_name="pellucid")

@@ -1,0 +1,46 @@
+"""How the program fails: one red sentence and exit code 2 for what the user can mend.
+
+Owns: which exceptions are the user's, and how they are printed.
+Must not: catch anything else; a defect of ours keeps its traceback.
+Read next: ``__init__.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
+
+__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup"]
+
+USER_ERROR = 2
+
+
+class MissingExtraError(RuntimeError):
+    """A command needs a package that only an optional extra installs."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"This command needs {package}. Install it with: pip install 'pellucid[{extra}]'")
+
+
+class PoliteGroup(TyperGroup):
+    """A command group that prints what the user got wrong instead of a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; turn a user's mistake into a sentence and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError) as error:
+            _complain(str(error))
+        except OSError as error:
+            _complain(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
+        raise typer.Exit(USER_ERROR)
+
+
+def _complain(sentence: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), (sentence, "red")))

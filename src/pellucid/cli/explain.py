@@ -1,0 +1,38 @@
+"""``pellucid explain``: what a pipeline file fuses, and what it draws.
+
+Owns: the command and the reading of sizes.
+Must not: word the plan; ``pipeline.explain`` does.
+Read next: ``preview.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pellucid.errors import invalid
+
+__all__ = ["explain", "parse_size"]
+
+
+def parse_size(name: str, text: str) -> tuple[int, int]:
+    """Read ``480x640`` (height x width), or ``224`` for a square."""
+    match = re.fullmatch(r"\s*(\d+)\s*(?:[xX×]\s*(\d+)\s*)?", text)
+    if match is None:
+        raise invalid(name, expected="HEIGHTxWIDTH such as 480x640, or one number", got=repr(text))
+    height, width = int(match[1]), int(match[2] or match[1])
+    return height, width
+
+
+def explain(
+    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
+    size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the images.")] = "224x224",
+    channels: Annotated[int, typer.Option(help="Channels of the images.")] = 3,
+) -> None:
+    """Show what a pipeline fuses into which pass, which implementation runs, and what it draws."""
+    from pellucid.pipeline import Pipeline
+
+    typer.echo(Pipeline.load(pipeline).explain(size=parse_size("--size", size), channels=channels))

@@ -1,0 +1,104 @@
+"""Files in and out: pictures of any kind become tensors, and nothing is ever half written.
+
+Owns: reading images through Pillow, and atomic writes.
+Must not: know of pipelines.
+Read next: ``draw.py``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pellucid.errors import invalid
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+__all__ = ["check_png", "png_bytes", "read_image", "to_picture", "to_tensor", "write_bytes"]
+
+
+def check_png(name: str, path: Path) -> Path:
+    """Check an output file's name before any work is done."""
+    if path.suffix.lower() != ".png":
+        raise invalid(name, expected="a file name ending in .png", got=repr(str(path)))
+    return path
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file at once: whoever looks sees the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def png_bytes(picture: Image) -> bytes:
+    """A picture as the content of a PNG file."""
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def read_image(path: Path, *, gray: bool = False) -> Tensor:
+    """Read a picture as (3, H, W), or (1, H, W) with ``gray``, float32 in [0, 1].
+
+    The orientation that cameras note in EXIF is applied, an alpha channel is dropped, palettes are resolved and 16-bit pictures
+    keep their range.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if path.is_dir():
+        raise invalid("IMAGE", expected="an image file", got=f"the folder {path}")
+    try:
+        with Image.open(path) as opened:
+            picture: Any = ImageOps.exif_transpose(opened)
+            picture.load()
+    except (UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
+        raise invalid("IMAGE", expected="an image Pillow can read", got=str(path), fix=f"Pillow says: {error}.") from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise invalid("IMAGE", expected="a complete image file", got=str(path), fix=f"Pillow says: {error}.") from error
+    return to_tensor(_plain(picture, gray=gray))
+
+
+def _plain(picture: Image, *, gray: bool) -> Image:
+    """8-bit RGB or grey, whatever the file's mode."""
+    import numpy as np
+    from PIL import Image
+
+    if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: Pillow's own conversion would clip
+        values = np.asarray(picture, dtype=np.float64)
+        top = 1.0 if picture.mode == "F" else 65535.0
+        picture = Image.fromarray(np.rint(np.clip(values / top, 0.0, 1.0) * 255.0).astype(np.uint8))
+    if picture.mode in ("P", "PA", "LA"):
+        picture = picture.convert("RGBA")
+    return picture.convert("L" if gray else "RGB")
+
+
+def to_tensor(picture: Any) -> Tensor:
+    """An 8-bit picture or (H, W[, C]) array as (C, H, W), float32 in [0, 1]."""
+    import numpy as np
+    import torch
+
+    values = torch.from_numpy(np.array(picture, dtype=np.uint8))
+    values = values[..., None] if values.dim() == 2 else values
+    return values.permute(2, 0, 1).to(torch.float32) / 255.0
+
+
+def to_picture(image: Tensor) -> Image:
+    """A (1 or 3, H, W) tensor in [0, 1] as an RGB picture; values outside are clipped, other channel counts show their first."""
+    import torch
+    from PIL import Image
+
+    shown = image.detach().to("cpu", torch.float32)
+    shown = shown if shown.shape[0] == 3 else shown[:1].expand(3, -1, -1)
+    eight_bit = torch.round(torch.nan_to_num(shown).clamp(0.0, 1.0) * 255.0).to(torch.uint8)
+    return Image.fromarray(eight_bit.permute(1, 2, 0).contiguous().numpy())

@@ -1,0 +1,232 @@
+"""Conversions between ways to write a colour.
+
+Owns: `rgb_to_grayscale`, `rgb_to_hsv`, `hsv_to_rgb`, `invert`, `normalize`, `denormalize`.
+Must not: clip.
+Read next: ``filters.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.color import hsv
+from pellucid.color.maps import channel_weights
+from pellucid.errors import invalid
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import FillValue, read_channels
+from pellucid.functional.images import (
+    Layout,
+    close_image,
+    compute_dtype,
+    join_batch,
+    open_image,
+    require_channels,
+    require_float,
+    to_compute,
+)
+
+__all__ = ["denormalize", "hsv_to_rgb", "invert", "normalize", "rgb_to_grayscale", "rgb_to_hsv"]
+
+
+def rgb_to_grayscale(image: Shaped[Tensor, "*b 3 h w"], *, num_output_channels: int = 1) -> Shaped[Tensor, "*b c2 h w"]:
+    """Reduce RGB to its luma, 0.299 R + 0.587 G + 0.114 B.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W), floating point or uint8; a single channel is grey already.
+        num_output_channels: 1, or 3 for three equal channels.
+
+    Returns:
+        The grey image; 8-bit results are rounded.
+
+    Gradient:
+        image: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
+
+    Source:
+        ITU-R BT.601; ``cv2.cvtColor(..., COLOR_RGB2GRAY)``. (torchvision rounds the first weight to 0.2989.)
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import rgb_to_grayscale
+        >>> rgb_to_grayscale(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1))
+        tensor([[[0.2990]]])
+    """
+    if num_output_channels not in (1, 3):
+        raise invalid("num_output_channels", expected="1 or 3", got=num_output_channels)
+    pixels, layout = open_image(image)
+    require_channels(pixels, (3, 1), "RGB or grey")
+    work = open_unit(pixels)
+    weights = channel_weights(work.shape[1], work.dtype, work.device)
+    grey = (work * weights[:, None, None]).sum(1, keepdim=True)
+    return close_unit(grey.repeat(1, num_output_channels, 1, 1), layout)
+
+
+def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
+    """Convert RGB to hue (turns in [0, 1)), saturation and value.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W), floating point.
+
+    Returns:
+        Hue, saturation and value in the three channels.
+
+    Gradient:
+        image: almost everywhere; finite at grey and black.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
+
+    Source:
+        ``colorsys.rgb_to_hsv``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import rgb_to_hsv
+        >>> rgb_to_hsv(torch.tensor([0.0, 0.5, 0.0]).reshape(3, 1, 1)).flatten()
+        tensor([0.3333, 1.0000, 0.5000])
+    """
+    require_float(image, "hue is a part of a turn")
+    pixels, layout = open_image(image)
+    require_channels(pixels, (3,), "RGB")
+    return close_image(hsv.rgb_to_hsv(to_compute(pixels)), layout)
+
+
+def hsv_to_rgb(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
+    """Convert hue (turns), saturation and value to RGB; the inverse of `rgb_to_hsv`.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W), floating point; any hue, of which only the fraction counts.
+
+    Returns:
+        Red, green and blue in the three channels.
+
+    Gradient:
+        image: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
+
+    Source:
+        ``colorsys.hsv_to_rgb``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import hsv_to_rgb
+        >>> hsv_to_rgb(torch.tensor([0.5, 1.0, 0.5]).reshape(3, 1, 1)).flatten()
+        tensor([0.0000, 0.5000, 0.5000])
+    """
+    require_float(image, "hue is a part of a turn")
+    pixels, layout = open_image(image)
+    require_channels(pixels, (3,), "hue, saturation, value")
+    return close_image(hsv.hsv_to_rgb(to_compute(pixels)), layout)
+
+
+def invert(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
+    """Replace x by 1 - x, or by 255 - x for 8-bit images.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+
+    Returns:
+        The negative.
+
+    Gradient:
+        image: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.invert``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import invert
+        >>> invert(torch.tensor([[[0, 55, 255]]], dtype=torch.uint8))
+        tensor([[[255, 200,   0]]], dtype=torch.uint8)
+    """
+    pixels, layout = open_image(image)
+    if pixels.dtype == torch.uint8:
+        return close_image(255 - pixels, layout)
+    return close_image(1.0 - to_compute(pixels), layout)
+
+
+def normalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValue) -> Float[Tensor, "*b c h w"]:
+    """(image - mean) / std, per channel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point.
+        mean: a number, one per channel, or a tensor (), (C,) or (B, C).
+        std: likewise, greater than 0.
+
+    Returns:
+        The normalised image.
+
+    Gradient:
+        image, mean, std: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.normalize``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import normalize
+        >>> normalize(torch.tensor([[[0.5, 1.0]]]), mean=0.5, std=0.25)
+        tensor([[[0., 2.]]])
+    """
+    require_float(image, "statistics are in [0, 1] units")
+    pixels, layout = open_image(image)
+    pixels, layout, shift, scale = _statistics(pixels, layout, mean, std)
+    return close_image((to_compute(pixels) - shift) / scale, layout)
+
+
+def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValue) -> Float[Tensor, "*b c h w"]:
+    """Image * std + mean, per channel: undo `normalize`.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point.
+        mean: what `normalize` got.
+        std: what `normalize` got.
+
+    Returns:
+        The image before.
+
+    Gradient:
+        image, mean, std: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        `normalize`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import denormalize
+        >>> denormalize(torch.tensor([[[0.0, 2.0]]]), mean=0.5, std=0.25)
+        tensor([[[0.5000, 1.0000]]])
+    """
+    require_float(image, "statistics are in [0, 1] units")
+    pixels, layout = open_image(image)
+    pixels, layout, shift, scale = _statistics(pixels, layout, mean, std)
+    return close_image(to_compute(pixels) * scale + shift, layout)
+
+
+def _statistics(pixels: Tensor, layout: Layout, mean: FillValue, std: FillValue) -> tuple[Tensor, Layout, Tensor, Tensor]:
+    numbers = [std] if isinstance(std, int | float) else std
+    if isinstance(numbers, list | tuple) and any(isinstance(number, int | float) and number <= 0 for number in numbers):
+        raise invalid("std", expected="numbers > 0", got=std)
+    values = []
+    for name, given in (("mean", mean), ("std", std)):
+        value, batched = read_channels(name, given, channels=pixels.shape[1], device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
+        values.append(value)
+    shift, scale = (value.to(compute_dtype(pixels.dtype))[:, :, None, None] for value in values)
+    return pixels, layout, shift, scale

@@ -1,0 +1,176 @@
+"""Small filters and patches.
+
+Owns: `gaussian_blur`, `adjust_sharpness`, `erase`.
+Must not: convolve or blend itself; the kernels do.
+Read next: ``../kernels/convolve/reference.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import Factor, FillValue, read_channels, read_factor, read_numbers
+from pellucid.functional.images import close_image, join_batch, open_image, to_compute
+from pellucid.kernels import blend, color, convolve
+
+__all__ = ["adjust_sharpness", "erase", "gaussian_blur"]
+
+_SMALLEST_SIGMA = 1e-6
+"""Below this the kernel is one tap to the last bit, and its formula's derivative would be 0 * inf."""
+
+
+def gaussian_blur(
+    image: Shaped[Tensor, "*b c h w"], kernel_size: int | tuple[int, int], sigma: Factor | tuple[Factor, Factor] | None = None
+) -> Shaped[Tensor, "*b c h w"]:
+    """Convolve with a Gaussian; borders mirror without repeating the edge pixel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        kernel_size: odd number of taps, or (vertical, horizontal). (torchvision has the horizontal one first.)
+        sigma: standard deviation in pixels: a number or a tensor () or (B,), or a pair of them (vertical, horizontal); None is
+            0.15 * kernel_size + 0.35. Where a tensor is not > 0, the image stays as it is.
+
+    Returns:
+        The blurred image, in the dtype of ``image``.
+
+    Gradient:
+        image, sigma: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.gaussian_blur``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import gaussian_blur
+        >>> gaussian_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), (1, 3), 0.5)
+        tensor([[[0.0000, 0.1065, 0.7870, 0.1065, 0.0000]]])
+    """
+    taps = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+    if len(taps) != 2 or not all(isinstance(k, int) and k > 0 and k % 2 == 1 for k in taps):
+        raise invalid("kernel_size", expected="an odd number of taps, or two (vertical, horizontal)", got=repr(kernel_size))
+    sigmas = sigma if isinstance(sigma, tuple | list) else (sigma, sigma)
+    if len(sigmas) != 2:
+        raise invalid("sigma", expected="a number, a tensor () or (B,), or a pair (vertical, horizontal)", got=repr(sigma))
+    pixels, layout = open_image(image)
+    kernels = []
+    for count, given in zip(taps, sigmas, strict=True):
+        if isinstance(given, int | float) and given <= 0:
+            raise invalid("sigma", expected="a number > 0", got=given)
+        width, batched = read_factor("sigma", 0.15 * count + 0.35 if given is None else given, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, "sigma", width.shape[0], batched)
+        kernels.append(_gaussian(width, count))
+    work = to_compute(pixels)
+    return close_image(convolve.separable(work, kernels[0].to(work.dtype), kernels[1].to(work.dtype)), layout)
+
+
+def _gaussian(sigma: Float[Tensor, "b"], taps: int) -> Float[Tensor, "b taps"]:
+    sigma = sigma.to(torch.promote_types(sigma.dtype, torch.float32))[:, None]
+    usable = torch.isfinite(sigma) & (sigma > _SMALLEST_SIGMA)
+    reach = torch.arange(taps, dtype=sigma.dtype, device=sigma.device) - (taps - 1) / 2
+    weights = torch.exp(-0.5 * (reach / torch.where(usable, sigma, 1.0)) ** 2)
+    return torch.where(usable, weights / weights.sum(-1, keepdim=True), (reach == 0).to(sigma.dtype))
+
+
+def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor) -> Shaped[Tensor, "*b c h w"]:
+    """Mix with a smoothed copy, and clip; the outermost pixels keep their values.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        sharpness_factor: >= 0; a number or a tensor () or (B,). 0 is the smoothed copy, 1 the image, more sharpens.
+
+    Returns:
+        The image, clipped to [0, 1]; 8-bit results are rounded.
+
+    Gradient:
+        image, sharpness_factor: almost everywhere (zero where clipped).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.adjust_sharpness``, with PIL's smoothing kernel.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import adjust_sharpness
+        >>> dot = torch.zeros(1, 3, 3)
+        >>> dot[0, 1, 1] = 0.13
+        >>> adjust_sharpness(dot, 0.0)[0, 1]
+        tensor([0.0000, 0.0500, 0.0000])
+    """
+    if isinstance(sharpness_factor, int | float) and sharpness_factor < 0:
+        raise invalid("sharpness_factor", expected="a number >= 0", got=sharpness_factor)
+    pixels, layout = open_image(image)
+    factor, batched = read_factor("sharpness_factor", sharpness_factor, device=pixels.device)
+    pixels, layout = join_batch(pixels, layout, "sharpness_factor", factor.shape[0], batched)
+    work = open_unit(pixels)
+    amount = factor.to(work.dtype)[:, None, None]
+    place = torch.arange(3, device=work.device)
+    middle = ((place[:, None] == 1) & (place == 1)).to(work.dtype)
+    smooth = (1.0 + 4.0 * middle) / 13.0
+    return close_unit(color.clip(convolve.interior(work, amount * middle + (1.0 - amount) * smooth)), layout)
+
+
+def erase(
+    image: Shaped[Tensor, "*b c h w"], box: Float[Tensor, "*b 4"] | Sequence[float], *, value: FillValue = 0.0
+) -> Shaped[Tensor, "*b c h w"]:
+    """Replace a rectangle by a colour or by another image.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        box: (x0, y0, x1, y1) in pixel-edge coordinates, (4,) or (B, 4). Pixels cut by an edge are mixed by the share covered.
+        value: a number, one per channel, a tensor (), (C,) or (B, C), or an image of the same size, in the image's units.
+
+    Returns:
+        The image with the rectangle replaced, in the dtype of ``image``. A box with an entry that is not finite replaces nothing.
+
+    Gradient:
+        image, value: exact. box: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.erase`` for boxes of whole pixels.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import erase
+        >>> erase(torch.ones(1, 1, 4), (1.0, 0.0, 2.5, 1.0))
+        tensor([[[1.0000, 0.0000, 0.5000, 1.0000]]])
+    """
+    pixels, layout = open_image(image)
+    expected = "(x0, y0, x1, y1), or a tensor (4,) or (B, 4)"
+    corners = read_numbers("box", box, device=pixels.device, expected=expected)
+    if corners.dim() not in (1, 2) or corners.shape[-1] != 4:
+        raise invalid("box", expected=expected, got=f"shape {tuple(corners.shape)}")
+    pixels, layout = join_batch(pixels, layout, "box", corners.reshape(-1, 4).shape[0], corners.dim() == 2)
+    partner, batched = _partner(pixels, value)
+    pixels, layout = join_batch(pixels, layout, "value", partner.shape[0], batched)
+    work = to_compute(pixels)
+    corners = corners.reshape(-1, 4).to(work.dtype)
+    corners = torch.where(torch.isfinite(corners).all(-1, keepdim=True), corners, 0.0)
+    return close_image(blend.patch(work, corners, partner.to(work.dtype)), layout)
+
+
+def _partner(pixels: Tensor, value: FillValue) -> tuple[Tensor, bool]:
+    """What is seen inside the box: colours (b, c) or images (b, c, h, w), and whether the caller gave a batch."""
+    if not isinstance(value, Tensor) or value.dim() < 3:
+        return read_channels("value", value, channels=pixels.shape[1], device=pixels.device)
+    if value.dim() > 4 or value.shape[-3:] != pixels.shape[1:]:
+        wanted = tuple(pixels.shape[1:])
+        raise invalid(
+            "value", expected=f"numbers per channel, or an image {wanted} or (B, *{wanted})", got=f"shape {tuple(value.shape)}"
+        )
+    if value.dtype.is_complex:
+        raise wrong_type("value", expected="real numbers", got=value.dtype)
+    return (value, True) if value.dim() == 4 else (value[None], False)

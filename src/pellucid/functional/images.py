@@ -1,0 +1,98 @@
+"""Images as users hold them, and as the kernels want them.
+
+Owns: ranks, layouts and dtypes at the edge of every function here: (C, H, W) or (B, C, H, W), channels last on request.
+Must not: compute on pixels beyond the rounding of 8-bit results.
+Read next: ``fills.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["Layout", "close_image", "compute_dtype", "join_batch", "open_image", "require_channels", "require_float", "to_compute"]
+
+
+class Layout(NamedTuple):
+    """How the caller holds the image."""
+
+    batched: bool
+    channels_last: bool
+    dtype: torch.dtype
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Coordinates and colours are computed in float32, in float64 for float64 images."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def open_image(image: object, *, channels_last: bool = False) -> tuple[Shaped[Tensor, "b c h w"], Layout]:
+    """Check an image and view it as (B, C, H, W) in its own dtype."""
+    if not isinstance(image, Tensor):
+        fix = "torch.from_numpy(image) makes a tensor of a NumPy array; OpenCV's arrays want channels_last=True, too."
+        raise wrong_type("image", expected="a tensor", got=type(image).__name__, fix=fix)
+    axes = ("(H, W, C)", "(B, H, W, C)") if channels_last else ("(C, H, W)", "(B, C, H, W)")
+    if image.dim() not in (3, 4):
+        fix = "A single grey picture is image[None]." if image.dim() == 2 else "Flatten further leading axes into the first."
+        raise invalid("image", expected=f"{axes[0]} or {axes[1]}", got=f"shape {tuple(image.shape)}", fix=fix)
+    if image.dtype.is_complex:
+        raise wrong_type("image", expected="floating-point or integer pixels", got=image.dtype)
+    batched = image.dim() == 4
+    pixels = image if batched else image[None]
+    pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
+    if min(pixels.shape[1:]) < 1:
+        raise invalid(
+            "image", expected=f"at least one channel, row and column in {axes[batched]}", got=f"shape {tuple(image.shape)}"
+        )
+    return pixels, Layout(batched, channels_last, image.dtype)
+
+
+def require_float(image: object, why: str) -> None:
+    """Raise unless the pixels are floating point."""
+    if isinstance(image, Tensor) and not image.dtype.is_floating_point:
+        raise wrong_type(
+            "image", expected=f"floating-point pixels ({why})", got=image.dtype, fix="image / 255 makes them of 8-bit ones."
+        )
+
+
+def require_channels(pixels: Shaped[Tensor, "b c h w"], allowed: tuple[int, ...], why: str) -> None:
+    """Raise unless the image has one of the given numbers of channels."""
+    if pixels.shape[1] not in allowed:
+        numbers = " or ".join(map(str, allowed))
+        raise invalid("image", expected=f"{numbers} channels ({why})", got=f"{pixels.shape[1]} channels")
+
+
+def to_compute(pixels: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+    """Pixels in the dtype of the arithmetic, in their own units; integers other than 8-bit are refused."""
+    if not pixels.dtype.is_floating_point and pixels.dtype != torch.uint8:
+        raise wrong_type(
+            "image",
+            expected="floating-point or uint8 pixels",
+            got=pixels.dtype,
+            fix="Convert it, or use interpolation='nearest' where there is one: labels must not be averaged.",
+        )
+    return pixels.to(compute_dtype(pixels.dtype))
+
+
+def close_image(pixels: Shaped[Tensor, "b c h w"], layout: Layout) -> Shaped[Tensor, "..."]:
+    """Return pixels to the caller's dtype (8-bit values are rounded and clipped) and layout."""
+    if layout.dtype == torch.uint8 and pixels.dtype != torch.uint8:
+        pixels = torch.round(torch.clamp(pixels, 0.0, 255.0))
+    pixels = pixels.to(layout.dtype)
+    pixels = pixels.permute(0, 2, 3, 1) if layout.channels_last else pixels
+    return pixels if layout.batched else pixels[0]
+
+
+def join_batch(pixels: Shaped[Tensor, "b c h w"], layout: Layout, name: str, count: int, batched: bool) -> tuple[Tensor, Layout]:
+    """Let one image meet many parameters, or one parameter many images; the result is batched if either is."""
+    images = pixels.shape[0]
+    if count not in (1, images) and images != 1:
+        raise invalid(name, expected=f"1 or {images} of them, as there are {images} images", got=count)
+    if images == 1 and count != 1:
+        pixels = pixels.expand(count, -1, -1, -1)
+    return pixels, layout._replace(batched=layout.batched or batched)

@@ -1,0 +1,83 @@
+"""Reading images at given coordinates.
+
+Owns: `remap`.
+Must not: interpolate; the kernels do.
+Read next: ``estimate.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.functional.fills import FillValue, read_fill, read_numbers
+from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image, to_compute
+from pellucid.functional.opencv import read_border, read_interpolation
+from pellucid.kernels.warp import sample
+
+__all__ = ["remap"]
+
+
+def remap(
+    image: Shaped[Tensor, "..."],
+    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    *,
+    interpolation: str | int = "bilinear",
+    border_mode: str | int = "constant",
+    border_value: FillValue = 0.0,
+    channels_last: bool = False,
+    impl: str = "auto",
+) -> Shaped[Tensor, "..."]:
+    """Read the image at given coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
+
+    Args:
+        image: as in :func:`warp_affine`.
+        map_x: for each output pixel the x to read (pixel centres): (H2, W2) for all images, or (B, H2, W2).
+        map_y: likewise the y.
+        interpolation: as in :func:`warp_affine`.
+        border_mode: as in :func:`warp_affine`.
+        border_value: as in :func:`warp_affine`.
+        channels_last: as in :func:`warp_affine`.
+        impl: as in :func:`warp_affine`.
+
+    Returns:
+        (C, H2, W2) or (B, C, H2, W2), or channels last, in the dtype of ``image``.
+
+    Gradient:
+        image, border_value: exact. map_x, map_y: almost everywhere; none for ``nearest``. A NaN or infinite coordinate shows
+        ``border_value`` in its pixel, under every border mode, and has zero gradient.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.remap``; ``scipy.ndimage.map_coordinates`` to 1e-12 in float64.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import remap
+        >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
+        >>> remap(image, torch.tensor([[2.0, 0.5]]), torch.zeros(1, 2))
+        tensor([[[3.0000, 1.5000]]])
+    """
+    mode, inverse = read_interpolation(interpolation)
+    if inverse:
+        raise invalid("interpolation", expected="flags without WARP_INVERSE_MAP (maps always lead to the input)", got=interpolation)
+    padding_mode = read_border(border_mode)
+    pixels, layout = open_image(image, channels_last=channels_last)
+    shape = "numbers of shape (H, W) or (B, H, W)"
+    maps = [read_numbers(name, part, device=pixels.device, expected=shape) for name, part in (("map_x", map_x), ("map_y", map_y))]
+    if maps[0].shape != maps[1].shape or maps[0].dim() not in (2, 3) or min(maps[0].shape[-2:]) < 1:
+        raise invalid("map_x, map_y", expected=f"{shape}, both the same", got=f"{tuple(maps[0].shape)} and {tuple(maps[1].shape)}")
+    batched = maps[0].dim() == 3
+    x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
+    pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
+    work = pixels if mode == "nearest" else to_compute(pixels)
+    fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=work)
+    out = sample(work, x, y, interpolation=mode, padding_mode=padding_mode, fill=fill, impl=impl)
+    return close_image(out, layout)

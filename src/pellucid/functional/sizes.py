@@ -1,0 +1,201 @@
+"""Other sizes: resampled, cut out, or padded.
+
+Owns: `resize`, `crop`, `pad`.
+Must not: move content by anything but whole pixels in `crop` and `pad`.
+Read next: ``turns.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.constants import constant
+from pellucid.errors import invalid, wrong_type
+from pellucid.functional.fills import FillValue, read_fill
+from pellucid.functional.images import close_image, open_image, to_compute
+from pellucid.geometry.matrices import scale_shift
+from pellucid.kernels import resize as resize_kernel
+from pellucid.kernels import warp as warp_kernel
+from pellucid.kernels.warp.taps import FILLED_MODES, PADDING_MODES, fold_index
+from pellucid.transforms.base import as_size, check_choice
+from pellucid.transforms.resize import Padding, as_padding
+from pellucid.types import Size
+
+__all__ = ["crop", "pad", "resize"]
+
+
+def resize(
+    image: Shaped[Tensor, "*b c h w"],
+    size: int | Size,
+    *,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+    impl: str = "auto",
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Resize to (height, width).
+
+    Args:
+        image: (C, H, W) or (B, C, H, W). 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
+        size: (height, width), or an int for the shorter side (the aspect ratio is kept).
+        interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)) or ``bicubic`` (Keys, a = -0.5).
+        antialias: low-pass when shrinking; without effect on ``nearest``.
+        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
+
+    Returns:
+        The resized image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact; with antialiasing every input pixel has one.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``torch.nn.functional.interpolate(..., align_corners=False, antialias=antialias)``; its ``nearest-exact`` for nearest.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import resize
+        >>> resize(torch.tensor([[[0.0, 2.0, 4.0, 6.0]]]), (1, 2))
+        tensor([[[1.4286, 4.5714]]])
+    """
+    check_choice("interpolation", interpolation, ("bilinear", "nearest", "bicubic"))
+    pixels, layout = open_image(image)
+    target = _target(size, (pixels.shape[-2], pixels.shape[-1]))
+    if target == pixels.shape[-2:]:
+        return image.clone()
+    if interpolation == "nearest":
+        return close_image(_plain(pixels, target, interpolation, impl), layout)
+    work = to_compute(pixels)
+    if not antialias:
+        out = _plain(work, target, interpolation, impl)
+    elif interpolation == "bicubic":
+        out = F.interpolate(work, target, mode="bicubic", antialias=True, align_corners=False)
+    else:
+        height, width = work.shape[-2:]
+        window = constant((0.0, 0.0, width - 1.0, height - 1.0), work.dtype, work.device)[None]
+        out = resize_kernel.resize(work, _matrix(work, target), size=target, window=window, filled=False, impl=impl)
+    return close_image(out, layout)
+
+
+def _target(size: int | Size, given: Size) -> Size:
+    if not isinstance(size, int) or isinstance(size, bool):
+        return as_size("size", size)
+    short, long = as_size("size", size)[0], max(1, int(size * max(given) / min(given)))
+    return (short, long) if given[0] <= given[1] else (long, short)
+
+
+def _matrix(work: Tensor, target: Size) -> Tensor:
+    """src_from_dst (1, 3, 3): output pixel centres at their places on the input."""
+    step_y, step_x = work.shape[-2] / target[0], work.shape[-1] / target[1]
+    like = torch.zeros(1, dtype=work.dtype if work.dtype.is_floating_point else torch.float32, device=work.device)
+    return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, like)
+
+
+def _plain(pixels: Tensor, target: Size, interpolation: str, impl: str) -> Tensor:
+    matrix = _matrix(pixels, target)[:, :2]
+    if pixels.dtype in (torch.float16, torch.bfloat16):
+        matrix = matrix.to(torch.float32)
+    return warp_kernel.warp(pixels, matrix, size=target, interpolation=interpolation, padding_mode="border", impl=impl)
+
+
+def crop(
+    image: Shaped[Tensor, "*b c h w"],
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    *,
+    padding_mode: str = "constant",
+    fill: FillValue = 0.0,
+) -> Shaped[Tensor, "*b c height width"]:
+    """Cut out a rectangle of whole pixels, bit for bit; what lies outside the image is padded.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), any dtype.
+        top: first row; may be negative.
+        left: first column; may be negative.
+        height: rows of the result.
+        width: columns of the result.
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection`` (edge pixel repeated),
+            ``reflect_101`` or ``wrap``.
+        fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
+
+    Returns:
+        A new tensor in the dtype of ``image``, never a view of it.
+
+    Gradient:
+        image, fill: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.crop``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import crop
+        >>> crop(torch.arange(6.0).reshape(1, 2, 3), 1, 1, 1, 3)
+        tensor([[[4., 5., 0.]]])
+    """
+    for name, value in (("top", top), ("left", left), ("height", height), ("width", width)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise wrong_type(name, expected="a whole number of pixels", got=repr(value), fix="warp moves by parts of a pixel.")
+    if min(height, width) < 1:
+        raise invalid("height, width", expected="at least 1", got=f"{height}, {width}")
+    return _cut(image, top, left, height, width, padding_mode, fill)
+
+
+def pad(
+    image: Shaped[Tensor, "*b c h w"], padding: Padding, *, fill: FillValue = 0.0, padding_mode: str = "constant"
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Add whole pixels around the image, bit for bit.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), any dtype.
+        padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
+        fill: as in `crop`.
+        padding_mode: as in `crop`.
+
+    Returns:
+        A new tensor in the dtype of ``image``.
+
+    Gradient:
+        image, fill: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``numpy.pad`` modes constant, edge, symmetric, reflect and wrap.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import pad
+        >>> pad(torch.tensor([[[1.0, 2.0]]]), (2, 0), padding_mode="reflection")
+        tensor([[[2., 1., 1., 2., 2., 1.]]])
+    """
+    left, top, right, bottom = as_padding("padding", padding)
+    pixels, _ = open_image(image)
+    height, width = pixels.shape[-2:]
+    return _cut(image, -top, -left, height + top + bottom, width + left + right, padding_mode, fill)
+
+
+def _cut(image: Tensor, top: int, left: int, height: int, width: int, padding_mode: str, fill: FillValue) -> Tensor:
+    check_choice("padding_mode", padding_mode, PADDING_MODES)
+    pixels, layout = open_image(image)
+    outside = read_fill("fill", fill, channels=pixels.shape[1], batch=pixels.shape[0], like=pixels)
+    masks = []
+    for dim, start, count in ((-2, top, height), (-1, left, width)):
+        length = pixels.shape[dim]
+        place = torch.arange(start, start + count, device=pixels.device)
+        pixels = pixels.index_select(dim, fold_index(place, length, padding_mode))
+        masks.append((place >= 0) & (place < length))
+    if padding_mode in FILLED_MODES:
+        rest = pixels.new_zeros(()) if outside is None else outside[:, :, None, None]
+        pixels = torch.where(masks[0][:, None] & masks[1], pixels, rest)
+    return close_image(pixels, layout)

@@ -1,0 +1,223 @@
+"""Warping images through matrices, with gradients to everything.
+
+Owns: `warp`, `warp_affine`, `warp_perspective`.
+Must not: interpolate; the kernels do.
+Read next: ``remap.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.functional.fills import FillValue, read_fill
+from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, to_compute
+from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
+from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
+from pellucid.kernels import warp as kernel
+from pellucid.kernels.warp.taps import PADDING_MODES
+from pellucid.transforms.base import as_size, check_choice
+from pellucid.types import Size
+
+__all__ = ["resample", "warp", "warp_affine", "warp_perspective"]
+
+
+def warp(
+    image: Shaped[Tensor, "*b c h w"],
+    src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
+    *,
+    size: Size,
+    interpolation: str = "bilinear",
+    padding_mode: str = "zeros",
+    fill: FillValue = 0.0,
+    impl: str = "auto",
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Resample each image through its own homography, with one interpolation.
+
+    Output pixel p takes the value of the input at ``src_from_dst @ p`` (homogeneous, divided by the last coordinate).
+
+    Args:
+        image: (C, H, W) or (B, C, H, W). 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
+        src_from_dst: output pixel to input pixel (pixel centres, x before y): a tensor, array or nested list, 3x3 or 2x3, one for
+            all images or one for each. One image and B matrices give B results.
+        size: (height, width) of the result.
+        interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)), ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
+        padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
+        fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
+        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
+
+    Returns:
+        The warped image, in the dtype of ``image``; unbatched when neither image nor matrix has a batch axis.
+
+    Gradient:
+        image, fill: exact (the adjoint of the forward map). src_from_dst: almost everywhere; one-sided where a sampling point
+        lies on a pixel centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA.
+        A matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.warpPerspective(..., WARP_INVERSE_MAP)`` and, to 1e-12 in float64, ``scipy.ndimage.map_coordinates``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import warp
+        >>> image = torch.arange(4.0).reshape(1, 1, 4)
+        >>> warp(image, [[1.0, 0, 0.5], [0, 1, 0], [0, 0, 1]], size=(1, 3))
+        tensor([[[0.5000, 1.5000, 2.5000]]])
+    """
+    check_choice("interpolation", interpolation, INTERPOLATIONS)
+    check_choice("padding_mode", padding_mode, PADDING_MODES)
+    pixels, layout = open_image(image)
+    matrix, batched = read_matrix("src_from_dst", src_from_dst, rows=(3, 2), device=pixels.device)
+    matrix = guarded(matrix, compute_dtype(pixels.dtype))
+    pixels, layout = join_batch(pixels, layout, "src_from_dst", matrix.shape[0], batched)
+    return resample(pixels, layout, matrix, as_size("size", size), interpolation, padding_mode, "fill", fill, impl)
+
+
+def warp_affine(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 2 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    interpolation: str | int = "bilinear",
+    border_mode: str | int = "constant",
+    border_value: FillValue = 0.0,
+    inverse_map: bool = False,
+    channels_last: bool = False,
+    impl: str = "auto",
+) -> Shaped[Tensor, "..."]:
+    """Warp through an affine map, as ``cv2.warpAffine``, with gradients to the image, the matrix and the border value.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), or with ``channels_last`` (H, W, C) or (B, H, W, C). 8-bit images are computed in float32
+            and rounded; other integers need ``nearest``.
+        M: a tensor, array or nested list of numbers, 2x3 or 3x3 (used whole), one for all images or one for each. It sends input
+            pixels to output pixels (pixel centres, x before y). One image and B matrices give B results.
+        dsize: (width, height) of the result.
+        interpolation: ``nearest`` (floor(x + 0.5)), ``bilinear`` or ``linear``, ``bicubic`` (Keys, a = -0.5), ``bicubic_opencv``
+            (a = -0.75), or OpenCV's flags, of which WARP_INVERSE_MAP counts and INTER_CUBIC means ``bicubic_opencv``.
+        border_mode: ``constant``, ``replicate``, ``reflect`` (edge pixel repeated), ``reflect_101``, ``wrap``, or OpenCV's flag.
+        border_value: what lies outside under ``constant``, and where the map has no finite value: a number, one per channel, or a
+            tensor (), (C,) or (B, C), in the image's units.
+        inverse_map: M sends output pixels to input pixels instead.
+        channels_last: the layout of ``image`` and of the result.
+        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
+
+    Returns:
+        The warped image, in the dtype of ``image``; unbatched when neither image nor M has a batch axis.
+
+    Gradient:
+        image, border_value: exact. M: almost everywhere, through the inverse; one-sided where a sampling point lies on a pixel
+        centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes. A singular M (unless ``inverse_map``)
+        and one with a NaN or infinite entry show ``border_value`` everywhere, have zero gradient, and leave other samples alone.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.warpAffine``, whose float32 results agree to 1e-5 of the range (OpenCV 5); ``nearest`` follows our rounding rule.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import warp_affine
+        >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
+        >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]], (3, 1), border_value=9.0)
+        tensor([[[9., 1., 2.]]])
+    """
+    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, impl)
+
+
+def warp_perspective(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 3 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    interpolation: str | int = "bilinear",
+    border_mode: str | int = "constant",
+    border_value: FillValue = 0.0,
+    inverse_map: bool = False,
+    channels_last: bool = False,
+    impl: str = "auto",
+) -> Shaped[Tensor, "..."]:
+    """Warp through a homography, as ``cv2.warpPerspective``, with gradients to the image, the matrix and the border value.
+
+    Args:
+        image: as in :func:`warp_affine`.
+        M: as in :func:`warp_affine`, 3x3; any multiple of it is the same map.
+        dsize: (width, height) of the result.
+        interpolation: as in :func:`warp_affine`.
+        border_mode: as in :func:`warp_affine`.
+        border_value: as in :func:`warp_affine`.
+        inverse_map: as in :func:`warp_affine`.
+        channels_last: as in :func:`warp_affine`.
+        impl: as in :func:`warp_affine`.
+
+    Returns:
+        The warped image, in the dtype of ``image``.
+
+    Gradient:
+        as :func:`warp_affine`. Output pixels on the horizon of the map show ``border_value``.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.warpPerspective``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import warp_perspective
+        >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
+        >>> warp_perspective(image, [[2, 0, 2], [0, 2, 0], [0, 0, 2]], (3, 1))
+        tensor([[[0., 1., 2.]]])
+    """
+    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, impl)
+
+
+def _cv_warp(
+    image: Tensor,
+    M: Tensor | MatrixLike,
+    rows: tuple[int, ...],
+    dsize: tuple[int, int],
+    interpolation: str | int,
+    border_mode: str | int,
+    border_value: FillValue,
+    inverse_map: bool,
+    channels_last: bool,
+    impl: str,
+) -> Tensor:
+    mode, inverse_flag = read_interpolation(interpolation)
+    padding_mode, size = read_border(border_mode), read_dsize(dsize)
+    pixels, layout = open_image(image, channels_last=channels_last)
+    matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
+    dtype = compute_dtype(pixels.dtype)
+    src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
+    pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
+    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, "border_value", border_value, impl)
+
+
+def resample(
+    pixels: Shaped[Tensor, "b c h w"],
+    layout: Layout,
+    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    size: Size,
+    interpolation: str,
+    padding_mode: str,
+    fill_name: str,
+    fill: FillValue,
+    impl: str = "auto",
+) -> Shaped[Tensor, "..."]:
+    """The common end of every warp: the right dtype, the kernel, and the caller's layout again."""
+    work = pixels if interpolation == "nearest" else to_compute(pixels)
+    out = kernel.warp(
+        work,
+        src_from_dst,
+        size=size,
+        interpolation=interpolation,
+        padding_mode=padding_mode,
+        fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=work),
+        impl=impl,
+    )
+    return close_image(out, layout)

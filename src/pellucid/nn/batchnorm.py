@@ -1,0 +1,186 @@
+"""Batch normalisation that can be dropped in for torch's, with a gradient policy and statistics from another tensor.
+
+Owns: ``BatchNorm1d``, ``BatchNorm2d``, ``BatchNorm3d``: shapes, constructor and documentation.
+Must not: change a result, a state-dict key or a running statistic of ``torch.nn.BatchNorm*`` under the default policy.
+Read next: ``batch_normalize.py``, which does the work.
+"""
+
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pellucid.errors import invalid
+from pellucid.nn.batch_normalize import batch_normalize
+from pellucid.nn.policy import StatisticsGrad, check_policy
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+
+@final
+class BatchNorm1d(nn.BatchNorm1d):
+    """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        statistics_grad: StatisticsGrad = "full",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        check_policy("statistics_grad", statistics_grad)
+        self.statistics_grad: StatisticsGrad = statistics_grad
+
+    def forward(
+        self,
+        x: Float[Tensor, "b c *length"],
+        *,
+        statistics_from: Tensor | None = None,
+        weight: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "b c *length"]:
+        """Normalise ``x``.
+
+        Args:
+            x: ``(b, c)`` or ``(b, c, length)``.
+            statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
+            weight: importance of each value in the statistics.
+            mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
+        """
+        _check_rank(x, (2, 3))
+        return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
+
+    def extra_repr(self) -> str:
+        """Torch's fields and the policy."""
+        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
+
+
+@final
+class BatchNorm2d(nn.BatchNorm2d):
+    """``torch.nn.BatchNorm2d`` with a say in what gradients do at the statistics, and in whose statistics they are.
+
+    Results, running statistics and state dict are torch's. It is a subclass of torch's class so that code which looks for
+    batch norms (weight decay groups, ``swa_utils.update_bn``, freezing) still finds it. Do not subclass it further.
+
+    Args:
+        num_features: number of channels.
+        eps: added to the variance.
+        momentum: weight of the newest batch in the running statistics; None averages over all batches.
+        affine: learn a scale and a shift per channel.
+        track_running_stats: keep running statistics for ``eval()``; without them every batch uses its own.
+        device: of parameters and buffers.
+        dtype: of parameters and buffers.
+        statistics_grad: ``"full"``, ``"detached"``, ``"mean_only"`` or ``"var_only"``: the statistics that gradients pass through.
+
+    Gradient:
+        x: exact under ``"full"``; under ``"detached"`` ``scale * g / sigma``, the others between (surrogates by declaration).
+        weight, bias: exact under every policy. Second order: yes. Deterministic: yes.
+    Errors:
+        InvalidArgument for other shapes, and for a single value per channel in training, as in torch.
+    Source:
+        ``torch.nn.BatchNorm2d`` in value, gradient and state, ``tests/nn/test_batchnorm.py``.
+
+    Example:
+        >>> norm = BatchNorm2d(3, statistics_grad="detached")
+        >>> norm.load_state_dict(nn.BatchNorm2d(3).state_dict())
+        <All keys matched successfully>
+        >>> x = torch.randn(8, 3, 4, 4, requires_grad=True)
+        >>> norm(x).sum().backward()  # zero under "full": the mean takes back what it gave
+        >>> bool(x.grad.min() > 0)
+        True
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        statistics_grad: StatisticsGrad = "full",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        check_policy("statistics_grad", statistics_grad)
+        self.statistics_grad: StatisticsGrad = statistics_grad
+
+    def forward(
+        self,
+        x: Float[Tensor, "b c h w"],
+        *,
+        statistics_from: Tensor | None = None,
+        weight: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "b c h w"]:
+        """Normalise ``x``.
+
+        Args:
+            x: ``(b, c, h, w)``.
+            statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
+            weight: importance of each value in the statistics.
+            mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
+        """
+        _check_rank(x, (4,))
+        return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
+
+    def extra_repr(self) -> str:
+        """Torch's fields and the policy."""
+        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
+
+
+@final
+class BatchNorm3d(nn.BatchNorm3d):
+    """``torch.nn.BatchNorm3d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c, d, h, w)``."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        statistics_grad: StatisticsGrad = "full",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        check_policy("statistics_grad", statistics_grad)
+        self.statistics_grad: StatisticsGrad = statistics_grad
+
+    def forward(
+        self,
+        x: Float[Tensor, "b c d h w"],
+        *,
+        statistics_from: Tensor | None = None,
+        weight: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "b c d h w"]:
+        """Normalise ``x``.
+
+        Args:
+            x: ``(b, c, d, h, w)``.
+            statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
+            weight: importance of each value in the statistics.
+            mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
+        """
+        _check_rank(x, (5,))
+        return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
+
+    def extra_repr(self) -> str:
+        """Torch's fields and the policy."""
+        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
+
+
+def _check_rank(x: Tensor, ranks: tuple[int, ...]) -> None:
+    if x.ndim not in ranks:
+        raise invalid("x", expected=" or ".join(f"{r} dimensions" for r in ranks), got=tuple(x.shape))

@@ -1,0 +1,163 @@
+"""The commands, end to end on tiny images with whatever peers are installed, and the files they write."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from pellucid.bench.calls import CallCount
+from pellucid.bench.command import app
+from pellucid.bench.documents import write_documents
+from pellucid.bench.measure import Timing
+from pellucid.bench.overhead import Overhead
+from pellucid.bench.report import case_tables, insert, overhead_table
+from pellucid.bench.scaling import AXES
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+
+TINY = ["--batch", "2", "--size", "16", "--budget", "0.01"]
+LIGHT = ["--only", "pellucid", "--only", "torch", "--only", "kornia"]
+
+
+def run(*arguments):
+    threads = torch.get_num_threads()
+    result = CliRunner().invoke(app, list(arguments))
+    assert torch.get_num_threads() == threads
+    return result
+
+
+def read(path):
+    data = json.loads(path.read_text())
+    assert data["pellucid_bench"] == 1
+    assert {"date", "pellucid", "torch", "python", "cpu", "cpus", "threads", "system"} <= set(data["environment"])
+    return data
+
+
+def check_rows(rows):
+    for row in rows:
+        assert row["status"] in ("ok", "raises", "missing", "refused")
+        if row["status"] == "ok":
+            assert row["mode"] in ("forward", "image", "image+parameters")
+            assert 0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"]
+            assert row["images_per_s"] == pytest.approx(row["shape"][0] / row["median_ms"] * 1e3)
+            assert row["copy_fraction"] > 0
+            assert row["rounds"] >= 3
+            assert row["regime"]
+        else:
+            assert row["note"]
+
+
+def test_no_command_prints_help():
+    text = run().output
+    assert all(name in text for name in ("overhead", "pipelines", "warp", "scaling", "docs"))
+
+
+def test_pipelines(tmp_path):
+    result = run("pipelines", *TINY, *LIGHT, "--no-memory", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    data = read(tmp_path / "pipelines.json")
+    check_rows(data["rows"])
+    ours = {(row["case"], row["mode"]) for row in data["rows"] if row["subject"] == "pellucid"}
+    assert ours == {(case, mode) for case in ("flagship", "geometry") for mode in ("forward", "image", "image+parameters")}
+    assert (tmp_path / "bench-pipelines.png").stat().st_size > 1000
+
+
+def test_warp_with_memory(tmp_path):
+    result = run("warp", "--batch", "4", "--size", "128", "--budget", "0.01", "--only", "torch", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "warp.json")["rows"]
+    check_rows(rows)
+    if not Path("/proc/self/clear_refs").exists():
+        return
+    given = {row["mode"]: row["peak_per_image_bytes"] for row in rows if row["subject"] == "torch grid_sample, grid given"}
+    assert given["forward"] == pytest.approx(1.0, abs=0.15)  # its result and nothing else
+    assert 2.0 < given["image"] < 3.5  # result, gradient, and the grid's
+
+
+def test_scaling(tmp_path):
+    arguments = ["--axis", "operations", "--axis", "threads", "--batch", "1", "--size", "16", "--budget", "0.01"]
+    result = run("scaling", *arguments, *LIGHT, "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "scaling.json")["rows"]
+    check_rows(rows)
+    assert {row["value"] for row in rows if row["axis"] == "operations"} == {1, 2, 4, 6, 8, 10}
+    assert (tmp_path / "bench-scaling.png").stat().st_size > 1000
+
+
+def test_overhead(tmp_path):
+    result = run("overhead", "--budget", "0.05", "--no-strict", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    rows = {row["subject"]: row for row in read(tmp_path / "overhead.json")["rows"]}
+    assert rows["pellucid"]["calls"] > rows["pellucid"]["python_calls"] > 50
+    assert "calls" in rows["shares"]
+
+
+@pytest.mark.parametrize("arguments", [["scaling", "--axis", "colour"], ["warp", "--only", "korniaa"]])
+def test_unknown_names_are_refused(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "expected one of" in result.output
+
+
+def overhead_of(seconds, calls, missing=None):
+    time = {"pellucid": Timing(seconds, seconds, seconds, 3), "kornia": Timing(1.0, 1.0, 1.0, 3)}
+    counts = {"pellucid": CallCount(calls, calls // 2), "kornia": CallCount(1000, 500)}
+    return Overhead(time, time, counts, missing)
+
+
+@pytest.mark.parametrize(("seconds", "calls", "met"), [(0.2, 200, True), (0.3, 200, False), (0.2, 300, False)])
+def test_overhead_budget_needs_both_time_and_calls(seconds, calls, met):
+    result = overhead_of(seconds, calls)
+    assert result.met() is met
+    assert ("met" if met else "**missed**") in overhead_table(result)
+
+
+def test_missed_overhead_exits_with_one(monkeypatch):
+    monkeypatch.setattr("pellucid.bench.command.measure_overhead", lambda impl, budget: overhead_of(0.5, 100))
+    assert run("overhead").exit_code == 1
+
+
+def test_without_kornia_calls_are_held_to_the_recorded_figure():
+    assert overhead_of(0.1, 671, "No module named 'kornia'").met()
+    assert not overhead_of(0.1, 673, "No module named 'kornia'").met()
+
+
+def test_losses_stay_in_the_table():
+    common = {"case": "warp", "regime": "r", "mode": "forward", "status": "ok", "images_per_s": 1.0, "copy_fraction": 0.5}
+    timed = (("pellucid", 2.0), ("fast", 1.0), ("slow", 6.0))
+    rows = [{**common, "subject": name, "median_ms": ms, "q1_ms": ms, "q3_ms": ms} for name, ms in timed]
+    rows.append({"case": "warp", "subject": "broken", "regime": "r", "mode": "forward", "status": "raises", "note": "cannot"})
+    text = case_tables(rows)
+    assert text.index("| fast |") < text.index("**pellucid**") < text.index("| slow |") < text.index("raises: cannot")
+    assert "2.00 x slower" in text
+    assert "3.00 x faster" in text
+
+
+def test_insert_replaces_one_section_and_nothing_else(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- bench:x -->\nold\n<!-- /bench:x -->\nb <!-- bench:y --><!-- /bench:y -->\n")
+    for text in ("new", "newer"):
+        insert(page, "x", text)
+        assert page.read_text() == f"a\n<!-- bench:x -->\n{text}\n<!-- /bench:x -->\nb <!-- bench:y --><!-- /bench:y -->\n"
+    with pytest.raises(ValueError, match="bench:z"):
+        insert(page, "z", "")
+
+
+def test_documents_fill_every_section(tmp_path, monkeypatch):
+    """On the page that is published, so that a section without a table is noticed."""
+    page = tmp_path / "performance.md"
+    page.write_text((Path(__file__).parents[2] / "docs" / "performance.md").read_text())
+    for name in AXES:
+        monkeypatch.setitem(AXES, name, (16,) if name == "size" else (1,))
+    monkeypatch.setattr("pellucid.bench.compare.MODULES", {"pellucid": "ours"})
+    monkeypatch.setattr("pellucid.bench.peers.MODULES", {"pellucid": "ours"})
+    write_documents(tmp_path, batch=2, size=16, budget=0.01, impl="auto", memory=False, full=False, say=lambda text: None)
+    for part in page.read_text().split("<!-- bench:")[1:]:
+        name, _, rest = part.partition(" -->\n")
+        body = rest.partition("\n<!-- /bench:")[0]
+        assert name == "gpu" or len(body) > 40, name
+    assert read(tmp_path / "performance.json")["command"] == "docs"
+    assert (tmp_path / "img" / "bench-cases.png").exists()
+    assert (tmp_path / "img" / "bench-scaling.png").exists()

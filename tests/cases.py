@@ -1,0 +1,149 @@
+"""One row per transform: the single source for contract tests, the gradient table and benchmarks."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+import pellucid
+from pellucid import Key, Pipeline
+from pellucid.types import ImageSpec
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transform in its usual form, in the form that changes nothing, and where its gradient is smooth.
+
+    Args:
+        transform: usual values, with every option that adds a draw.
+        identity: the same class resting; None where there is no such form.
+        exact_identity: the resting form returns the input bit for bit.
+        square: needs square images.
+        off_kinks: values to set before a finite-difference check, away from kinks, by name.
+        unclipped: the image is squeezed into the middle of its range for finite differences, so that clips stay idle.
+        targets: the dot test applies (the transform moves things).
+        batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its shape.
+    """
+
+    transform: pellucid.Transform
+    identity: pellucid.Transform | None = None
+    exact_identity: bool = True
+    square: bool = False
+    off_kinks: dict[str, float] = field(default_factory=dict)
+    unclipped: bool = False
+    targets: bool = False
+    batch_exact: bool = True
+
+    @property
+    def name(self) -> str:
+        return type(self.transform).__name__
+
+
+P = pellucid
+CASES = (
+    Case(P.RandomHorizontalFlip(), P.RandomHorizontalFlip(p=0.0), off_kinks={"gate": 0.317}, targets=True),
+    Case(P.RandomVerticalFlip(), P.RandomVerticalFlip(p=0.0), off_kinks={"gate": 0.317}, targets=True),
+    Case(
+        P.RandomRotation90(p=0.5), P.RandomRotation90(times=(0,)), square=True, off_kinks={"times": 0.7, "gate": 0.8}, targets=True
+    ),
+    Case(
+        P.RandomAffine(degrees=20, translate=(0.1, 0.2), scale=(0.8, 1.3), shear=(-5, 5, -4, 4), p=0.7),
+        P.RandomAffine(degrees=0, translate=(0, 0), scale=(1, 1), shear=0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(P.RandomRotation(30, p=0.7), P.RandomRotation(0), off_kinks={"gate": 0.9}, targets=True),
+    Case(P.RandomTranslate((0.2, 0.1), p=0.7), P.RandomTranslate((0.0, 0.0)), off_kinks={"gate": 0.9}, targets=True),
+    Case(P.RandomShear((-10, 10, -8, 8), p=0.7), P.RandomShear(0), off_kinks={"gate": 0.9}, targets=True),
+    Case(P.RandomScale((0.7, 1.4), p=0.7), P.RandomScale((1.0, 1.0)), off_kinks={"gate": 0.9}, targets=True),
+    Case(
+        P.RandomPerspective(0.4, p=0.7),
+        P.RandomPerspective(0.0, p=1.0),
+        exact_identity=False,
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(P.RandomCrop((9, 8), padding=2), P.RandomCrop((11, 13)), off_kinks={"top": 0.3, "left": 1.4}, targets=True),
+    Case(
+        P.RandomResizedCrop((12, 10), scale=(0.3, 0.9)),
+        P.RandomResizedCrop((11, 13), scale=(1, 1), ratio=(13 / 11, 13 / 11)),
+        exact_identity=False,
+        targets=True,
+        batch_exact=False,
+    ),
+    Case(P.CenterCrop((8, 9)), P.CenterCrop((11, 13)), targets=True),
+    Case(
+        P.Resize((7, 20)),
+        P.Resize((11, 13)),
+        targets=True,
+        batch_exact=False,
+    ),
+    Case(P.Pad((1, 2, 3, 4), fill=0.3), P.Pad(0), targets=True),
+    Case(P.Letterbox((16, 16), fill=0.3), P.Letterbox((11, 13)), targets=True),
+    Case(
+        P.ColorJitter(0.3, 0.3, 0.3, 0.1, p=0.7),
+        P.ColorJitter((1, 1), (1, 1), (1, 1), (0, 0)),
+        exact_identity=False,
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(
+        P.ColorJitter(0.3, 0.3, 0.3, 0.1, clip="each", p=0.7),
+        P.ColorJitter((1, 1), (1, 1), (1, 1), (0, 0), clip="each"),
+        exact_identity=False,
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(P.RandomBrightness(0.3, p=0.7), P.RandomBrightness((1, 1)), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomContrast(0.3, p=0.7), P.RandomContrast((1, 1)), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomSaturation(0.3, p=0.7), P.RandomSaturation((1, 1)), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomHue(0.2, p=0.7), P.RandomHue((0, 0)), exact_identity=False, off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomGrayscale(p=0.5), P.RandomGrayscale(p=0.0), off_kinks={"gate": 0.4}),
+    Case(P.RandomInvert(), P.RandomInvert(p=0.0), off_kinks={"gate": 0.4}),
+    Case(P.RandomGamma((0.6, 1.6), gain=(0.9, 1.1), p=0.7), P.RandomGamma((1.0, 1.0)), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomChannelShuffle(), P.RandomChannelShuffle(p=0.0), off_kinks={"gate": 0.4}),
+    Case(P.RandomGaussianBlur(5, sigma=(0.5, 1.5), p=0.7), P.RandomGaussianBlur(5, p=0.0), off_kinks={"gate": 0.9}),
+    Case(P.RandomSharpness(0.6, p=0.7), P.RandomSharpness((1, 1), p=1.0), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(
+        P.RandomGaussianNoise(mean=(-0.02, 0.02), sigma=(0.01, 0.03), p=0.7),
+        P.RandomGaussianNoise(sigma=0.0),
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(P.RandomErasing(p=0.7, value=0.4), P.RandomErasing(p=0.0), off_kinks={"gate": 0.93}),
+    Case(P.RandomErasing(p=0.7, value="random"), P.RandomErasing(p=0.0, value="random"), off_kinks={"gate": 0.93}),
+    Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
+    Case(P.Denormalize(MEAN, STD), P.Denormalize((0.0,), (1.0,))),
+)
+IDS = [f"{case.name}-{i}" for i, case in enumerate(CASES)]
+
+HEIGHT, WIDTH = 11, 13
+
+
+def size_of(case: Case) -> tuple[int, int]:
+    return (HEIGHT, HEIGHT) if case.square else (HEIGHT, WIDTH)
+
+
+def images(case: Case, batch: int = 3, channels: int = 3, dtype: torch.dtype = torch.float64, seed: int = 0) -> torch.Tensor:
+    """Random images; squeezed into the middle of the range where the case asks for idle clips."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand((batch, channels, *size_of(case)), generator=generator, dtype=torch.float64)
+    return (0.4 + 0.2 * x if case.unclipped else x).to(dtype)
+
+
+def pipeline(case: Case, **options: object) -> Pipeline:
+    return Pipeline([case.transform], seed=5, **options)
+
+
+def spec_of(case: Case) -> ImageSpec:
+    return ImageSpec(3, *size_of(case))
+
+
+def smooth_record(case: Case, x: torch.Tensor, key: Key | None = None) -> pellucid.Record:
+    """A record whose values lie off the kinks, so that finite differences mean something."""
+    record = pipeline(case).draw(x, key=key or Key(3, 1))
+    for name, value in case.off_kinks.items():
+        if name in record.params[0]:
+            record = record.with_param(0, name, torch.full_like(record.params[0][name], value))
+    return record

@@ -1,0 +1,98 @@
+"""``pellucid preview`` takes pictures as they come."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from pellucid import ColorJitter, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, Resize
+from pellucid.cli import app
+from pellucid.cli.files import read_image
+
+
+def pixels(height, width, channels=3, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8).squeeze()
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    file = tmp_path / "pipeline.toml"
+    stack = [RandomAffine(degrees=15), ColorJitter(0.2, 0.2, 0.2, 0.05), Normalize((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))]
+    Pipeline(stack).save(file)
+    return file
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["preview", *map(str, arguments)])
+
+
+def test_every_kind_of_picture(tmp_path, pipeline):
+    Image.fromarray(pixels(40, 60, 1)).save(tmp_path / "gray.png")
+    Image.fromarray(pixels(50, 30, 4)).save(tmp_path / "rgba.png")
+    Image.fromarray(pixels(1, 1)).save(tmp_path / "tiny.png")
+    Image.fromarray(pixels(300, 20)).convert("CMYK").save(tmp_path / "long.jpg")
+    Image.fromarray(pixels(20, 20)).convert("P").save(tmp_path / "palette.gif")
+    names = ("gray.png", "rgba.png", "tiny.png", "long.jpg", "palette.gif")
+    target = tmp_path / "made" / "sheet.png"
+    result = invoke(*(tmp_path / name for name in names), "--pipeline", pipeline, "-o", target, "--variants", 2)
+    assert result.exit_code == 0, result.output
+    with Image.open(target) as sheet:
+        assert sheet.format == "PNG"
+        assert sheet.width > 3 * 100
+    first = target.read_bytes()
+    assert invoke(*(tmp_path / name for name in names), "-p", pipeline, "-o", target, "--variants", 2).exit_code == 0
+    assert target.read_bytes() == first
+    invoke(*(tmp_path / name for name in names), "-p", pipeline, "-o", target, "--variants", 2, "--seed", 1)
+    assert target.read_bytes() != first
+
+
+def test_reading(tmp_path):
+    upright = pixels(4, 6)
+    rgba = np.dstack([upright, np.zeros((4, 6), np.uint8)])
+    Image.fromarray(rgba).save(tmp_path / "clear.png")
+    assert np.array_equal(read_image(tmp_path / "clear.png").permute(1, 2, 0).numpy(), upright.astype(np.float32) / 255)
+
+    turned = Image.fromarray(np.rot90(upright).copy())
+    exif = turned.getexif()
+    exif[0x0112] = 6  # turn a quarter clockwise to see it upright
+    turned.save(tmp_path / "turned.png", exif=exif)
+    assert read_image(tmp_path / "turned.png").shape == (3, 4, 6)
+    assert np.array_equal(read_image(tmp_path / "turned.png").permute(1, 2, 0).numpy(), upright.astype(np.float32) / 255)
+
+    deep = (np.arange(24, dtype=np.uint16) * 2000).reshape(4, 6)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    read = read_image(tmp_path / "deep.png", gray=True)
+    assert read.shape == (1, 4, 6)
+    assert np.abs(read[0].numpy() - deep / 65535).max() < 0.5 / 255 + 1e-6
+
+
+def test_gray_pictures_through_a_one_channel_pipeline(tmp_path):
+    Pipeline([RandomHorizontalFlip(p=1.0), Resize((8, 8)), Normalize((0.5,), (0.5,))]).save(tmp_path / "one.toml")
+    Image.fromarray(pixels(16, 16, 1)).save(tmp_path / "gray.png")
+    assert invoke(tmp_path / "gray.png", "-p", tmp_path / "one.toml", "-o", tmp_path / "s.png", "--gray").exit_code == 0
+
+
+def test_the_users_mistakes(tmp_path, pipeline):
+    picture = tmp_path / "picture.png"
+    Image.fromarray(pixels(64, 64)).save(picture)
+    (tmp_path / "text.png").write_text("not a picture")
+    (tmp_path / "cut.png").write_bytes(picture.read_bytes()[:3000])
+    sheet = tmp_path / "sheet.png"
+    for arguments, words in (
+        ((tmp_path / "none.png", "-p", pipeline), "none.png"),
+        ((tmp_path / "text.png", "-p", pipeline), "text.png"),
+        ((tmp_path / "cut.png", "-p", pipeline), "cut.png"),
+        ((tmp_path, "-p", pipeline), "folder"),
+        ((picture, "-p", tmp_path / "none.toml"), "none.toml"),
+        ((picture, "-p", pipeline, "--variants", 0), "--variants"),
+        ((picture, "-p", pipeline, "--seed", -1), "seed"),
+        ((picture, "-p", pipeline, "-o", tmp_path / "sheet.jpg"), ".png"),
+        ((picture, "-p", pipeline, "--gray"), "channels"),
+        ((picture,), "--pipeline"),
+        ((), "IMAGE"),
+    ):
+        result = invoke(*arguments, *(() if "-o" in arguments else ("-o", sheet)))
+        assert result.exit_code == 2, (arguments, result.output)
+        assert words in result.output, (arguments, result.output)
+        assert "Traceback" not in result.output
+        assert not sheet.exists()

@@ -1,0 +1,86 @@
+"""The program as a whole: help, explain, exit codes, and how little it imports."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import pellucid
+from pellucid import Pipeline, RandomAffine, RandomHorizontalFlip
+from pellucid.cli import app
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    file = tmp_path / "pipeline.toml"
+    Pipeline([RandomAffine(degrees=15), RandomHorizontalFlip()]).save(file)
+    return file
+
+
+def explain(*arguments):
+    return CliRunner().invoke(app, ["explain", *map(str, arguments)])
+
+
+def test_help_imports_nothing_heavy():
+    heavy = ["matplotlib", "numba", "skimage", "triton", "PIL"]
+    code = f"""
+import json, sys
+from pellucid.cli import main
+sys.argv = ["pellucid", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+print(json.dumps([name for name in {heavy} if name in sys.modules]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *text, loaded = done.stdout.strip().splitlines()
+    assert json.loads(loaded) == []
+    for command in ("demo", "preview", "explain"):
+        assert any(command in line for line in text)
+
+
+def test_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "pellucid.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"pellucid {pellucid.__version__}"
+
+
+def test_explain(pipeline):
+    result = explain("--pipeline", pipeline, "--size", "48x64", "--channels", 1)
+    assert result.exit_code == 0, result.output
+    assert result.output.strip() == Pipeline.load(pipeline).explain(size=(48, 64), channels=1)
+    assert "48 x 64" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--size", "many"], "--size"),
+        (["--size", "0x4"], "at least one"),
+        (["--channels", "0"], "at least one"),
+        (["--channels", "few"], "--channels"),
+    ],
+)
+def test_explain_names_a_mistake(pipeline, options, words):
+    result = explain("--pipeline", pipeline, *options)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_files_that_are_not_pipelines(tmp_path):
+    for name, content in (("a.toml", "transforms = 3"), ("b.toml", "= no toml"), ("c.yaml", ""), ("d.json", "{}")):
+        (tmp_path / name).write_text(content)
+        result = explain("--pipeline", tmp_path / name)
+        assert result.exit_code == 2, result.output
+        assert "error: " in result.output
+    assert explain("--pipeline", tmp_path / "missing.toml").exit_code == 2
+
+
+def test_our_own_defects_keep_their_traceback(pipeline, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Pipeline, "explain", broken)
+    assert isinstance(explain("--pipeline", pipeline).exception, ZeroDivisionError)

@@ -1,0 +1,91 @@
+"""Everything compiles: one graph, draws included."""
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+
+from pellucid import (
+    ColorJitter,
+    Key,
+    Learnable,
+    Normalize,
+    Pipeline,
+    RandomAffine,
+    RandomGaussianNoise,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+)
+from tests.cases import CASES, IDS, images, pipeline
+
+every = pytest.mark.parametrize("case", CASES, ids=IDS)
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+
+
+@every
+def test_fullgraph_one_graph_for_five_draws_and_two_for_five_batch_sizes(case):
+    x = images(case, dtype=torch.float32)
+    counter = CompileCounter()
+    augment, expected = pipeline(case), pipeline(case)
+    fast = torch.compile(augment, fullgraph=True, backend=counter)
+    for _ in range(5):
+        assert torch.equal(fast(x), expected(x))
+    assert counter.frame_count == 1
+    for batch in (2, 4, 5, 6):
+        fast(images(case, batch=batch, dtype=torch.float32))
+    assert counter.frame_count <= 2
+
+
+def flagship():
+    transforms = [
+        RandomResizedCrop((12, 12), scale=(0.5, 1.0)),
+        RandomAffine(degrees=Learnable(15.0), translate=(0.1, 0.1), shear=5),
+        RandomHorizontalFlip(),
+        ColorJitter(0.2, 0.2, 0.2, 0.05),
+        Normalize(MEAN, STD),
+        RandomGaussianNoise(sigma=0.02, clip="none"),
+    ]
+    return Pipeline(transforms, seed=3)
+
+
+def test_inductor_agrees_with_eager_in_value_gradient_and_draw():
+    x = torch.rand(3, 3, 16, 14, requires_grad=True)
+    eager, compiled = flagship(), flagship()
+    fast = torch.compile(compiled, fullgraph=True)
+    out, result = eager(x), fast(x)
+    # The same bits are drawn; float32 arithmetic may be contracted differently by the compiler.
+    assert (out - result).abs().max() < 2e-5
+    weights = torch.rand_like(out)
+    expected = torch.autograd.grad((out * weights).sum(), [x, *eager.parameters()])
+    gradients = torch.autograd.grad((result * weights).sum(), [x, *compiled.parameters()])
+    for gradient, wanted in zip(gradients, expected, strict=True):
+        assert (gradient - wanted).norm() <= 1e-4 * wanted.norm()
+    assert int(compiled._step) == int(eager._step) == 1
+
+
+def test_dict_record_and_key_compile():
+    augment = flagship()
+    x, points = torch.rand(3, 3, 16, 14), torch.rand(3, 4, 2) * 10
+    boxes = torch.tensor([[[1.0, 2, 8, 9]]]).expand(3, 1, 4)
+    mask = torch.randint(0, 3, (3, 16, 14))
+
+    def step(image, index):
+        out, record = augment(
+            {"image": image, "keypoints": points, "boxes": boxes, "mask": mask}, key=Key(1, 2, index), return_record=True
+        )
+        return out, record.matrix
+
+    counter = CompileCounter()
+    fast = torch.compile(step, fullgraph=True, backend=counter)
+    for start in (0, 5, 9):
+        index = torch.arange(3) + start
+        out, matrix = fast(x, index)
+        expected, wanted = step(x, index)
+        assert torch.allclose(matrix, wanted, rtol=0, atol=1e-12)
+        for key, value in expected.items():
+            assert torch.allclose(out[key].double(), value.double(), atol=1e-5), key
+    assert counter.frame_count == 1

@@ -1,0 +1,260 @@
+"""Targets follow the image: warp a dot and look where it lands; masks, boxes, keypoints and validity."""
+
+import pytest
+import torch
+
+from pellucid import (
+    InvalidArgument,
+    InvalidType,
+    Pipeline,
+    RandomAffine,
+    RandomGamma,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomScale,
+    RandomTranslate,
+    Resize,
+)
+from pellucid.geometry.points import transform_points
+from tests.cases import CASES, IDS, pipeline, size_of
+
+movers = pytest.mark.parametrize(
+    "case", [c for c in CASES if c.targets], ids=[i for c, i in zip(CASES, IDS, strict=True) if c.targets]
+)
+
+
+@movers
+def test_a_dot_lands_where_its_keypoint_does(case):
+    height, width = size_of(case)
+    # A soft dot, so that its centre of mass survives interpolation.
+    y, x = torch.meshgrid(torch.arange(height, dtype=torch.float64), torch.arange(width, dtype=torch.float64), indexing="ij")
+    center = torch.tensor([6.0, 5.0])
+    dot = torch.exp(-((x - center[0]) ** 2 + (y - center[1]) ** 2) / 2.0).expand(8, 1, -1, -1)
+    out = pipeline(case)({"image": dot, "keypoints": center.expand(8, 1, 2)})
+    found = 0
+    fill = getattr(case.transform, "fill", 0.0)
+    for picture, point, valid in zip(out["image"], out["keypoints"], out["keypoints_valid"], strict=True):
+        mass = picture[0]
+        inside = bool(valid) and bool((point[0] > 2.5).all()) and bool((point[0] < torch.tensor(picture.shape[:0:-1]) - 3.5).all())
+        if not inside or fill:
+            continue
+        found += 1
+        rows, columns = torch.arange(mass.shape[0], dtype=torch.float64), torch.arange(mass.shape[1], dtype=torch.float64)
+        peak = mass >= mass.max() * 0.3  # the skirt is cut by borders; the core is not
+        mass = mass * peak
+        centroid = torch.stack(((mass.sum(0) * columns).sum(), (mass.sum(1) * rows).sum())) / mass.sum()
+        assert (centroid - point[0]).abs().max() < 0.35, (centroid, point)
+    assert found or fill or case.name in ("RandomCrop", "CenterCrop", "Resize", "RandomResizedCrop")
+
+
+@movers
+def test_boxes_are_the_hull_of_their_corners(case):
+    height, width = size_of(case)
+    augment = pipeline(case)
+    boxes = torch.tensor([[2.0, 3.0, 7.0, 8.0], [0.0, 0.0, 4.0, 4.0]]).expand(4, 2, 4)
+    image = torch.rand(4, 1, height, width)
+    out, record = augment({"image": image, "boxes": boxes}, return_record=True)
+    corners = torch.stack((boxes[..., [0, 1]], boxes[..., [2, 1]], boxes[..., [2, 3]], boxes[..., [0, 3]]), -2).double() - 0.5
+    mapped = transform_points(corners.flatten(1, 2), record.matrix).unflatten(1, (2, 4)) + 0.5
+    limit = torch.tensor([record.size_out[1], record.size_out[0]])
+    hull = torch.cat((mapped.amin(-2), mapped.amax(-2)), -1)
+    clipped = torch.minimum(torch.maximum(hull, torch.zeros(4)), limit.repeat(2).double())
+    valid = out["boxes_valid"]
+    assert valid.shape == (4, 2)
+    assert torch.allclose(out["boxes"].double()[valid], clipped[valid], atol=1e-4)
+
+
+@movers
+def test_inverse_brings_points_and_inner_boxes_back(case):
+    height, width = size_of(case)
+    augment = pipeline(case)
+    points = torch.rand(4, 5, 2, dtype=torch.float64) * torch.tensor([width - 1.0, height - 1.0])
+    batch = {"image": torch.rand(4, 3, height, width), "keypoints": points}
+    out, record = augment(batch, return_record=True)
+    back = augment.inverse({"image": out["image"], "keypoints": out["keypoints"]}, record)
+    assert back["image"].shape == batch["image"].shape
+    assert torch.allclose(back["keypoints"], points, atol=1e-9)
+
+
+@movers
+def test_late_targets(case):
+    height, width = size_of(case)
+    augment = pipeline(case)
+    points = torch.rand(3, 5, 2)
+    together, record = augment({"image": torch.rand(3, 3, height, width), "keypoints": points}, return_record=True)
+    late = augment.apply({"keypoints": points}, record)
+    assert torch.equal(late["keypoints"], together["keypoints"])
+    assert torch.equal(late["keypoints_valid"], together["keypoints_valid"])
+
+
+@movers
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.float32])
+def test_masks_keep_dtype_and_labels(case, dtype):
+    height, width = size_of(case)
+    mask = (torch.rand(3, height, width) > 0.5).to(dtype)
+    out = pipeline(case)({"image": torch.rand(3, 3, height, width), "mask": mask, "mask_two": mask[:, None]})
+    assert out["mask"].dtype == dtype
+    assert set(out["mask"].unique().tolist()) <= {0, 1}
+    assert torch.equal(out["mask"], out["mask_two"][:, 0])
+    assert out["mask"].shape[-2:] == out["image"].shape[-2:]
+
+
+@movers
+def test_mask_agrees_with_a_nearest_image(case):
+    height, width = size_of(case)
+    labels = torch.arange(height * width, dtype=torch.float64).reshape(1, height, width).expand(4, -1, -1)
+    augment = pipeline(case)
+    record = augment.draw({"mask": labels})
+    out = augment.apply({"mask": labels}, record)["mask"]
+    ys, xs = torch.meshgrid(torch.arange(out.shape[1]), torch.arange(out.shape[2]), indexing="ij")
+    grid = torch.stack((xs, ys), -1).double().flatten(0, 1).expand(4, -1, 2)
+    source = torch.floor(transform_points(grid, record.src_from_dst) + 0.5)
+    inside = (source[..., 0] >= 0) & (source[..., 0] < width) & (source[..., 1] >= 0) & (source[..., 1] < height)
+    expected = torch.where(inside, source[..., 1] * width + source[..., 0], 0.0).unflatten(1, tuple(out.shape[1:]))
+    agree = (out == expected).double().mean()
+    assert agree > 0.97  # ties on pixel edges may fall either way in float32
+
+
+def test_valid_mask_and_return_valid():
+    augment = Pipeline([RandomTranslate(((0.5, 0.5), (0.0, 0.0)))], return_valid=True)
+    out, record = augment({"image": torch.ones(2, 3, 8, 8)}, return_record=True)
+    assert out["valid"].shape == (2, 1, 8, 8)
+    assert torch.equal(out["valid"][0, 0, 0], torch.tensor([0.0, 0, 0, 0, 1, 1, 1, 1]))
+    assert torch.equal(augment.valid_mask(record), out["valid"])
+
+
+def test_several_targets_of_a_kind_and_passthrough():
+    augment = Pipeline([RandomHorizontalFlip(p=1.0)], targets={"left": "image"}, passthrough=("name",))
+    picture = torch.rand(2, 3, 4, 5)
+    out = augment(
+        {
+            "left": picture,
+            "image_right": picture,
+            "labels": torch.tensor([1, 2]),
+            "name": ["a", "b"],
+            "depth": picture[:, 0],
+            "heatmap": picture,
+        }
+    )
+    assert torch.equal(out["left"], picture.flip(-1))
+    assert torch.equal(out["image_right"], picture.flip(-1))
+    assert torch.equal(out["depth"], picture[:, 0].flip(-1))
+    assert torch.equal(out["heatmap"], picture.flip(-1))
+    assert out["name"] == ["a", "b"]
+    assert out["labels"].tolist() == [1, 2]
+
+
+def test_boxes_are_filtered_into_the_valid_mask():
+    augment = Pipeline([RandomTranslate(((0.5, 0.5), (0.0, 0.0)))], min_area=4.0, min_visibility=0.6)
+    boxes = torch.tensor([[[0.0, 0, 4, 4], [4, 0, 8, 4], [2, 0, 6, 4], [0, 0, 1, 1], [float("nan"), 0, 1, 1]]])
+    out = augment({"image": torch.rand(1, 3, 8, 8), "boxes": boxes, "boxes_valid": torch.tensor([[True, True, True, True, True]])})
+    assert out["boxes_valid"].tolist() == [[True, False, False, False, False]]
+    assert out["boxes"].shape == boxes.shape
+    assert bool(torch.isfinite(out["boxes"]).all())
+    none = augment({"image": torch.rand(1, 3, 8, 8), "boxes": boxes[:, :0]})
+    assert none["boxes"].shape == (1, 0, 4)
+
+
+@pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh", "cxcywhr"])
+def test_box_formats(form):
+    from pellucid.boxes import convert_boxes
+
+    boxes = torch.tensor([[[1.0, 2.0, 5.0, 7.0]]])
+    given = convert_boxes(boxes, "xyxy", form)
+    out = Pipeline([RandomHorizontalFlip(p=1.0)], box_format=form)({"image": torch.rand(1, 3, 10, 10), "boxes": given})
+    assert torch.allclose(convert_boxes(out["boxes"], form, "xyxy"), torch.tensor([[[5.0, 2.0, 9.0, 7.0]]]), atol=1e-6)
+
+
+def test_keypoint_visibility_column():
+    augment = Pipeline([RandomTranslate(((0.5, 0.5), (0.0, 0.0)))])
+    out = augment({"image": torch.rand(1, 3, 8, 8), "keypoints": torch.tensor([[[1.0, 1, 2], [6, 1, 2], [1, 1, 0]]])})
+    assert out["keypoints"][0, :, 2].tolist() == [2.0, 0.0, 0.0]
+    assert out["keypoints_valid"].tolist() == [[True, False, False]]
+
+
+def test_targets_of_unbatched_images_and_videos():
+    augment = Pipeline([RandomRotation(30), RandomResizedCrop((6, 6))], seed=1)
+    image, mask, boxes, points = (
+        torch.rand(3, 9, 9),
+        torch.randint(0, 3, (9, 9)),
+        torch.tensor([[1.0, 1, 4, 4]]),
+        torch.rand(2, 2) * 8,
+    )
+    one = augment({"image": image, "mask": mask, "boxes": boxes, "keypoints": points})
+    assert one["image"].shape == (3, 6, 6)
+    assert one["mask"].shape == (6, 6)
+    assert one["boxes"].shape == (1, 4)
+    assert one["boxes_valid"].shape == (1,)
+    assert one["keypoints_valid"].shape == (2,)
+    again = Pipeline([RandomRotation(30), RandomResizedCrop((6, 6))], seed=1)
+    video = again({"image": image.expand(1, 4, -1, -1, -1), "boxes": boxes.expand(1, 4, -1, -1), "mask": mask.expand(1, 4, -1, -1)})
+    assert torch.allclose(video["image"][0, 3], one["image"], rtol=0, atol=1e-6)  # the low-pass is a matrix product
+    assert torch.equal(video["boxes"][0, 2], one["boxes"])
+    assert torch.equal(video["mask"][0, 2], one["mask"])
+
+
+def test_record_matrix_is_differentiable_and_exact_across_barriers():
+    augment = Pipeline([RandomRotation(30), RandomGamma(), RandomScale((0.8, 1.2))], seed=1)
+    x = torch.rand(2, 3, 9, 9)
+    record = augment.draw(x).requires_grad_()
+    record.matrix.pow(2).sum().backward()
+    assert all(
+        bool((values[name].grad != 0).all())
+        for values, name in zip((record.params[0], record.params[2]), ("degrees", "scale"), strict=True)
+    )
+    points = torch.rand(2, 4, 2)
+    out = augment.apply({"image": x, "keypoints": points}, record)
+    expected = transform_points(points.double(), record.matrix)
+    assert torch.allclose(out["keypoints"].double(), expected, atol=1e-6)
+
+
+def test_image_inverse_restores_the_interior():
+    y, x = torch.meshgrid(torch.linspace(0, 1, 64), torch.linspace(0, 1, 64), indexing="ij")
+    smooth = torch.stack((x, y, x * y))[None]
+    augment = Pipeline([RandomAffine(10, scale=(0.9, 1.0))], seed=3)
+    out, record = augment(smooth, return_record=True)
+    back = augment.inverse(out, record)
+    assert (back - smooth)[..., 16:48, 16:48].abs().max() < 5e-3
+
+
+def test_tv_tensors_in_and_out():
+    from tests.peers import torchvision_functional
+
+    torchvision_functional()
+    from torchvision import tv_tensors
+
+    image = tv_tensors.Image(torch.rand(3, 10, 12))
+    boxes = tv_tensors.BoundingBoxes(torch.tensor([[1.0, 2, 4, 3]]), format="XYWH", canvas_size=(10, 12))
+    mask = tv_tensors.Mask(torch.randint(0, 2, (10, 12)))
+    out = Pipeline([RandomHorizontalFlip(p=1.0), Resize((20, 24))])({"image": image, "boxes": boxes, "mask": mask})
+    assert isinstance(out["image"], tv_tensors.Image)
+    assert isinstance(out["mask"], tv_tensors.Mask)
+    assert isinstance(out["boxes"], tv_tensors.BoundingBoxes)
+    assert out["boxes"].canvas_size == (20, 24)
+    assert out["boxes"].tolist() == [[14.0, 4.0, 8.0, 6.0]]
+    assert isinstance(RandomHorizontalFlip(p=1.0)(image), tv_tensors.Image)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error"),
+    [
+        ({"image": torch.rand(2, 3, 8, 8), "segmentation": torch.rand(2, 8, 8)}, InvalidArgument),
+        ({"image": torch.rand(2, 3, 8, 8), "mask": torch.rand(2, 4, 4)}, InvalidArgument),
+        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(2, 1, 3)}, InvalidArgument),
+        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(3, 1, 4)}, InvalidArgument),
+        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.zeros(2, 1, 4, dtype=torch.int64)}, InvalidType),
+        ({"image": torch.rand(2, 3, 8, 8), "keypoints": [[1, 2]]}, InvalidType),
+        (torch.rand(8, 8), InvalidArgument),
+        (torch.zeros(2, 3, 8, 8, dtype=torch.int32), InvalidType),
+        (torch.zeros(2, 3, 0, 8), InvalidArgument),
+        (torch.zeros(2, 3, 8, 8, dtype=torch.complex64), InvalidType),
+        ([1, 2], InvalidType),
+        ({"boxes": torch.rand(2, 1, 4)}, InvalidArgument),
+    ],
+)
+def test_bad_batches_are_explained(batch, error):
+    with pytest.raises(error) as caught:
+        Pipeline([RandomRotation(10)])(batch)
+    assert "expected" in str(caught.value)
+    assert "got" in str(caught.value)

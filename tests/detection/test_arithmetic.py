@@ -1,0 +1,101 @@
+"""Scaling, flipping and refining boxes: closed forms, gradients, inputs untouched."""
+
+import pytest
+import torch
+
+from pellucid.boxes import convert_boxes, transform_boxes
+from pellucid.detection import flip_boxes, normalize_boxes, refine_boxes, scale_boxes
+from pellucid.errors import InvalidArgument
+
+from .test_overlap import random_boxes, rotated
+
+SIZE = (13, 17)
+
+
+def test_scaling_uses_each_images_own_height_and_width():
+    boxes = torch.rand(3, 5, 4)
+    sizes = torch.tensor([[480, 640], [100, 50], [7, 9]])
+    got = scale_boxes(boxes, sizes)
+    for i, (height, width) in enumerate(sizes.tolist()):
+        assert torch.equal(got[i, :, 0::2], boxes[i, :, 0::2] * width)
+        assert torch.equal(got[i, :, 1::2], boxes[i, :, 1::2] * height)
+    assert torch.allclose(normalize_boxes(got, sizes), boxes)
+    assert scale_boxes(boxes.half(), sizes).dtype == torch.float32
+
+
+@pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh", "cxcywhr"])
+@pytest.mark.parametrize(("horizontal", "vertical"), [(True, False), (False, True), (True, True), (False, False)])
+def test_flips_equal_the_matrix_and_undo_themselves(form, horizontal, vertical):
+    boxes = rotated(2, 6) if form == "cxcywhr" else convert_boxes(random_boxes(2, 6), "xyxy", form)
+    height, width = SIZE
+    matrix = torch.tensor(
+        [
+            [-1.0 if horizontal else 1.0, 0.0, (width - 1.0) * horizontal],
+            [0.0, -1.0 if vertical else 1.0, (height - 1.0) * vertical],
+            [0, 0, 1],
+        ],
+        dtype=torch.float64,
+    )
+    got = flip_boxes(boxes, SIZE, form, horizontal=horizontal, vertical=vertical)
+    want = transform_boxes(boxes, matrix.expand(2, 3, 3), form)
+    difference = got - want
+    if form == "cxcywhr":  # a rectangle is itself after half a turn
+        difference = torch.cat([difference[..., :4], difference[..., 4:].sin()], -1)
+    assert difference.abs().max() < 1e-12
+    again = flip_boxes(got, SIZE, form, horizontal=horizontal, vertical=vertical)
+    assert torch.allclose(again, boxes, rtol=0, atol=1e-13)
+
+
+def test_refining_moves_in_logit_space():
+    reference, delta = torch.rand(7, 4, dtype=torch.float64), torch.randn(7, 4, dtype=torch.float64)
+    assert torch.allclose(refine_boxes(reference, delta), torch.sigmoid(torch.logit(reference) + delta), rtol=0, atol=1e-14)
+    edge = torch.tensor([0.0, 1.0, -0.5, 1.5], dtype=torch.float16, requires_grad=True)
+    out = refine_boxes(edge, torch.zeros(4, dtype=torch.float16))
+    out.sum().backward()
+    assert out.isfinite().all()
+    assert edge.grad.tolist() == [0.0] * 4
+
+
+def test_gradcheck_and_gradgradcheck_in_slow_mode():
+    boxes, sizes = (
+        random_boxes(2, 3).requires_grad_(),
+        torch.tensor([[5.0, 7.0], [3.0, 2.0]], dtype=torch.float64, requires_grad=True),
+    )
+    turned = rotated(4).requires_grad_()
+    reference, delta = (
+        (0.1 + 0.8 * torch.rand(3, 4, dtype=torch.float64)).requires_grad_(),
+        torch.randn(3, 4).double().requires_grad_(),
+    )
+    cases = [
+        (scale_boxes, (boxes, sizes)),
+        (normalize_boxes, (boxes, sizes)),
+        (lambda b: flip_boxes(b, SIZE, "cxcywhr", horizontal=True), (turned,)),
+        (refine_boxes, (reference, delta)),
+    ]
+    for function, inputs in cases:
+        assert torch.autograd.gradcheck(function, inputs, check_batched_grad=True)
+        assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh", "cxcywhr"])
+def test_compile_and_inputs_untouched(form):
+    boxes = rotated(2, 3, dtype=torch.float32) if form == "cxcywhr" else random_boxes(2, 3, dtype=torch.float32)
+    version = boxes._version
+
+    def flip(b):
+        return flip_boxes(b, SIZE, form, horizontal=True)
+
+    want = flip(boxes)
+    assert boxes._version == version
+    assert torch.equal(torch.compile(flip, fullgraph=True, backend="aot_eager")(boxes), want)
+    assert torch.equal(torch.vmap(flip)(boxes), want)
+    if form != "cxcywhr":
+        sizes = torch.tensor([[5, 7], [3, 2]])
+        assert torch.equal(torch.compile(scale_boxes, fullgraph=True, backend="aot_eager")(boxes, sizes), scale_boxes(boxes, sizes))
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(InvalidArgument, match=r"sizes: expected \(height, width\) per image"):
+        scale_boxes(torch.zeros(2, 3, 4), torch.zeros(3, 2))
+    with pytest.raises(InvalidArgument, match="delta: expected the shape of reference"):
+        refine_boxes(torch.zeros(2, 4), torch.zeros(3, 4))

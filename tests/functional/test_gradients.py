@@ -1,0 +1,158 @@
+"""Every gradient against finite differences, in slow mode and float64, to the image and to every continuous argument.
+
+Images are noise and parameters off round numbers, so no sample lies on a kink (a pixel centre, a clip, a tie between channels).
+"""
+
+import pytest
+import torch
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+
+from pellucid import functional as PF
+
+
+def _noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _tensor(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+IMAGE = _noise(2, 3, 4, 4)
+MATRIX = torch.tensor([[0.913, 0.217, 0.331], [-0.173, 1.071, 0.219]], dtype=torch.float64)
+HOMOGRAPHY = torch.cat((MATRIX, _tensor(0.0131, -0.0173, 1.0)[None]))
+QUAD = torch.tensor([[0.1, 0.2], [3.3, -0.3], [3.9, 2.4], [0.4, 2.8]], dtype=torch.float64)
+MAP_X, MAP_Y = _noise(2, 4, 3, seed=1) * 6 - 0.7, _noise(2, 4, 3, seed=2) * 5 - 0.6
+FILL = _noise(2, 3, seed=3)
+# Values away from 0 and 1, so that no adjustment clips; channels far from ties.
+SOFT = 0.35 + 0.3 * IMAGE
+
+CASES = {
+    "warp": (lambda x, m, f: PF.warp(x, m, size=(4, 5), padding_mode="constant", fill=f), IMAGE, HOMOGRAPHY, FILL),
+    "warp_affine": (
+        lambda x, m, f: PF.warp_affine(x, m, (5, 4), border_value=f),
+        IMAGE,
+        torch.stack((MATRIX, MATRIX * 1.01)),
+        FILL,
+    ),
+    "warp_affine inverse": (lambda x, m: PF.warp_affine(x, m, (5, 4), inverse_map=True, interpolation="bicubic"), IMAGE, MATRIX),
+    "warp_perspective": (lambda x, m, f: PF.warp_perspective(x, m, (5, 4), border_value=f), IMAGE, HOMOGRAPHY, FILL),
+    "remap": (lambda x, u, v, f: PF.remap(x, u, v, border_value=f), IMAGE, MAP_X, MAP_Y, FILL[0]),
+    "resize": (lambda x: PF.resize(x, (3, 4)), IMAGE),
+    "resize plain": (lambda x: PF.resize(x, (3, 9), antialias=False), IMAGE),
+    "resize bicubic": (lambda x: PF.resize(x, (3, 4), interpolation="bicubic"), IMAGE),
+    "crop": (lambda x, f: PF.crop(x, -1, 2, 4, 6, fill=f), IMAGE, FILL),
+    "pad": (lambda x: PF.pad(x, (2, 1), padding_mode="reflection"), IMAGE),
+    "pad constant": (lambda x, f: PF.pad(x, (2, 1), fill=f), IMAGE, FILL[0]),
+    "get_rotation_matrix2d": (PF.get_rotation_matrix2d, _tensor(2.1, 3.3), _tensor(31.0), _tensor(1.2)),
+    "get_perspective_transform": (PF.get_perspective_transform, QUAD, QUAD + 0.4 * _noise(4, 2)),
+    "get_affine_transform": (PF.get_affine_transform, QUAD[:3], QUAD[:3] + _noise(3, 2)),
+    "invert_affine_transform": (PF.invert_affine_transform, MATRIX),
+    "transform_points": (PF.transform_points, 5 * _noise(3, 2), HOMOGRAPHY),
+    "transform_boxes": (PF.transform_boxes, _tensor(0.3, 0.4, 3.1, 2.2)[None], HOMOGRAPHY),
+    "transform_boxes rotated": (
+        lambda b, m: PF.transform_boxes(b, m, format="cxcywhr"),
+        _tensor(2.3, 2.4, 3.1, 1.2, 0.3)[None],
+        HOMOGRAPHY,
+    ),
+    "adjust_brightness": (PF.adjust_brightness, SOFT, _tensor(0.8, 1.1)),
+    "adjust_contrast": (PF.adjust_contrast, SOFT, _tensor(0.8, 1.1)),
+    "adjust_saturation": (PF.adjust_saturation, SOFT, _tensor(0.8, 1.1)),
+    "adjust_hue": (PF.adjust_hue, SOFT, _tensor(0.117, -0.231)),
+    "adjust_gamma": (lambda x, g, a: PF.adjust_gamma(x, g, gain=a), SOFT, _tensor(0.6, 1.7), _tensor(0.9, 1.1)),
+    "adjust_sharpness": (PF.adjust_sharpness, SOFT, _tensor(0.3, 1.6)),
+    "gaussian_blur": (lambda x, s: PF.gaussian_blur(x, (3, 5), s), IMAGE, _tensor(0.7, 1.3)),
+    "gaussian_blur by axis": (lambda x, s, t: PF.gaussian_blur(x, 3, (s, t)), IMAGE, _tensor(0.7), _tensor(1.3)),
+    "rgb_to_grayscale": (PF.rgb_to_grayscale, IMAGE),
+    "rgb_to_hsv": (PF.rgb_to_hsv, IMAGE),
+    "hsv_to_rgb": (PF.hsv_to_rgb, IMAGE),
+    "invert": (PF.invert, IMAGE),
+    "normalize": (PF.normalize, IMAGE, FILL, 0.5 + FILL),
+    "denormalize": (PF.denormalize, IMAGE, FILL[0], 0.5 + FILL[0]),
+    "erase": (lambda x, b, v: PF.erase(x, b, value=v), IMAGE, _tensor(0.7, 1.4, 3.2, 3.9), FILL),
+    "erase by image": (lambda x, b, v: PF.erase(x, b, value=v), IMAGE, _tensor(0.7, 1.4, 3.2, 3.9), _noise(3, 4, 4, seed=5)),
+    "horizontal_flip": (PF.horizontal_flip, IMAGE),
+    "vertical_flip": (PF.vertical_flip, IMAGE),
+    "rotate": (lambda x, a, c: PF.rotate(x, a, center=c), IMAGE, _tensor(17.3, -31.1), _tensor(2.7, 1.9)),
+    "affine": (
+        lambda x, a, t, s, h, c: PF.affine(x, a, t, s, h, center=c, padding_mode="border"),
+        IMAGE,
+        _tensor(17.3, -31.1),
+        _tensor(0.41, -0.37),
+        _tensor(1.13),
+        _tensor(7.1, -3.3),
+        _tensor(2.7, 1.9),
+    ),
+}
+
+
+def test_every_function_has_a_case():
+    assert {name.split()[0] for name in CASES} == set(PF.__all__)
+
+
+def _leaves(tensors):
+    return tuple(tensor.clone().requires_grad_() for tensor in tensors)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_first_order(name):
+    function, *arguments = CASES[name]
+    assert gradcheck(function, _leaves(arguments), fast_mode=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_argument_matters(name):
+    """A gradient of zero would pass a check on a function that ignores its argument; none of these does."""
+    function, *arguments = CASES[name]
+    leaves = _leaves(arguments)
+    out = function(*leaves)
+    for gradient in torch.autograd.grad((out * _noise(*out.shape, seed=9)).sum(), leaves):
+        assert (gradient != 0).any()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_mode(name):
+    """Forward-mode derivatives are those of the backward pass, never a silent zero."""
+    function, *arguments = CASES[name]
+    tangents = [_noise(*a.shape, seed=i) - 0.5 for i, a in enumerate(arguments)]
+    with forward_ad.dual_level():
+        out = function(*(forward_ad.make_dual(a, t) for a, t in zip(arguments, tangents, strict=True)))
+        tangent = forward_ad.unpack_dual(out).tangent
+    leaves = _leaves(arguments)
+    out = function(*leaves)
+    weights = _noise(*out.shape, seed=9)
+    gradients = torch.autograd.grad((out * weights).sum(), leaves)
+    backward = sum((g * t).sum() for g, t in zip(gradients, tangents, strict=True))
+    assert tangent is not None
+    assert torch.allclose((tangent * weights).sum(), backward, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "bicubic_opencv"])
+def test_every_border_and_interpolation(border, mode):
+    def function(x, u, v):
+        return PF.remap(x, u, v, interpolation=mode, border_mode=border, border_value=0.3)
+
+    assert gradcheck(function, _leaves((IMAGE[:1, :1], MAP_X[:1] * 2 - 3, MAP_Y[:1] * 2 - 3)), fast_mode=False)
+
+
+SECOND = {
+    "warp": lambda x, m, f: PF.warp(x, m, size=(3, 4), padding_mode="constant", fill=f),
+    "warp_affine": lambda x, m, f: PF.warp_affine(x, m[:2], (4, 3), interpolation="bicubic", border_value=f),
+    "warp_perspective": lambda x, m, f: PF.warp_perspective(x, m, (4, 3), border_value=f),
+    "remap": lambda x, m, f: PF.remap(x, 1.9 * m + 0.07, 2.7 * m.mT + 0.05, border_value=f),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_order(name):
+    image, fill = IMAGE[:1, :1, :3, :3].contiguous(), FILL[0, :1]
+    assert gradgradcheck(SECOND[name], _leaves((image, HOMOGRAPHY, fill)), fast_mode=False)
+
+
+def test_nearest_has_a_gradient_to_the_image_and_none_to_the_matrix():
+    image, matrix = _leaves((IMAGE, MATRIX))
+    out = PF.warp_affine(image, matrix, (5, 4), interpolation="nearest")
+    by_image, by_matrix = torch.autograd.grad(out.sum(), (image, matrix), allow_unused=True)
+    assert (by_image != 0).any()
+    assert by_matrix is None or (by_matrix == 0).all()

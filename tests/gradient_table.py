@@ -1,0 +1,59 @@
+"""The table of declared and measured gradients: ``python -m tests.gradient_table`` writes docs/gradients.md.
+
+Owns: every transform as a case for the audit.
+Must not: declare anything; the transforms do.
+Read next: ``audit/test_transforms.py``.
+"""
+
+from pathlib import Path
+
+import torch
+
+from pellucid.audit import AuditReport, audit
+from pellucid.audit.table import table
+from tests.cases import CASES, Case, images, pipeline, smooth_record
+
+TARGET = Path(__file__).parent.parent / "docs" / "gradients.md"
+INTRO = """# Gradients, declared and measured
+
+Every transform declares, as data (`transform.gradients`), what kind of gradient reaches the image and each drawn value: `exact`,
+`almost_everywhere` (one-sided at kinks), `surrogate: <name>` or `none`. This table is the gradient audit over all of them, on
+2 x 3 x 8 x 8 images in float64: *measured* is what the audit saw, *coverage* the share of elements with a gradient (crops and
+half-open flips leave pixels out), *error* the largest relative difference from finite differences. A test fails when a declaration
+and its measurement part, or when any finding is above a note.
+
+Written by `python -m tests.gradient_table`.
+
+"""
+
+
+def subject(case: Case):
+    """A function of the image and every continuous drawn value, its inputs, and what is declared of them."""
+    x = images(case, batch=2)[..., :8, :8].clone()
+    augment = pipeline(case)
+    record = smooth_record(case, x)
+    names = [name for name, value in record.params[0].items() if value.is_floating_point()]
+
+    def apply(image, **values):
+        replayed = record
+        for name, value in values.items():
+            replayed = replayed.with_param(0, name, value.to(torch.float64))
+        return augment.apply(image, replayed)
+
+    inputs = {"image": x, **{name: record.params[0][name].detach().clone() for name in names}}
+    declared = {name: kind for name, kind in case.transform.gradients.items() if name in inputs}
+    return apply, inputs, declared
+
+
+def report_of(case: Case) -> AuditReport:
+    apply, inputs, declared = subject(case)
+    return audit(apply, inputs, name=case.name, declared=declared)
+
+
+def main() -> None:
+    promises = [subject(case)[2] for case in CASES]
+    TARGET.write_text(INTRO + table([report_of(case) for case in CASES], promises) + "\n")
+
+
+if __name__ == "__main__":
+    main()

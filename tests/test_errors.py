@@ -1,0 +1,148 @@
+"""Bad input is explained: what, expected, got, what to do."""
+
+import math
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid import ImplementationError, InvalidArgument, InvalidType, Pipeline, RandomAffine, RandomRotation, Uniform
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: RandomAffine(degrees=-5),
+        lambda: RandomAffine(degrees=(10, -10)),
+        lambda: RandomAffine(degrees="10"),
+        lambda: RandomAffine(degrees=(1, 2, 3)),
+        lambda: RandomAffine(10, translate=0.1),
+        lambda: RandomAffine(10, scale=(0.0, 1.0)),
+        lambda: RandomAffine(10, scale=(-1.0, 1.0)),
+        lambda: RandomAffine(10, scale=(1.2, 0.8)),
+        lambda: RandomAffine(10, interpolation="lanczos"),
+        lambda: RandomAffine(10, padding_mode="wrap"),
+        lambda: RandomAffine(10, p=1.5),
+        lambda: RandomAffine(10, p="often"),
+        lambda: P.RandomPerspective(distortion_scale=1.5),
+        lambda: P.RandomHorizontalFlip(p=-0.1),
+        lambda: P.RandomRotation90(times=()),
+        lambda: P.RandomRotation90(times=(1.5,)),
+        lambda: P.RandomCrop(0),
+        lambda: P.RandomCrop((4, 4, 4)),
+        lambda: P.RandomCrop(4, padding=-1),
+        lambda: P.RandomResizedCrop(8, scale=(0.5, 1.5)),
+        lambda: P.RandomResizedCrop(8, ratio=(2.0, 0.5)),
+        lambda: P.Resize("large"),
+        lambda: P.Pad((1, 2, 3)),
+        lambda: P.ColorJitter(brightness=-0.1),
+        lambda: P.ColorJitter(hue=0.7),
+        lambda: P.ColorJitter(clip="sometimes"),
+        lambda: P.RandomGamma(gamma=0.0),
+        lambda: P.RandomGaussianBlur(4),
+        lambda: P.RandomGaussianBlur(5, sigma=0.0),
+        lambda: P.RandomGaussianNoise(sigma=-0.1),
+        lambda: P.RandomErasing(scale=(0.5, 2.0)),
+        lambda: P.RandomErasing(value="noise"),
+        lambda: P.Normalize((0.5,), (0.0,)),
+        lambda: P.Normalize((0.5,), (0.1, 0.2)),
+        lambda: P.Normalize(0.5, 0.1),
+        lambda: Pipeline([torch.nn.ReLU()]),
+        lambda: Pipeline([], seed=-1),
+        lambda: Pipeline([], impl="fast"),
+        lambda: Pipeline([], box_format="yxyx"),
+        lambda: Pipeline([], targets={"left": "picture"}),
+        lambda: Pipeline([], interpolation={"mask": "soft"}),
+        lambda: Pipeline.from_dict({"pellucid": 99, "transforms": []}),
+        lambda: Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomMagic"}]}),
+        lambda: Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomRotation", "degree": 3}]}),
+        lambda: Pipeline.from_dict({"pellucid": 1, "sead": 1, "transforms": []}),
+        lambda: Pipeline.from_dict(
+            {"pellucid": 1, "dtype": "float", "transforms": [{"name": "Resize", "size": {"distribution": "Cauchy"}}]}
+        ),
+    ],
+)
+def test_constructors_explain(build):
+    with pytest.raises((InvalidArgument, InvalidType)) as caught:
+        build()
+    assert "expected" in str(caught.value)
+    assert "got" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("transform", "shape"),
+    [
+        (P.RandomRotation90(), (1, 3, 4, 5)),
+        (P.RandomCrop(9), (1, 3, 4, 5)),
+        (P.ColorJitter(saturation=0.2), (1, 4, 4, 4)),
+        (P.RandomGrayscale(), (1, 2, 4, 4)),
+        (P.Normalize((0.1, 0.2), (1.0, 1.0)), (1, 3, 4, 4)),
+        (P.RandomErasing(value=(0.1, 0.2)), (1, 3, 4, 4)),
+        (RandomRotation(10, fill=(0.1, 0.2)), (1, 3, 4, 4)),
+    ],
+)
+def test_images_a_transform_cannot_handle(transform, shape):
+    with pytest.raises(InvalidArgument, match="expected"):
+        Pipeline([transform])(torch.rand(shape))
+
+
+def test_normalising_eight_bit_images_needs_a_dtype():
+    x = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
+    with pytest.raises(InvalidArgument, match="dtype="):
+        Pipeline([P.Normalize((0.5,), (0.5,))])(x)
+    assert torch.equal(Pipeline([P.Normalize((0.5,), (0.5,))], dtype=torch.float32)(x), torch.full((1, 3, 4, 4), -1.0))
+
+
+def test_an_explicit_implementation_never_falls_back():
+    with pytest.raises(ImplementationError, match="triton"):
+        Pipeline([RandomRotation(10)], impl="triton")(torch.rand(1, 3, 4, 4))
+
+
+def test_replaying_the_wrong_batch():
+    augment = Pipeline([RandomRotation(10)])
+    record = augment.draw(torch.rand(2, 3, 8, 8))
+    with pytest.raises(InvalidArgument, match="samples"):
+        augment.apply(torch.rand(3, 3, 8, 8), record)
+    with pytest.raises(InvalidArgument, match="height and width"):
+        augment.apply(torch.rand(2, 3, 9, 8), record)
+    with pytest.raises(InvalidArgument, match="drawn values"):
+        record.with_param(0, "angle", torch.zeros(2))
+    with pytest.raises(InvalidArgument, match="shape"):
+        record.with_param(0, "degrees", torch.zeros(3))
+    with pytest.raises(InvalidType, match="record"):
+        augment.apply(torch.rand(2, 3, 8, 8))
+    with pytest.raises(IndexError):
+        record[2]
+
+
+def test_a_non_finite_or_singular_matrix_shows_fill_and_harms_nothing():
+    augment = Pipeline([P.RandomScale((0.5, 2.0), fill=0.25)])
+    x = torch.rand(3, 3, 6, 6, requires_grad=True)
+    record = augment.draw(x)
+    clean = augment.apply(x, record)
+    for bad in (math.nan, math.inf, 0.0):
+        scale = record.params[0]["scale"].clone()
+        scale[1] = bad
+        poisoned = record.with_param(0, "scale", scale)
+        out = augment.apply({"image": x, "boxes": torch.rand(3, 1, 4), "keypoints": torch.rand(3, 1, 2)}, poisoned)
+        assert torch.equal(out["image"][[0, 2]], clean[[0, 2]])
+        assert bool(torch.isfinite(out["image"]).all())
+        if bad != math.inf:
+            assert bool((out["image"][1] == 0.25).all())
+            assert not bool(out["boxes_valid"][1].any())
+            assert not bool(out["keypoints_valid"][1].any())
+        (gradient,) = torch.autograd.grad(out["image"].sum(), x)
+        assert bool(torch.isfinite(gradient).all())
+        assert bool((gradient[1] == 0).all()) or bad == math.inf
+
+
+def test_nan_pixels_stay_where_they_are():
+    x = torch.rand(1, 1, 9, 9)
+    x[0, 0, 4, 4] = math.nan
+    out = Pipeline([RandomRotation((37.0, 37.0))])(x)
+    assert 1 <= int(torch.isnan(out).sum()) <= 9
+
+
+def test_learned_ranges_cannot_be_inverted():
+    with pytest.raises(InvalidArgument, match="Swap"):
+        Uniform(3.0, 2.0)

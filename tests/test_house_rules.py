@@ -1,0 +1,72 @@
+"""Rules of the house, checked on the source text itself."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import pellucid
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "pellucid"
+# What runs between a user's tensor and the result; the record's saving and the commands may read values.
+GRAPH = [
+    *SOURCE.glob("kernels/**/reference.py"),
+    *SOURCE.glob("kernels/warp/taps.py"),
+    *SOURCE.glob("kernels/warp/prefilter.py"),
+    *SOURCE.glob("transforms/*.py"),
+    *SOURCE.glob("geometry/*.py"),
+    *SOURCE.glob("color/*.py"),
+    *SOURCE.glob("segments/*.py"),
+    SOURCE / "execute.py",
+    SOURCE / "apply.py",
+    SOURCE / "draw.py",
+]
+FORBIDDEN = {"detach", "item", "numpy", "tolist", "data", "cpu"}
+
+
+@pytest.mark.parametrize("path", GRAPH, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_nothing_on_the_way_leaves_the_graph(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in FORBIDDEN, f"{path.name}:{node.lineno} .{node.attr}"
+            in_place = node.attr.endswith("_") and not node.attr.endswith("__") and not node.attr.startswith("_")
+            assert not in_place, f"{path.name}:{node.lineno} .{node.attr}"
+
+
+def test_every_module_says_what_it_owns():
+    for path in SOURCE.rglob("*.py"):
+        if path.name in ("_version.py", "__main__.py"):
+            continue
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        for word in ("Owns:", "Must not:", "Read next:"):
+            assert word in text, f"{path.relative_to(ROOT)} lacks {word!r}"
+
+
+def test_no_catch_all_files_and_no_giants():
+    for path in SOURCE.rglob("*.py"):
+        assert path.name not in ("utils.py", "helpers.py", "common.py", "misc.py")
+        assert len(path.read_text().splitlines()) <= 520, path
+
+
+@pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
+def test_transform_docstrings_follow_the_template(kind):
+    text = kind.__doc__
+    for heading in ("Args:", "Gradient:", "On each target:"):
+        assert heading in text, heading
+    first = text.strip().splitlines()[0]
+    assert first.endswith("."), first
+
+
+@pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
+def test_transforms_declare_gradients_in_the_agreed_words(kind):
+    for name, declared in kind.gradients.items():
+        assert re.fullmatch(r"exact|almost_everywhere|none|surrogate: .+", declared), (name, declared)
+
+
+def test_the_repository_names_no_machine():
+    for path in [*SOURCE.rglob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.py")]:
+        text = path.read_text()
+        for word in ("/" + "work/", "/" + "root/", "/" + "opt/"):
+            assert word not in text, (path, word)

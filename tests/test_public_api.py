@@ -1,0 +1,67 @@
+"""The public names, guarded: a change here is a decision, not an accident."""
+
+import pellucid
+from pellucid import ALL, Pipeline, Record
+
+NAMES = {
+    *(kind.__name__ for kind in ALL),
+    *("ALL", "Bernoulli", "Categorical", "CenteredUniform", "Constant", "Distribution", "ImplementationError", "InvalidArgument"),
+    *(
+        "InvalidType",
+        "Key",
+        "Learnable",
+        "LogUniform",
+        "Normal",
+        "Pipeline",
+        "Record",
+        "Transform",
+        "Uniform",
+        "__version__",
+        "functional",
+    ),
+}
+
+
+def test_names():
+    assert set(pellucid.__all__) == NAMES
+    assert all(hasattr(pellucid, name) for name in NAMES)
+
+
+def test_transforms_of_the_first_release():
+    assert [kind.__name__ for kind in ALL] == [
+        *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation90", "RandomAffine", "RandomRotation", "RandomTranslate"),
+        *("RandomShear", "RandomScale", "RandomPerspective", "RandomCrop", "RandomResizedCrop", "CenterCrop", "Resize", "Pad"),
+        *("Letterbox", "ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue", "RandomGrayscale"),
+        *("RandomInvert", "RandomGamma", "RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
+        *("RandomErasing", "Normalize", "Denormalize"),
+    ]
+
+
+def test_members():
+    for name in (
+        "apply",
+        "draw",
+        "explain",
+        "from_dict",
+        "inverse",
+        "load",
+        "plan",
+        "ranges",
+        "save",
+        "step",
+        "to_dict",
+        "valid_mask",
+    ):
+        assert hasattr(Pipeline, name)
+    for name in ("load", "matrix", "requires_grad_", "save", "size_in", "size_out", "src_from_dst", "step", "to", "with_param"):
+        assert hasattr(Record, name)
+
+
+def test_a_pipeline_inside_a_model_survives_module_apply():
+    import torch
+
+    model = torch.nn.Sequential(Pipeline([pellucid.RandomHorizontalFlip()]), torch.nn.Conv2d(3, 3, 1))
+    seen = []
+    model.apply(lambda module: seen.append(type(module).__name__))
+    assert "Pipeline" in seen
+    assert "Conv2d" in seen
