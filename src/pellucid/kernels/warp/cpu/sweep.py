@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import fractions, interior, locate
+from pellucid.kernels.warp.cpu.coordinates import FILLED, fractions, interior, locate
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_interior
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, META, SECOND_MIX
@@ -49,9 +49,11 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 
 @fused
 def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, slopes, edge, reads):  # type: ignore[no-untyped-def]
-    """Read one row whose coordinates are in ``row`` = (x, y, tx, ty, index); returns the span of the fast path.
+    """Read one row whose coordinates are in ``row`` = (x, y, tx, ty, index).
 
-    Where ``reads`` is false only the span and its fractions are found, which is all that a linear adjoint needs.
+    Returns:
+        (outer, left, right, end): [left, right) took the fast path, and only [outer, end) sees anything of the image. Where
+        ``reads`` is false nothing is read: the spans and the fast path's fractions are all that a linear adjoint needs.
     """
     x, y, tx, ty, index = row
     tap_index, weight, slope = edge
@@ -60,19 +62,33 @@ def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, 
     low_x, high_x, low_y, high_y = _bounds(meta, window, out.dtype.type)
     left, right = interior(x, y, low_x, high_x, low_y, high_y)
     fractions(x[left:right], y[left:right], meta[STRIDE_X], meta[STRIDE_Y], index[left:right], tx[left:right], ty[left:right])
+    outer, end = 0, len(x)
+    if meta[MODE] == FILLED and len(window) == 0:
+        reach = out.dtype.type(max(meta[TAPS] // 2, 1))
+        outer, end = interior(x, y, -reach, meta[WIDTH] - 1 + reach, -reach, meta[HEIGHT] - 1 + reach)
+        if end == 0:  # not one span: pixel by pixel
+            outer, end = 0, len(x)
+    if left == right:
+        left = right = outer
     if not reads:
-        return left, right
+        return outer, left, right, end
     gather_interior(img, base, channels, sc, sx, sy, index, tx, ty, unit, out, first, step, slopes, left, right)
     cover[left:right] = out.dtype.type(1.0)
     if len(slopes) > 0:
         slopes[2 * channels :, left:right] = out.dtype.type(0.0)
-    for a, b in ((0, left), (right, len(x))):
+    for a, b in ((outer, left), (right, end)):
         if a < b:
             gather_edge(
                 img, base, channels, (meta[HEIGHT], meta[WIDTH]), sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y,
                 tap_index, weight, slope, unit, out, first, step, cover, slopes, a, b,
             )  # fmt: skip
-    return left, right
+    for a, b in ((0, outer), (end, len(x))):
+        if a < b:
+            cover[a:b] = out.dtype.type(0.0)
+            for c in range(channels):
+                out[first + c * step][a:b] = out.dtype.type(0.0)
+            slopes[:, a:b] = out.dtype.type(0.0)
+    return outer, left, right, end
 
 
 @entry
@@ -234,7 +250,7 @@ def backward(  # type: ignore[no-untyped-def]
             to_image[b * channels * plane : (b + 1) * channels * plane] = cast(0.0)
         for v in range(height):
             locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], ramp, row[0], row[1], w)
-            left, right = _gather(
+            outer, left, right, end = _gather(
                 img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, source, zero, one, cover, slopes, edge, reads
             )
             if reads:
@@ -312,7 +328,7 @@ def backward(  # type: ignore[no-untyped-def]
                     to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), row[4], row[2], row[3], to_source, left, right,
                     meta[STRIDE_X], meta[STRIDE_Y], row[0], row[1],
                 )  # fmt: skip
-                for a, z in ((0, left), (right, n)):
+                for a, z in ((outer, left), (right, end)):
                     scatter_edge(
                         to_image, own, channels, (meta[HEIGHT], meta[WIDTH]), meta[TAPS], cubic, meta[MODE], window, row[0], row[1],
                         edge[0], edge[1], edge[2], to_source, a, z,
