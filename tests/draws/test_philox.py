@@ -26,6 +26,23 @@ def test_known_answers(counter, key, expected):
     assert tuple(words[0].tolist()) == expected
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_compiled_hash_gives_the_same_words(masked, monkeypatch):
+    from pellucid.random import compiled
+
+    if not compiled.AVAILABLE:
+        pytest.skip("Numba is not installed: only the tensor version runs")
+    seed, step = torch.tensor((1 << 62) + 12345), torch.tensor((1 << 31) + 7)
+    index = torch.tensor([0, 5, 1 << 33, (1 << 62) + 1])
+    slots = torch.tensor([0, 1, (3 << 16) + 2])
+    keep = torch.tensor([1, 0, 1]) if masked else None
+    fast = draw_words(seed, step, index, slots, keep)
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
+    assert torch.equal(fast, draw_words(seed, step, index, slots, keep))
+    assert torch.equal(fast[:0], compiled.draw_words(seed, step, index[:0], slots, keep))
+    torch.library.opcheck(torch.ops.pellucid.draw_words.default, (seed, step, index, slots, keep))
+
+
 def test_uniforms_are_open_and_uniform():
     assert uniforms(torch.tensor([0])).item() > 0
     assert uniforms(torch.tensor([0xFFFFFFFF])).item() < 1

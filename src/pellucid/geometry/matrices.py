@@ -20,7 +20,8 @@ def from_rows(*entries: Tensor | float) -> Float[Tensor, "*b 3 3"]:
     """Assemble 3x3 matrices from six entries (two rows; the last is 0 0 1) or nine."""
     like = next(entry for entry in entries if isinstance(entry, Tensor))
     if len(entries) == 6:
-        entries = (*entries, 0.0, 0.0, 1.0)
+        zero = torch.zeros_like(like)
+        entries = (*entries, zero, zero, torch.ones_like(like))
     columns = [entry if isinstance(entry, Tensor) else torch.full_like(like, entry) for entry in entries]
     return torch.stack(columns, -1).unflatten(-1, (3, 3))
 
@@ -28,7 +29,7 @@ def from_rows(*entries: Tensor | float) -> Float[Tensor, "*b 3 3"]:
 def scale_shift(
     scale_x: Tensor | float, shift_x: Tensor | float, scale_y: Tensor | float, shift_y: Tensor | float, like: Tensor
 ) -> Float[Tensor, "*b 3 3"]:
-    """X' = scale x + shift on each axis; ``like`` gives dtype and device, and the shape when all four are numbers."""
+    """Scale and shift each axis: x -> scale x + shift. ``like`` gives dtype and device, and the shape when all four are numbers."""
     zero = next((v for v in (scale_x, shift_x, scale_y, shift_y) if isinstance(v, Tensor)), like)
     zero = torch.zeros_like(zero)
     return from_rows(scale_x, zero, shift_x, zero, scale_y, shift_y)
@@ -93,11 +94,8 @@ def affine_src_from_dst(
         a, b, c, d = a * shrink, b * shrink, c * shrink, d * shrink
     x, y = center
     moved_x, moved_y = (x, y) if translate is None else (x + translate[0], y + translate[1])
-    like = next(t for t in (a, b, c, d, moved_x, moved_y) if isinstance(t, Tensor))
     shift_x, shift_y = x - (a * moved_x + b * moved_y), y - (c * moved_x + d * moved_y)
-    return from_rows(
-        *(torch.as_tensor(t, dtype=like.dtype, device=like.device).expand_as(like) for t in (a, b, shift_x, c, d, shift_y))
-    )
+    return from_rows(a, b, shift_x, c, d, shift_y)
 
 
 def inverse(matrix: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:

@@ -14,6 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.random import compiled
 from pellucid.random.philox import MASK, philox4x32, round_keys
 
 __all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words"]
@@ -82,6 +83,8 @@ def draw_words(
     The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
     gets the words of sample index 0.
     """
+    if compiled.AVAILABLE and index.device.type == "cpu":
+        return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
     grid = index[:, None] * (torch.ones_like(slots) if keep is None else keep)  # b s
     even = torch.stack((grid & MASK, (step & MASK).expand_as(grid)))  # 2 b s

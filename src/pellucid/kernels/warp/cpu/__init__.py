@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from pellucid.kernels.warp.cpu.autograd import Options, Warp
 from pellucid.kernels.warp.cpu.op import warp_labels
@@ -65,19 +66,24 @@ def warp(
         else:
             which = "last" if clip else "second"
             colors[f"{which}_matrix"], colors[f"{which}_offset"] = stage.matrix, stage.offset
-    out: Tensor = Warp.apply(
-        Options(
-            (size[0], size[1]),
-            _TAPS[interpolation],
-            _MODES[padding_mode],
-            -0.75 if interpolation == "bicubic_opencv" else -0.5,
-            clip,
-            dtype,
-        ),
-        *(image, src_from_dst, window, matrix, offset, fill),
-        *(colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")),
-    )
+    cubic = -0.75 if interpolation == "bicubic_opencv" else -0.5
+    options = Options((size[0], size[1]), _TAPS[interpolation], _MODES[padding_mode], cubic, clip, dtype)
+    later = [colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")]
+    tensors = (image, src_from_dst, window, matrix, offset, fill, *later)
+    out: Tensor = (Warp.apply if _differentiated(tensors) else Warp.forward)(options, *tensors)
     return out
+
+
+def _differentiated(tensors: tuple[Tensor | None, ...]) -> bool:
+    """Whether anything may ask for a derivative; where nothing can, the bookkeeping of autograd is most of a small call."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    if not torch.is_grad_enabled():
+        return False
+    for tensor in tensors:
+        if tensor is not None and tensor.requires_grad:
+            return True
+    return False
 
 
 def _labels(
