@@ -90,19 +90,19 @@ class Warp(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, *tensors: Tensor | None) -> Tensor:
+    def forward(options: Options, *tensors: Tensor | None) -> Tensor:  # noqa: D102 - torch's interface
         out: Tensor = warp_forward(*_arguments(options, tensors))
         return out
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
         del output
         ctx.options = inputs[0]
         ctx.given = tuple(tensor is not None for tensor in inputs[1:])
         ctx.save_for_backward(*(tensor for tensor in inputs[1:] if tensor is not None))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:  # noqa: D102
         saved = iter(ctx.saved_tensors)
         tensors = tuple(next(saved) if given else None for given in ctx.given)
         needed = tuple(ctx.needs_input_grad[1:])
@@ -149,6 +149,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        del ctx, grads
         raise ImplementationError(
             "impl='cpu' of the warp has no second derivative. Use impl='reference' where gradients are differentiated again."
         )

@@ -85,10 +85,8 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
     """The neighbours of a finite coordinate on one axis: positions, weights and the weights' derivatives."""
     cast = weight.dtype.type
     one = cast(1.0)
-    if mode <= BORDER:
-        x = min(max(x, cast(-3.0)), cast(length + 2))
-    else:
-        x = min(max(x, cast(-_FAR)), cast(_FAR))
+    low, high = (-3.0, length + 2.0) if mode <= BORDER else (-_FAR, _FAR)
+    x = min(max(x, cast(low)), cast(high))
     base = np.floor(x + cast(0.5)) if taps == 1 else np.floor(x)
     t = x - base
     first = np.int64(base)

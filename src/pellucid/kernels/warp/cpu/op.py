@@ -17,29 +17,29 @@ from pellucid.kernels.threads import run_split
 
 __all__ = ["warp_backward", "warp_forward", "warp_labels"]
 
-_COMMON = "Tensor image, Tensor map, Tensor? window, Tensor params, SymInt[] size, int[] options, float cubic"
+_COMMON = "Tensor image, Tensor mapping, Tensor? window, Tensor params, SymInt[] size, int[] options, float cubic"
 torch.library.define("pellucid::cpu_warp", f"({_COMMON}) -> Tensor")
 torch.library.define("pellucid::cpu_warp_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
 
 torch.library.define(
-    "pellucid::cpu_labels", "(Tensor image, Tensor map, Tensor? window, Tensor fill, SymInt[] size, int mode) -> Tensor"
+    "pellucid::cpu_labels", "(Tensor image, Tensor mapping, Tensor? window, Tensor fill, SymInt[] size, int mode) -> Tensor"
 )
 
 warp_forward = torch.ops.pellucid.cpu_warp
-"""(image, map, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
+"""(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
 
-image: float32, float64 or uint8, any strides. map: (b or 1, 6 or 9), window: (b or 1, 4), params: (b or 1, n), all of the dtype in
+image: float32, float64 or uint8, any strides. mapping: (b or 1, 6 or 9), window: (b or 1, 4), params: (b or 1, n), all of the dtype in
 which everything is computed and returned. ``layout.py`` says what the options and parameters mean.
 """
 warp_backward = torch.ops.pellucid.cpu_warp_backward
 """The same arguments after the output's gradient; ``needs`` is (image, map and window, params).
 
-Returns the gradients of image, map, window and params; the last three in float64 and one row per sample, whatever the arguments
+Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
 had. What is not needed has no elements.
 """
 
 warp_labels = torch.ops.pellucid.cpu_labels
-"""(image, map, window, fill, size, mode) -> the nearest pixels; image and fill (b or 1, c) are of one integer dtype."""
+"""(image, mapping, window, fill, size, mode) -> the nearest pixels; image and fill (b or 1, c) are of one integer dtype."""
 
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
@@ -51,7 +51,7 @@ def _out_shape(image: Tensor, size: list[int], options: list[int]) -> tuple[int,
 @torch.library.register_fake("pellucid::cpu_warp")
 def _(
     image: Tensor,
-    map: Tensor,
+    mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
     size: list[int],
@@ -59,14 +59,14 @@ def _(
     cubic: float,
 ) -> Tensor:
     del window, params, cubic
-    return map.new_empty(_out_shape(image, size, options))
+    return mapping.new_empty(_out_shape(image, size, options))
 
 
 @torch.library.register_fake("pellucid::cpu_warp_backward")
 def _(
     grad: Tensor,
     image: Tensor,
-    map: Tensor,  # noqa: A002
+    mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
     size: list[int],
@@ -75,13 +75,13 @@ def _(
     needs: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     del size, options, cubic
-    return _gradients(grad, image, map, window, params, needs)
+    return _gradients(grad, image, mapping, window, params, needs)
 
 
 def _gradients(
     grad: Tensor,
     image: Tensor,
-    map: Tensor,
+    mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
     needs: list[bool],
@@ -89,7 +89,7 @@ def _gradients(
     batch = image.shape[0]
     return (
         grad.new_empty(image.shape if needs[0] else (0,)),
-        params.new_empty((batch, map.shape[1]) if needs[1] else (0,), dtype=torch.float64),
+        params.new_empty((batch, mapping.shape[1]) if needs[1] else (0,), dtype=torch.float64),
         params.new_empty((batch, 4) if needs[1] and window is not None else (0,), dtype=torch.float64),
         params.new_empty((batch, params.shape[1]) if needs[2] else (0,), dtype=torch.float64),
     )
@@ -101,7 +101,7 @@ class _Call:
     def __init__(
         self,
         image: Tensor,
-        map: Tensor,
+        mapping: Tensor,
         window: Tensor | None,
         params: Tensor,
         size: list[int],
@@ -115,17 +115,17 @@ class _Call:
         strides = image.stride()
         span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
         flat = torch.as_strided(image, (span,), (1,))  # every element the strides reach; no copy
-        self.dtype = map.dtype
-        work = np.float64 if map.dtype == torch.float64 else np.float32
+        self.dtype = mapping.dtype
+        work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.width, self.work = 24 + 4 * channels + 6 * max(out_channels, channels), size[1], work
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
                 taps,
                 mode,
-                int(map.shape[1] == 9),
+                int(mapping.shape[1] == 9),
                 flags,
-                int(map.shape[0] > 1),
+                int(mapping.shape[0] > 1),
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
             ),
@@ -133,7 +133,7 @@ class _Call:
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         self.arguments = (
             *(flat.numpy(), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
-            *(map.contiguous().numpy(), windows, params.contiguous().numpy()),
+            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy()),
         )
 
     def scratch(self) -> tuple[Any, ...]:
@@ -148,7 +148,7 @@ class _Call:
 @torch.library.impl("pellucid::cpu_warp", "CPU")
 def _(
     image: Tensor,
-    map: Tensor,
+    mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
     size: list[int],
@@ -157,7 +157,7 @@ def _(
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(image, map, window, params, size, options, cubic)
+    call = _Call(image, mapping, window, params, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=call.dtype)
     rows = out.view(-1, size[1]).numpy()
 
@@ -173,7 +173,7 @@ def _(
 def _(
     grad: Tensor,
     image: Tensor,
-    map: Tensor,  # noqa: A002
+    mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
     size: list[int],
@@ -183,8 +183,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from pellucid.kernels.warp.cpu.sweep import backward
 
-    call = _Call(image, map, window, params, size, options, cubic)
-    results = _gradients(grad, image, map, window, params, needs)
+    call = _Call(image, mapping, window, params, size, options, cubic)
+    results = _gradients(grad, image, mapping, window, params, needs)
     for sums in results[1:]:
         sums.zero_()
     rows = grad.contiguous().view(-1, size[1]).numpy()
@@ -218,18 +218,18 @@ def _fold(tensors: list[Tensor | None], dims: list[int | None], lanes: int, batc
 
 
 @torch.library.register_vmap("pellucid::cpu_warp")
-def _(info: Any, dims: Any, image: Tensor, map: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> Any:  # noqa: A002
+def _(info: Any, dims: Any, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> Any:
     lanes = info.batch_size
     batch = image.movedim(dims[0], 0).shape[1] if dims[0] is not None else image.shape[0]
-    folded = _fold([image, map, window, params], list(dims[:4]), lanes, batch)
+    folded = _fold([image, mapping, window, params], list(dims[:4]), lanes, batch)
     return warp_forward(*folded, *rest).unflatten(0, (lanes, batch)), 0
 
 
 @torch.library.register_vmap("pellucid::cpu_warp_backward")
-def _(info: Any, dims: Any, grad: Tensor, image: Tensor, map: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> Any:  # noqa: A002
+def _(info: Any, dims: Any, grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> Any:
     lanes = info.batch_size
     batch = image.movedim(dims[1], 0).shape[1] if dims[1] is not None else image.shape[0]
-    folded = _fold([grad, image, map, window, params], list(dims[:5]), lanes, batch)
+    folded = _fold([grad, image, mapping, window, params], list(dims[:5]), lanes, batch)
     results = warp_backward(*folded, *rest)
     split = tuple(r.unflatten(0, (lanes, batch)) if r.numel() else r.new_empty((lanes, 0)) for r in results)
     return split, (0, 0, 0, 0)
@@ -239,17 +239,17 @@ _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
 @torch.library.register_fake("pellucid::cpu_labels")
-def _(image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:  # noqa: A002
-    del map, window, fill, mode
+def _(image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:
+    del mapping, window, fill, mode
     return image.new_empty((*image.shape[:2], size[0], size[1]))
 
 
 @torch.library.impl("pellucid::cpu_labels", "CPU")
-def _(image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:  # noqa: A002
+def _(image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, size: list[int], mode: int) -> Tensor:
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
     bits = _UNSIGNED[image.element_size()]
-    call = _Call(image.view(bits), map, window, fill.view(bits), size, [1, mode, 0, image.shape[1]], 0.0)
+    call = _Call(image.view(bits), mapping, window, fill.view(bits), size, [1, mode, 0, image.shape[1]], 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
     img, meta, _, _, *maps = call.arguments
 
@@ -264,8 +264,8 @@ def _(image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, size: lis
 
 
 @torch.library.register_vmap("pellucid::cpu_labels")
-def _(info: Any, dims: Any, image: Tensor, map: Tensor, window: Tensor | None, fill: Tensor, *rest: Any) -> Any:  # noqa: A002
+def _(info: Any, dims: Any, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, *rest: Any) -> Any:
     lanes = info.batch_size
     batch = image.movedim(dims[0], 0).shape[1] if dims[0] is not None else image.shape[0]
-    folded = _fold([image, map, window, fill], list(dims[:4]), lanes, batch)
+    folded = _fold([image, mapping, window, fill], list(dims[:4]), lanes, batch)
     return warp_labels(*folded, *rest).unflatten(0, (lanes, batch)), 0

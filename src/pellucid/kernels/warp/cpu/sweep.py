@@ -325,8 +325,8 @@ def backward(  # type: ignore[no-untyped-def]
                 _map_sums(to_maps[b], v, meta[PROJECTIVE], ramp, row, w, along_x, along_y, third)
             if needs_image:
                 scatter_interior(
-                    to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), row[4], row[2], row[3], to_source, left, right,
-                    meta[STRIDE_X], meta[STRIDE_Y], row[0], row[1],
+                    to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), row[4], row[2], row[3], to_source,
+                    left, right, meta[STRIDE_X], meta[STRIDE_Y], row[0], row[1],
                 )  # fmt: skip
                 for a, z in ((outer, left), (right, end)):
                     scatter_edge(
