@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from importlib.util import find_spec
 
 import torch
 
@@ -18,6 +19,7 @@ __all__ = ["IMPLEMENTATIONS", "choose", "numba_works"]
 
 IMPLEMENTATIONS = ("reference", "cpu", "triton")
 
+_FOUND = find_spec("numba") is not None
 _numba: bool | None = None
 
 
@@ -55,17 +57,20 @@ def _installed(name: str) -> bool:
     return name != "cpu" or numba_works()
 
 
-@torch.compiler.assume_constant_result
 def numba_works() -> bool:
     """Whether Numba can be imported; tried once, and said once if not."""
+    # A trace cannot import, and must not depend on whether somebody has: what the import system knows has to do.
+    if torch.compiler.is_compiling():
+        return _FOUND
+    return _try_numba() if _numba is None else _numba
+
+
+def _try_numba() -> bool:
     global _numba
-    if _numba is None:
-        try:
-            importlib.import_module("numba")
-            _numba = True
-        except Exception as error:  # a broken installation raises many things
-            _numba = False
-            warnings.warn(
-                f"Numba cannot be imported ({error}); Pellucid computes on the CPU with its slow reference.", stacklevel=2
-            )
+    try:
+        importlib.import_module("numba")
+        _numba = True
+    except Exception as error:  # a broken installation raises many things
+        _numba = False
+        warnings.warn(f"Numba cannot be imported ({error}); Pellucid computes on the CPU with its slow reference.", stacklevel=2)
     return _numba

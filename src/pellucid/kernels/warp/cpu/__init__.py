@@ -70,7 +70,7 @@ def warp(
     options = Options((size[0], size[1]), _TAPS[interpolation], _MODES[padding_mode], cubic, clip, dtype)
     later = [colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")]
     tensors = (image, src_from_dst, window, matrix, offset, fill, *later)
-    out: Tensor = (Warp.apply if _differentiated(tensors) else Warp.forward)(options, *tensors)
+    out: Tensor = Warp.apply(options, *tensors) if _differentiated(tensors) else Warp.forward(options, *tensors)
     return out
 
 
@@ -78,12 +78,7 @@ def _differentiated(tensors: tuple[Tensor | None, ...]) -> bool:
     """Whether anything may ask for a derivative; where nothing can, the bookkeeping of autograd is most of a small call."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return True
-    if not torch.is_grad_enabled():
-        return False
-    for tensor in tensors:
-        if tensor is not None and tensor.requires_grad:
-            return True
-    return False
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
 def _labels(
