@@ -15,7 +15,8 @@ from torch import Tensor
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference
-from pellucid.segments.chain import Stage
+from pellucid.kernels.warp.cpu.autograd import Options, differentiate_again_with
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "sample", "unsupported", "warp"]
@@ -79,3 +80,30 @@ def sample(
     """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
     choose(impl, available=("reference",), device=image.device.type)
     return reference.sample(image, x, y, interpolation=interpolation, padding_mode=padding_mode, fill=fill)
+
+
+def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
+    """What the compiled warp computed, by the reference: for second derivatives."""
+    image, src_from_dst, window, matrix, offset, fill, turns, second, second_offset, last, last_offset = tensors
+    assert image is not None
+    assert src_from_dst is not None
+    epilogue: list[Stage] = [] if turns is None else [HueStage(turns)]
+    epilogue += [] if second is None else [AffineStage(second, second_offset)]
+    epilogue += [ClipStage()] if options.clip else []
+    epilogue += [] if last is None else [AffineStage(last, last_offset)]
+    interpolation, padding_mode = options.names
+    return reference.warp(
+        image,
+        src_from_dst,
+        size=options.size,
+        interpolation=interpolation,
+        padding_mode=padding_mode,
+        fill=fill,
+        matrix=matrix,
+        offset=offset,
+        window=window,
+        epilogue=epilogue,
+    )
+
+
+differentiate_again_with(_again)

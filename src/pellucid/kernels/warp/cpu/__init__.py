@@ -47,8 +47,8 @@ def warp(
         epilogue: must be :func:`fusable` as a whole.
 
     Gradient:
-        The same, once differentiable: a second derivative raises and names the reference, forward mode raises. Bit for bit the
-        same for any number of threads.
+        The same; a second derivative goes through the reference, forward mode raises. Bit for bit the same for any number of
+        threads.
     """
     assert footprint is None
     if not image.dtype.is_floating_point:
@@ -67,7 +67,9 @@ def warp(
             which = "last" if clip else "second"
             colors[f"{which}_matrix"], colors[f"{which}_offset"] = stage.matrix, stage.offset
     cubic = -0.75 if interpolation == "bicubic_opencv" else -0.5
-    options = Options((size[0], size[1]), _TAPS[interpolation], _MODES[padding_mode], cubic, clip, dtype)
+    options = Options(
+        (size[0], size[1]), _TAPS[interpolation], _MODES[padding_mode], cubic, clip, dtype, (interpolation, padding_mode)
+    )
     later = [colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")]
     tensors = (image, src_from_dst, window, matrix, offset, fill, *later)
     out: Tensor = Warp.apply(options, *tensors) if _differentiated(tensors) else Warp.forward(options, *tensors)

@@ -1,12 +1,13 @@
 """The compiled warp as a differentiable function of all its tensors.
 
 Owns: the `autograd.Function`: packing parameters, saving inputs only, sharing out the gradients.
-Must not: differentiate twice; it says so and names the reference.
+Must not: differentiate twice by itself; the reference does that, or an error names it.
 Read next: ``op.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward
 
-__all__ = ["Options", "Warp"]
+__all__ = ["Options", "Warp", "differentiate_again_with"]
 
 
 class Options(NamedTuple):
@@ -28,6 +29,7 @@ class Options(NamedTuple):
     cubic: float
     clip: bool
     dtype: torch.dtype  # of coordinates, colours and the result
+    names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
 
 
 _SLOTS = ("matrix", "offset", "fill", "turns", "second_matrix", "second_offset", "last_matrix", "last_offset")
@@ -135,24 +137,59 @@ def _gradients(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensor
 
 
 class _Backward(torch.autograd.Function):
-    """The gradients, as a function whose own derivative is an error and not a silent zero."""
+    """The gradients, as a function whose own derivative goes through the reference."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
+    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:  # noqa: D102
         return _gradients(options, needed, grad, *tensors)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
+        del output
+        ctx.options, ctx.needed = inputs[:2]
+        ctx.given = tuple(tensor is not None for tensor in inputs[2:])
+        ctx.save_for_backward(*(tensor for tensor in inputs[2:] if tensor is not None))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        del ctx, grads
-        raise ImplementationError(
-            "impl='cpu' of the warp has no second derivative. Use impl='reference' where gradients are differentiated again."
+    def backward(ctx: Any, *grads: Any) -> Any:  # noqa: D102
+        if _reference is None or torch._C._are_functorch_transforms_active():
+            raise ImplementationError(
+                "impl='cpu' of the warp has no second derivative here. Use impl='reference' where gradients are differentiated again."
+            )
+        saved = iter(ctx.saved_tensors)
+        with torch.enable_grad():
+            # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
+            inputs = [next(saved) if given else None for given in ctx.given]
+            inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
+            grad, *tensors = inputs
+            out = _reference(ctx.options, tuple(tensors))
+            wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
+            first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
+            given = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
+            pairs = [(f, g) for f, g in zip(first, given, strict=True) if f is not None and f.requires_grad and g is not None]
+        places = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        second = torch.autograd.grad(
+            [f for f, _ in pairs],
+            [inputs[i] for i in places],
+            [g for _, g in pairs],
+            allow_unused=True,
+            create_graph=torch.is_grad_enabled(),
         )
+        found: list[Tensor | None] = [None] * len(inputs)
+        for place, gradient in zip(places, second, strict=True):
+            found[place] = gradient
+        return (None, None, *found)
+
+
+_reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
+
+
+def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor]) -> None:
+    """Tell second derivatives how the reference computes the same; told by the dispatcher: implementations import no other."""
+    global _reference  # noqa: PLW0603
+    _reference = function
 
 
 def _share(sums: Tensor, like: Tensor | None) -> Tensor:
