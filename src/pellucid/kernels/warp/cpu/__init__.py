@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from pellucid.kernels.warp.cpu.autograd import Options, Warp
+from pellucid.kernels.warp.cpu.autograd import Options, Warp, compute
 from pellucid.kernels.warp.cpu.op import warp_labels
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
@@ -72,7 +72,7 @@ def warp(
     )
     later = [colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")]
     tensors = (image, src_from_dst, window, matrix, offset, fill, *later)
-    out: Tensor = Warp.apply(options, *tensors) if _differentiated(tensors) else Warp.forward(options, *tensors)
+    out: Tensor = Warp.apply(options, *tensors) if _differentiated(tensors) else compute(options, tensors)
     return out
 
 

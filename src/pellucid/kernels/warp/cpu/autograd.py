@@ -17,7 +17,7 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward
 
-__all__ = ["Options", "Warp", "differentiate_again_with"]
+__all__ = ["Options", "Warp", "compute", "differentiate_again_with"]
 
 
 class Options(NamedTuple):
@@ -86,15 +86,35 @@ def _arguments(options: Options, tensors: tuple[Tensor | None, ...]) -> tuple[An
     return image, src_from_dst.flatten(1).to(options.dtype), window, params, list(options.size), chosen, options.cubic
 
 
+def compute(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
+    """The warp itself, without a derivative."""
+    out: Tensor = warp_forward(*_arguments(options, tensors))
+    return out
+
+
 class Warp(torch.autograd.Function):
     """(options, image, src_from_dst, window, *colour parameters) -> the warped image."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, *tensors: Tensor | None) -> Tensor:  # noqa: D102 - torch's interface
-        out: Tensor = warp_forward(*_arguments(options, tensors))
-        return out
+    def forward(
+        options: Options,
+        image: Tensor,
+        src_from_dst: Tensor,
+        window: Tensor | None,
+        matrix: Tensor | None,
+        offset: Tensor | None,
+        fill: Tensor | None,
+        turns: Tensor | None,
+        second_matrix: Tensor | None,
+        second_offset: Tensor | None,
+        last_matrix: Tensor | None,
+        last_offset: Tensor | None,
+    ) -> Tensor:
+        """Every argument by name: Dynamo counts them to tell whether a context comes first."""
+        later = (turns, second_matrix, second_offset, last_matrix, last_offset)
+        return compute(options, (image, src_from_dst, window, matrix, offset, fill, *later))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
@@ -142,21 +162,22 @@ class _Backward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:  # noqa: D102
+    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
         return _gradients(options, needed, grad, *tensors)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
         ctx.options, ctx.needed = inputs[:2]
         ctx.given = tuple(tensor is not None for tensor in inputs[2:])
         ctx.save_for_backward(*(tensor for tensor in inputs[2:] if tensor is not None))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:  # noqa: D102
+    def backward(ctx: Any, *grads: Any) -> Any:
         if _reference is None or torch._C._are_functorch_transforms_active():
             raise ImplementationError(
-                "impl='cpu' of the warp has no second derivative here. Use impl='reference' where gradients are differentiated again."
+                "impl='cpu' of the warp has no second derivative here. "
+                "Use impl='reference' where gradients are differentiated again."
             )
         saved = iter(ctx.saved_tensors)
         with torch.enable_grad():
@@ -188,7 +209,7 @@ _reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
 
 def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor]) -> None:
     """Tell second derivatives how the reference computes the same; told by the dispatcher: implementations import no other."""
-    global _reference  # noqa: PLW0603
+    global _reference
     _reference = function
 
 
