@@ -142,33 +142,33 @@ class _Backward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:  # noqa: D102
+    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
         return _gradients(options, needed, grad, *tensors)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
         ctx.options, ctx.needed = inputs[:2]
         ctx.given = tuple(tensor is not None for tensor in inputs[2:])
         ctx.save_for_backward(*(tensor for tensor in inputs[2:] if tensor is not None))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:  # noqa: D102
+    def backward(ctx: Any, *grads: Any) -> Any:
         if _reference is None or torch._C._are_functorch_transforms_active():
             raise ImplementationError(
-                "impl='cpu' of the warp has no second derivative here. Use impl='reference' where gradients are differentiated again."
+                "impl='cpu' of the warp has no second derivative here. Differentiate impl='reference' instead."
             )
         saved = iter(ctx.saved_tensors)
         with torch.enable_grad():
             # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
-            inputs = [next(saved) if given else None for given in ctx.given]
-            inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
+            own = [next(saved) if given else None for given in ctx.given]
+            inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in own]
             grad, *tensors = inputs
             out = _reference(ctx.options, tuple(tensors))
             wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
             first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
-            given = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
-            pairs = [(f, g) for f, g in zip(first, given, strict=True) if f is not None and f.requires_grad and g is not None]
+            incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
+            pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
         places = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         second = torch.autograd.grad(
             [f for f, _ in pairs],
@@ -188,7 +188,7 @@ _reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
 
 def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor]) -> None:
     """Tell second derivatives how the reference computes the same; told by the dispatcher: implementations import no other."""
-    global _reference  # noqa: PLW0603
+    global _reference
     _reference = function
 
 

@@ -28,8 +28,8 @@ torch.library.define(
 warp_forward = torch.ops.pellucid.cpu_warp
 """(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
 
-image: float32, float64 or uint8, any strides. mapping: (b or 1, 6 or 9), window: (b or 1, 4), params: (b or 1, n), all of the dtype in
-which everything is computed and returned. ``layout.py`` says what the options and parameters mean.
+image: float32, float64 or uint8, any strides. mapping: (b or 1, 6 or 9), window: (b or 1, 4), params: (b or 1, n), all of the dtype
+in which everything is computed and returned. ``layout.py`` says what the options and parameters mean.
 """
 warp_backward = torch.ops.pellucid.cpu_warp_backward
 """The same arguments after the output's gradient; ``needs`` is (image, map and window, params).
