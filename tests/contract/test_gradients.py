@@ -17,7 +17,7 @@ def small(case):
 @every
 def test_image_gradient(case):
     x = small(case).requires_grad_()
-    augment = pipeline(case, impl="reference")  # forward mode exists there alone
+    augment = pipeline(case)
     record = smooth_record(case, x.detach())
     assert case.transform.gradients["image"] in ("exact", "almost_everywhere")
     assert gradcheck(lambda image: augment.apply(image, record), (x,), check_forward_ad=True, check_batched_grad=True)
@@ -34,7 +34,7 @@ def test_image_gradient_with_the_usual_draw(case):
 @every
 def test_every_drawn_value_is_declared_and_has_that_gradient(case):
     x = small(case)
-    augment = pipeline(case, impl="reference")  # forward mode exists there alone
+    augment = pipeline(case)
     record = smooth_record(case, x)
     declared = {name: kind for name, kind in case.transform.gradients.items() if name != "image"}
     for name, value in record.params[0].items():

@@ -15,7 +15,7 @@ import pellucid
 from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import AVAILABLE, unsupported, warp
+from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
 from pellucid.kernels.warp.cpu.autograd import Options, _arguments
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
@@ -182,8 +182,13 @@ def test_forward_mode_and_second_derivatives_of_functions_raise():
         torch.func.grad(lambda x: torch.func.grad(lambda y: warp(y, src_from_dst, size=(5, 5), impl="cpu").pow(3).sum())(x).sum())(
             image
         )
-    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="jvp"):
-        warp(torch.autograd.forward_ad.make_dual(image.detach(), torch.ones_like(image)), src_from_dst, size=(5, 5), impl="cpu")
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(image, torch.ones_like(image))
+        assert torch.autograd.forward_ad.unpack_dual(warp(dual, src_from_dst, size=(5, 5))).tangent.any()  # auto: the reference
+        with pytest.raises(ImplementationError, match="impl='reference'"):
+            warp(dual, src_from_dst, size=(5, 5), impl="cpu")
+        with pytest.raises(NotImplementedError, match="jvp"):
+            cpu.warp(dual, src_from_dst, size=(5, 5))
 
 
 def test_nothing_but_inputs_is_saved():

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
@@ -28,6 +29,8 @@ def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) 
     """What of this call only the reference can do, in words; empty when there is nothing."""
     if footprint is not None:
         return "an antialiased warp (antialias=True)"
+    if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
+        return "forward-mode differentiation"
     return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
 
 

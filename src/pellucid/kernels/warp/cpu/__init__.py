@@ -78,7 +78,8 @@ def warp(
 
 def _differentiated(tensors: tuple[Tensor | None, ...]) -> bool:
     """Whether anything may ask for a derivative; where nothing can, the bookkeeping of autograd is most of a small call."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    # While compiling, a Function with a separate setup_context is mis-traced when nothing requires a gradient.
+    if not torch.compiler.is_compiling() and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0):
         return True
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 

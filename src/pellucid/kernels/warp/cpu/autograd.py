@@ -182,14 +182,14 @@ class _Backward(torch.autograd.Function):
         saved = iter(ctx.saved_tensors)
         with torch.enable_grad():
             # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
-            inputs = [next(saved) if given else None for given in ctx.given]
-            inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
+            own = [next(saved) if given else None for given in ctx.given]
+            inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in own]
             grad, *tensors = inputs
             out = _reference(ctx.options, tuple(tensors))
             wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
             first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
-            given = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
-            pairs = [(f, g) for f, g in zip(first, given, strict=True) if f is not None and f.requires_grad and g is not None]
+            incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
+            pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
         places = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         second = torch.autograd.grad(
             [f for f, _ in pairs],

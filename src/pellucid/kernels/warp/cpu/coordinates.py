@@ -24,12 +24,14 @@ def locate(m, v, projective, ramp, x, y, w):  # type: ignore[no-untyped-def]
     c0, c1 = m[1] * row + m[2], m[4] * row + m[5]
     m0, m3 = m[0], m[3]
     if projective:
-        m6, c2 = m[6], m[7] * row + m[8]
+        m6, c2, far = m[6], m[7] * row + m[8], ramp.dtype.type(np.inf)
         for u in range(len(ramp)):
             w[u] = m6 * ramp[u] + c2
-            # On the horizon the quotient is not finite, which is all that resolve() asks.
             x[u] = (m0 * ramp[u] + c0) / w[u]
             y[u] = (m3 * ramp[u] + c1) / w[u]
+            # On the horizon, and where a slope overflows, the point is nowhere; resolve() asks whether x is finite.
+            slope = abs(x[u] / w[u]) + abs(y[u] / w[u])
+            x[u] = x[u] if slope < far else far
     else:
         for u in range(len(ramp)):
             x[u] = m0 * ramp[u] + c0
