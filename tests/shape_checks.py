@@ -3,4 +3,8 @@
 from beartype import BeartypeConf, beartype
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
-MODULES = [f"pellucid.{name}" for name in ("kernels", "geometry", "color", "random", "execute", "draw", "segments")]
+# Compiled kernels are left out: what Numba compiles must not be wrapped.
+PACKAGES = ("geometry", "color", "execute", "draw", "segments")
+RANDOM = tuple(f"random.{name}" for name in ("distributions", "fields", "key", "learnable", "philox"))
+REFERENCES = ("blend", "color", "convolve", "curve", "resize", "warp.reference", "warp.prefilter")
+MODULES = [f"pellucid.{name}" for name in (*PACKAGES, *RANDOM, *(f"kernels.{name}" for name in REFERENCES))]
