@@ -23,7 +23,8 @@ class Case:
         off_kinks: values to set before a finite-difference check, away from kinks, by name.
         unclipped: the image is squeezed into the middle of its range for finite differences, so that clips stay idle.
         targets: the dot test applies (the transform moves things).
-        batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its shape, a power by its place.
+        batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its
+            shape, a power by an element's place.
     """
 
     transform: pellucid.Transform
