@@ -88,9 +88,7 @@ class PairResult:
     """(M,) which of them are correct."""
 
 
-def measure_pair(
-    first: Described, second: Described, second_from_first: Float64[Tensor, "3 3"], protocol: Protocol
-) -> PairResult:
+def measure_pair(first: Described, second: Described, second_from_first: Float64[Tensor, "3 3"], protocol: Protocol) -> PairResult:
     """Match two described images and compare with the truth.
 
     Matches are mutual nearest neighbours. A match's error is the distance, in the second image, between its second keypoint and
