@@ -38,8 +38,8 @@ def eval_descriptor(
     seed: Annotated[int, typer.Option(help="of the warps, without DIR")] = 0,
 ) -> None:
     """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
-    import json as text
     import importlib.util
+    import json as text
 
     from rich.console import Console
 
@@ -90,7 +90,7 @@ def _sequences(directory: Path | None, photographs: str, seed: int) -> Iterator[
 
 
 def _keep_pictures(drawn: dict[tuple[str, str], Any], methods: list[str]) -> OnPair:
-    """Draw, for each sequence, the pair (1, 3) (or the only one) with the first method and with RootSIFT (or whatever comes second)."""
+    """Draw pair (1, 3) of each sequence (or its only one) with the first method and with RootSIFT (or whatever comes second)."""
     from pellucid.features.evaluation.pictures import draw_matches
 
     shown = methods[:1] + [name for name in ("rootsift", *methods[1:]) if name in methods[1:]][:1]

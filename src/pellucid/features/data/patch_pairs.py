@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, final
 
 import torch
@@ -195,13 +196,12 @@ def same_place(photographs: Int[Tensor, "b"], places: Float[Tensor, "b 3"]) -> I
 
 
 def _cut(picture: Tensor, number: int, zoom: float, keypoints: int, factor: float, stored: int) -> tuple[Tensor, Tensor, Tensor]:
-    import cv2
-
+    cv2: Any = import_module("cv2")
     if zoom != 1.0:
         height, width = (max(8, round(side * zoom)) for side in picture.shape[-2:])
         picture = resize(picture, (height, width))
     pixels = (picture[0].clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).numpy()
-    finder: Any = cv2.SIFT_create(keypoints, contrastThreshold=0.03)
+    finder = cv2.SIFT_create(keypoints, contrastThreshold=0.03)
     found = sorted(finder.detect(pixels, None), key=lambda point: -point.response)[:keypoints]
     frames = frames_from_cv2(found, factor=factor * _ROOM)
     cut = [extract_patches(picture[None], part[None], stored)[0] for part in frames.split(1024)]

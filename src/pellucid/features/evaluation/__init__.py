@@ -5,6 +5,7 @@ Must not: train.
 Read next: ``protocol.py``.
 """
 
+from pellucid.features.evaluation.methods import BASELINES, describe_patches, network_method
 from pellucid.features.evaluation.metrics import (
     Matches,
     accuracy_under,
@@ -13,7 +14,6 @@ from pellucid.features.evaluation.metrics import (
     mutual_nearest,
     repeatability,
 )
-from pellucid.features.evaluation.methods import BASELINES, describe_patches, network_method
 from pellucid.features.evaluation.protocol import Described, PairResult, Protocol, measure_pair
 from pellucid.features.evaluation.run import Report, Row, evaluate_methods
 

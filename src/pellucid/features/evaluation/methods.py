@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 import torch
@@ -52,8 +53,7 @@ Method = Callable[[SiftView], Described]
 
 def detect_view(image: Float[Tensor, "1 h w"], protocol: Protocol) -> SiftView:
     """Detect SIFT keypoints in a picture: at most ``protocol.keypoints``, by OpenCV with its default options."""
-    import cv2
-
+    cv2: Any = import_module("cv2")
     pixels = (image[0].clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).numpy()
     found = sorted(cv2.SIFT_create(protocol.keypoints).detect(pixels, None), key=lambda point: -point.response)
     keypoints = tuple(found[: protocol.keypoints])
@@ -92,8 +92,7 @@ def _rootsift(view: SiftView) -> Described:
 
 
 def _sift_histograms(view: SiftView) -> Float[Tensor, "n 128"]:
-    import cv2
-
+    cv2: Any = import_module("cv2")
     if not view.keypoints:
         return torch.zeros(0, 128)
     kept, values = cv2.SIFT_create().compute(view.pixels, list(view.keypoints))

@@ -19,9 +19,8 @@ def columns(report: Report) -> list[tuple[str, list[str]]]:
     rows = report.rows
     shown: list[tuple[str, list[str]]] = [("descriptor", [row.method for row in rows])]
     shown.append(("mAP", [f"{row.mean_average_precision:.4f}" for row in rows]))
-    for limit in ("1", "3", "5", "10"):
-        if limit in rows[0].matching_accuracy:
-            shown.append((f"MMA@{limit}", [f"{row.matching_accuracy[limit]:.3f}" for row in rows]))
+    limits = [limit for limit in ("1", "3", "5", "10") if limit in rows[0].matching_accuracy]
+    shown += [(f"MMA@{limit}", [f"{row.matching_accuracy[limit]:.3f}" for row in rows]) for limit in limits]
     shown += [(f"AUC@{limit}", [f"{row.homography[limit]:.3f}" for row in rows]) for limit in rows[0].homography]
     if "3" in rows[0].repeatability:
         shown.append(("rep@3", [f"{row.repeatability['3']:.3f}" for row in rows]))
@@ -33,10 +32,10 @@ def columns(report: Report) -> list[tuple[str, list[str]]]:
 def markdown_table(report: Report) -> str:
     """The table for a page, the best of each column in bold."""
     shown = columns(report)
-    lines = [[heading for heading, _ in shown]]
+    lines = [[heading for heading, _ in shown], ["---"] * len(shown)]
     for i in range(len(report.rows)):
-        lines.append([_bold(values, i) if j else values[i] for j, (_, values) in enumerate(shown)])
-    lines.insert(1, ["---"] * len(shown))
+        line = [_bold(values, i) if j else values[i] for j, (_, values) in enumerate(shown)]
+        lines.append(line)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
