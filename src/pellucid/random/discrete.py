@@ -145,19 +145,22 @@ class Categorical(Distribution):
     def _weights(self) -> tuple[Number, ...]:
         return self.weights or (1.0,) * len(self.values)
 
+    def numbers(self) -> dict[str, Number]:
+        return {f"weight_{i}": w for i, w in enumerate(self._weights())}
+
     def learned(self) -> dict[str, Learnable]:
-        return sources(**{f"weight_{i}": w for i, w in enumerate(self._weights())})
+        return sources(**self.numbers())
 
     def start(self) -> dict[str, float]:
         raw: dict[str, float] = {}
-        for i, weight in enumerate(self._weights()):
-            raw |= start(f"weight_{i}", weight)
+        for name, weight in self.numbers().items():
+            raw |= start(name, weight)
         return raw
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        weights = [resolve(f"weight_{i}", w, raw) for i, w in enumerate(self._weights())]
-        total = sum(weights[1:], start=weights[0])
-        return {f"weight_{i}": w / total for i, w in enumerate(weights)}
+        weights = {name: resolve(name, weight, raw) for name, weight in self.numbers().items()}
+        total = sum(list(weights.values())[1:], start=weights["weight_0"])
+        return {name: weight / total for name, weight in weights.items()}
 
     def probabilities(self, raw: Raw, like: Tensor) -> Float[Tensor, "*b k"]:
         """The weights as they are now, normalised; a row per sample where they are predicted."""

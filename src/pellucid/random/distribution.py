@@ -8,12 +8,13 @@ Read next: ``numbers.py``, ``continuous.py``, ``discrete.py``.
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.random.learnable import Learnable
+from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw
 
 __all__ = ["Distribution"]
@@ -40,6 +41,11 @@ class Distribution:
     def learned(self) -> dict[str, Learnable]:
         """The `Learnable` behind each name of :meth:`start`: it says who supplies the number."""
         return {}
+
+    def numbers(self) -> dict[str, Number]:
+        """What the distribution is made of, by the names of :meth:`current`."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: number for name, number in found.items() if isinstance(number, float | Learnable) and name != "temperature"}
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
         """The numbers of the distribution as they are now, by field name."""

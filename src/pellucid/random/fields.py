@@ -36,7 +36,7 @@ def symmetric(name: str, value: Range) -> Distribution:
     if _is_learned(value):
         return CenteredUniform(0.0, as_number(name, value))
     if is_number(value):
-        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator]
+        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator, arg-type]
         return Uniform(-float(value), float(value)) if value else Constant(0.0)  # type: ignore[arg-type]
     return _pair_or_distribution(name, value)
 
@@ -49,7 +49,7 @@ def factor(name: str, value: Range) -> Distribution:
     if _is_learned(value):
         return CenteredUniform(1.0, _bounded(as_number(name, value), 0.0, 1.0))
     if is_number(value):
-        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator]
+        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator, arg-type]
         return Uniform(max(0.0, 1.0 - float(value)), 1.0 + float(value)) if value else Constant(1.0)  # type: ignore[arg-type]
     return _pair_or_distribution(name, value)
 

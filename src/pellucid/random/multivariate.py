@@ -73,21 +73,21 @@ class MultivariateNormal(Distribution):
         """One word per component."""
         return len(self.mean)
 
-    def _numbers(self) -> dict[str, Number]:
+    def numbers(self) -> dict[str, Number]:
         named: dict[str, Number] = {f"mean_{i}": m for i, m in enumerate(self.mean)}
         return named | {f"scale_tril_{i}_{j}": x for i, row in enumerate(self.scale_tril) for j, x in enumerate(row)}
 
     def learned(self) -> dict[str, Learnable]:
-        return {name: number for name, number in self._numbers().items() if isinstance(number, Learnable)}
+        return {name: number for name, number in self.numbers().items() if isinstance(number, Learnable)}
 
     def start(self) -> dict[str, float]:
         raw: dict[str, float] = {}
-        for name, number in self._numbers().items():
+        for name, number in self.numbers().items():
             raw |= start(name, number)
         return raw
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {name: resolve(name, number, raw) for name, number in self._numbers().items()}
+        return {name: resolve(name, number, raw) for name, number in self.numbers().items()}
 
     def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
         """The mean (..., n) and the lower triangular factor (..., n, n) as they are now."""

@@ -63,6 +63,8 @@ class RandomPerspective(Transform):
         **dict.fromkeys(_NAMES, "almost_everywhere"),
     }
 
+    tied: ClassVar[tuple[str, ...]] = _NAMES
+
     def __post_init__(self) -> None:
         check_padding("RandomPerspective", self.padding_mode, self.interpolation)
         self.draws(ImageSpec(3, 1, 1))
