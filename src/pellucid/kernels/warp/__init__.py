@@ -17,7 +17,8 @@ from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference
 from pellucid.kernels.warp.cpu.autograd import Options, differentiate_again_with
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
+from pellucid.kernels.warp.cpu.packing import unpack
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "sample", "unsupported", "warp"]
@@ -87,17 +88,15 @@ def sample(
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    image, src_from_dst, window, matrix, offset, fill, turns, second, second_offset, last, last_offset = tensors
+    image, mapping, window, params = tensors
     assert image is not None
-    assert src_from_dst is not None
-    epilogue: list[Stage] = [] if turns is None else [HueStage(turns)]
-    epilogue += [] if second is None else [AffineStage(second, second_offset)]
-    epilogue += [ClipStage()] if options.clip else []
-    epilogue += [] if last is None else [AffineStage(last, last_offset)]
+    assert mapping is not None
+    assert params is not None
+    fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
     interpolation, padding_mode = options.names
     return reference.warp(
         image,
-        src_from_dst,
+        mapping.unflatten(1, (-1, 3)),
         size=options.size,
         interpolation=interpolation,
         padding_mode=padding_mode,
