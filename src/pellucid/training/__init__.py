@@ -1,0 +1,29 @@
+"""What every long run shares: checkpoints, resuming, logs, progress and ranks.
+
+Owns: the loop around a step. Nothing in it knows what is being learned.
+Must not: hold a model or a loss; ``features`` and ``learn`` bring theirs.
+Read next: ``loop.py``.
+"""
+
+from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from pellucid.training.distributed import World, all_gather_rows, average_gradients, join_world
+from pellucid.training.log import CsvLog, read_log
+from pellucid.training.loop import NonFiniteLoss, fit
+from pellucid.training.settings import read_settings
+from pellucid.training.state import TrainState
+
+__all__ = [
+    "CsvLog",
+    "NonFiniteLoss",
+    "TrainState",
+    "World",
+    "all_gather_rows",
+    "average_gradients",
+    "fit",
+    "join_world",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "read_log",
+    "read_settings",
+    "save_checkpoint",
+]

@@ -1,0 +1,89 @@
+"""Ranks: joining a group that torchrun started, and the collectives that gradients pass through.
+
+Owns: `World`, joining, averaging gradients, and gathering rows of unequal number from all ranks.
+Must not: assume a GPU, or that there is more than one process.
+Read next: ``loop.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+__all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_world"]
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, of how many."""
+
+    rank: int = 0
+    size: int = 1
+
+
+def join_world() -> World:
+    """Join the group described by torchrun's environment; alone where there is none. NCCL on GPUs, gloo elsewhere."""
+    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
+        return World()
+    if not dist.is_initialized():
+        gpu = torch.cuda.is_available()
+        if gpu:
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        dist.init_process_group("nccl" if gpu else "gloo")
+    return World(dist.get_rank(), dist.get_world_size())
+
+
+def barrier(world: World) -> None:
+    """Wait for everybody."""
+    if world.size > 1:
+        dist.barrier()
+
+
+def average_gradients(parameters: Iterable[Tensor], world: World) -> None:
+    """Replace every gradient by its mean over ranks; a missing one counts as zero, so ranks never disagree about who takes part."""
+    if world.size == 1:
+        return
+    for parameter in parameters:
+        if parameter.requires_grad:
+            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            dist.all_reduce(grad)
+            parameter.grad = grad / world.size
+
+
+def all_gather_rows(rows: Tensor, world: World) -> Tensor:
+    """Stack the rows of all ranks, in rank order; the numbers of rows may differ.
+
+    Gradient:
+        rows: exact: the sum over ranks of the gradients that reached this rank's rows. Every rank must take part in backward.
+    """
+    if world.size == 1:
+        return rows
+    mine = torch.tensor([rows.shape[0]], device=rows.device)
+    counts = [torch.zeros_like(mine) for _ in range(world.size)]
+    dist.all_gather(counts, mine)
+    gathered: Tensor = _GatherRows.apply(rows, [int(count) for count in counts], world.rank)
+    return gathered
+
+
+class _GatherRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, counts: list[int], rank: int) -> Tensor:
+        ctx.counts, ctx.rank = counts, rank
+        padded = rows.new_zeros((max(counts), *rows.shape[1:]))
+        padded[: rows.shape[0]] = rows
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        total = grads[0].contiguous().clone()
+        dist.all_reduce(total)
+        start = sum(ctx.counts[: ctx.rank])
+        return total[start : start + ctx.counts[ctx.rank]], None, None

@@ -1,0 +1,67 @@
+"""The log of a run: one CSV row per logged step.
+
+Owns: the file, and cutting it back to where a run resumes.
+Must not: average or smooth; the rows are what was measured.
+Read next: ``curves.py``.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["CsvLog", "read_log"]
+
+
+class CsvLog:
+    """Append rows of numbers under one header; the first column is ``step``.
+
+    Args:
+        path: the file. Rows already in it are kept up to ``resume_at`` and dropped beyond, so that a resumed run leaves the
+            log an uninterrupted one would have left.
+        resume_at: how many steps are done.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, resume_at: int = 0) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._columns: list[str] | None = None
+        kept = read_log(self.path) if resume_at and self.path.exists() else {}
+        if not kept:
+            self.path.unlink(missing_ok=True)
+            return
+        self._columns = list(kept)
+        rows = [row for row in zip(*kept.values(), strict=True) if row[0] <= resume_at]
+        draft = self.path.with_suffix(".writing")
+        with draft.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self._columns)
+            writer.writerows((int(row[0]), *map(repr, row[1:])) for row in rows)
+        draft.replace(self.path)
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Add one row; later rows must have the columns of the first."""
+        columns = ["step", *numbers]
+        if self._columns is None:
+            self._columns = columns
+            with self.path.open("w", newline="") as file:
+                csv.writer(file).writerow(columns)
+        if columns != self._columns:
+            raise ValueError(
+                f"This log has the columns {self._columns}, the row has {columns}. Log the same numbers at every step."
+            )
+        with self.path.open("a", newline="") as file:
+            csv.writer(file).writerow((step, *(repr(float(number)) for number in numbers.values())))
+
+
+def read_log(path: str | os.PathLike[str]) -> dict[str, list[float]]:
+    """The columns of a log by name. A last line that a kill cut short is ignored."""
+    with Path(path).open(newline="") as file:
+        rows = list(csv.reader(file))
+    if not rows:
+        return {}
+    header, *body = rows
+    whole = [row for row in body if len(row) == len(header)]
+    return {name: [float(row[i]) for row in whole] for i, name in enumerate(header)}

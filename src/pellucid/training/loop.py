@@ -1,0 +1,144 @@
+"""The loop: steps, logs, checkpoints, and going on after a kill as if nothing had happened.
+
+Owns: when to log, save and stop, and the seed every step starts from.
+Must not: know what a step does.
+Read next: ``checkpoint.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from pellucid.training.distributed import World, barrier
+from pellucid.training.log import CsvLog
+from pellucid.training.progress import Reporter, progress_bar, silence
+from pellucid.training.state import TrainState
+
+__all__ = ["NonFiniteLoss", "fit", "step_seed"]
+
+
+class NonFiniteLoss(RuntimeError):  # noqa: N818 - reads as what it says
+    """A logged number became NaN or infinite; the run stopped, its last checkpoint intact."""
+
+
+def fit(
+    step: Callable[[int], Mapping[str, float | Tensor]],
+    state: TrainState,
+    *,
+    total: int,
+    directory: str | os.PathLike[str],
+    seed: int = 0,
+    save_every: int = 200,
+    log_every: int = 10,
+    settings: Mapping[str, Any] | None = None,
+    title: str = "Training",
+    resume: bool = True,
+    quiet: bool = False,
+    world: World | None = None,
+    after_log: Callable[[int, Mapping[str, float]], None] | None = None,
+) -> Path:
+    """Call ``step(0) .. step(total - 1)``, logging and saving on the way.
+
+    A step must depend on its number, the state and torch's generator only. The generator is seeded anew from (seed, step,
+    rank) before each step and given back afterwards, so dropout is exactly resumable and nobody else's numbers change.
+
+    Args:
+        step: does one step and says what to log; ``loss`` is shown beside the bar.
+        state: what a checkpoint holds.
+        total: number of steps.
+        directory: gets ``log.csv`` and ``checkpoints/``.
+        seed: of the run.
+        save_every, log_every: in steps; the last step is always saved and logged.
+        settings: JSON-ready; a checkpoint made with others is refused.
+        title: of the progress bar.
+        resume: go on from the newest checkpoint in ``directory``; otherwise an existing one is an error, never overwritten.
+        quiet: no progress bar.
+        world: the ranks; only the first one writes.
+        after_log: called with every logged row, on every rank; may raise to stop (a collapse guard).
+
+    Returns:
+        The last checkpoint.
+
+    Errors:
+        ``NonFiniteLoss`` when a logged number is not finite; ``InvalidArgument`` when the checkpoint in ``directory`` belongs to
+        other settings.
+    """
+    world = world or World()
+    home = Path(directory)
+    saved = home / "checkpoints"
+    notes: dict[str, Any] = {"seed": seed, "total": total, "settings": json.loads(json.dumps(dict(settings or {}), default=str))}
+    done = _resume(saved, state, notes, resume)
+    log = CsvLog(home / "log.csv", resume_at=done) if world.rank == 0 else None
+    bar: Callable[[int, str], AbstractContextManager[Reporter]] = silence if quiet or world.rank else progress_bar
+    last = latest_checkpoint(saved)
+    with bar(total, title) as tell:
+        tell(done)
+        for index in range(done, total):
+            with torch.random.fork_rng(devices=_devices()):
+                torch.manual_seed(step_seed(seed, index, world.rank))
+                numbers = step(index)
+            now = index + 1
+            text = None
+            if now % log_every == 0 or now == total:
+                row = {name: float(number) for name, number in numbers.items()}
+                _check_finite(row, now, last)
+                if log is not None:
+                    log.write(now, row)
+                if after_log is not None:
+                    after_log(now, row)
+                text = "  ".join(f"{name} {number:.4g}" for name, number in list(row.items())[:3])
+            if now % save_every == 0 or now == total:
+                if world.rank == 0:
+                    last = save_checkpoint(saved, now, state, **notes)
+                barrier(world)
+            tell(now, text)
+    last = latest_checkpoint(saved)
+    assert last is not None, "total must be at least 1"
+    return last
+
+
+def step_seed(seed: int, step: int, rank: int = 0) -> int:
+    """A seed for torch's generator that no other (seed, step, rank) is likely to share."""
+    mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) & ((1 << 64) - 1)
+    mixed ^= mixed >> 31
+    return (mixed * 0xD6E8FEB86659FD93 & ((1 << 64) - 1)) >> 1
+
+
+def _resume(saved: Path, state: TrainState, notes: Mapping[str, Any], resume: bool) -> int:
+    found = latest_checkpoint(saved)
+    if found is None:
+        return 0
+    if not resume:
+        raise invalid("directory", expected="a folder without checkpoints", got=saved, fix="Resume, or choose another folder.")
+    meta = load_checkpoint(found, state)
+    for name, wanted in notes.items():
+        if meta.get(name) != wanted:
+            raise invalid(
+                f"{found}: {name}",
+                expected=wanted,
+                got=meta.get(name),
+                fix="Resume with the same settings, or choose another folder.",
+            )
+    return int(meta["step"])
+
+
+def _check_finite(row: Mapping[str, float], step: int, last: Path | None) -> None:
+    for name, number in row.items():
+        if not math.isfinite(number):
+            where = f"The last good checkpoint is {last}." if last else "No checkpoint was written yet."
+            raise NonFiniteLoss(f"{name} is {number} after step {step}. {where} Lower the learning rate or audit the loss.")
+
+
+def _devices() -> list[int]:
+    return [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []

@@ -1,0 +1,62 @@
+"""Settings from a TOML file and the command line into a frozen dataclass, with the errors a typing mistake deserves.
+
+Owns: the merging order (defaults, file, overrides) and the checks of names and types.
+Must not: know any command's settings.
+Read next: ``loop.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["read_settings"]
+
+S = TypeVar("S")
+
+
+def read_settings(kind: type[S], path: str | os.PathLike[str] | None = None, **overrides: Any) -> S:
+    """Build the dataclass ``kind`` from its defaults, a TOML file, and overrides that are not None.
+
+    Errors:
+        ``InvalidArgument`` for an unknown name (with the known ones) or broken TOML; ``InvalidType`` for a wrong type.
+    """
+    hints = get_type_hints(kind)
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    source = "settings" if path is None else str(path)
+    values = {} if path is None else dict(_table(Path(path)))
+    values |= {name: value for name, value in overrides.items() if value is not None}
+    for name, value in values.items():
+        if name not in known:
+            raise invalid(f"{source}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
+        values[name] = _typed(f"{source}: {name}", value, hints[name])
+    return kind(**values)
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise invalid(str(path), expected="a TOML file", got=str(error)) from None
+
+
+def _typed(name: str, value: Any, hint: Any) -> Any:
+    choices = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for choice in choices:
+        origin = get_origin(choice) or choice
+        if origin is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if origin is tuple and isinstance(value, list):
+            return tuple(value)
+        if origin is Path and isinstance(value, str):
+            return Path(value)
+        if isinstance(origin, type) and isinstance(value, origin) and not (origin is int and isinstance(value, bool)):
+            return value
+    raise wrong_type(name, expected=str(getattr(hint, "__name__", hint)), got=repr(value))
