@@ -32,7 +32,8 @@ def test_transforms_of_the_first_release():
         *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation90", "RandomAffine", "RandomRotation", "RandomTranslate"),
         *("RandomShear", "RandomScale", "RandomPerspective", "RandomCrop", "RandomResizedCrop", "CenterCrop", "Resize", "Pad"),
         *("Letterbox", "ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue", "RandomGrayscale"),
-        *("RandomInvert", "RandomGamma", "RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
+        *("RandomInvert", "RandomGamma", "RandomPosterize", "RandomSolarize", "RandomEqualize", "RandomAutoContrast"),
+        *("RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
         *("RandomErasing", "Normalize", "Denormalize"),
     ]
 

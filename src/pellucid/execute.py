@@ -20,7 +20,7 @@ from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import warp
 from pellucid.plan import Plan, Run
-from pellucid.segments import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Warp
+from pellucid.segments import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
 from pellucid.segments.chain import Chain, Stage
 from pellucid.segments.specs import ColorSpec
 from pellucid.types import Fill
@@ -86,7 +86,7 @@ def apply_image(
         if isinstance(group, Run):
             image = _apply_run(group, plan, lowered, image, scale, impl)
         else:
-            image = _apply_single(lowered.segments[group.index], image)
+            image = _apply_single(lowered.segments[group.index], image, scale)
     return image
 
 
@@ -193,12 +193,16 @@ def _window(run: Run, lowered: Lowered, image: Tensor) -> Float[Tensor, "b 4"]:
     return window.to(image.dtype)
 
 
-def _apply_single(segment: Segment, image: Tensor) -> Tensor:
+def _apply_single(segment: Segment, image: Tensor, scale: float) -> Tensor:
     dtype = image.dtype
     if isinstance(segment, ColorSteps):
         return color.jitter_steps(image, segment.order, {name: factor.to(dtype) for name, factor in segment.factors.items()})
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype))
+    if isinstance(segment, Tone):
+        amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
+        how = segment.image_gradient, segment.magnitude
+        return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
     elif isinstance(segment, Sharpen):
