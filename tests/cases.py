@@ -63,6 +63,12 @@ CASES = (
     Case(P.RandomShear((-10, 10, -8, 8), p=0.7), P.RandomShear(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomScale((0.7, 1.4), p=0.7), P.RandomScale((1.0, 1.0)), off_kinks={"gate": 0.9}, targets=True),
     Case(
+        P.RandomLieAffine(p=0.7),
+        P.RandomLieAffine(P.MultivariateNormal((0.0,) * 6, tuple((0.0,) * i for i in range(1, 7)))),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
         P.RandomPerspective(0.4, p=0.7),
         P.RandomPerspective(0.0, p=1.0),
         exact_identity=False,

@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.color.maps import apply_to_vector
 from pellucid.constants import constant, wide_dtype
 from pellucid.kernels import blend, color, convolve, curve
+from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import warp
 from pellucid.plan import Plan, Run
@@ -159,6 +160,19 @@ def _resample(
             impl=impl,
         )
         return color.stages(image, epilogue)
+    if run.interpolation == "nearest":
+        return nearest(
+            image,
+            src_from_dst if run.projective else src_from_dst[:, :2],
+            size=run.size_out,
+            padding_mode=run.padding_mode,
+            fill=fill,
+            matrix=matrix,
+            offset=offset,
+            window=window,
+            epilogue=epilogue,
+            impl=impl,
+        )
     return warp(
         image,
         src_from_dst if run.projective else src_from_dst[:, :2],

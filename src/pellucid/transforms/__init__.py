@@ -13,6 +13,7 @@ from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
 from pellucid.transforms.discrete import RandomAutoContrast, RandomEqualize, RandomPosterize, RandomSolarize
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
 from pellucid.transforms.jitter import ColorJitter, RandomBrightness, RandomContrast, RandomHue, RandomSaturation
+from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.noise import RandomErasing, RandomGaussianNoise
 from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.resize import Letterbox, Pad, Resize
@@ -27,6 +28,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomTranslate",
     "RandomShear",
     "RandomScale",
+    "RandomLieAffine",
     "RandomPerspective",
     "RandomCrop",
     "RandomResizedCrop",
