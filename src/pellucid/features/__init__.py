@@ -30,6 +30,7 @@ from pellucid.features.keypoint_net import DetectorMaps, KeypointNet
 from pellucid.features.keypoints import Keypoints, select_keypoints, suppress_non_maxima
 from pellucid.features.negatives import near_in_image
 from pellucid.features.patches import extract_patches, patch_coverage
+from pellucid.features.patches_snr import GradientSignal, keypoint_gradient_signal
 from pellucid.features.response_windows import SharedView, share_view
 from pellucid.features.sift import SiftKeypoints, describe_sift, detect_sift
 from pellucid.features.soft_argmax import soft_argmax
@@ -40,6 +41,7 @@ __all__ = [
     "Detections",
     "DetectorLosses",
     "DetectorMaps",
+    "GradientSignal",
     "HardNet",
     "JointLosses",
     "KeypointNet",
@@ -70,6 +72,7 @@ __all__ = [
     "harris_response",
     "hessian_response",
     "joint_losses",
+    "keypoint_gradient_signal",
     "keypoint_pair_loss",
     "map_frames",
     "near_in_image",
