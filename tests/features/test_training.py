@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +33,15 @@ SMALL = {
     "precision": "float32",
     "device": "cpu",
 }
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Sums are rounded in another order by another number of threads; processes must agree to the last bit here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -218,5 +226,3 @@ def test_files_that_are_no_descriptors_are_named(tmp_path):
             load_descriptor(tmp_path / name)
     with pytest.raises(InvalidArgument, match="finished run"):
         load_descriptor(tmp_path)
-
-

@@ -19,7 +19,7 @@ from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.preview import preview
-from pellucid.cli.train import train_descriptor
+from pellucid.cli.train import train_descriptor, train_detector, train_joint
 
 __all__ = ["app", "main"]
 
@@ -38,6 +38,8 @@ app.command()(preview)
 app.command()(explain)
 app.command()(audit)
 app.command("train-descriptor")(train_descriptor)
+app.command("train-detector")(train_detector)
+app.command("train-joint")(train_joint)
 app.command("eval-descriptor")(eval_descriptor)
 app.add_typer(bench, name="bench")
 

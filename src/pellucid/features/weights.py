@@ -21,7 +21,15 @@ from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet
 from pellucid.features.keypoint_net import KeypointNet
 
-__all__ = ["DESCRIPTOR_FILE", "DETECTOR_FILE", "load_descriptor", "load_detector", "read_weights", "save_descriptor", "save_detector"]
+__all__ = [
+    "DESCRIPTOR_FILE",
+    "DETECTOR_FILE",
+    "load_descriptor",
+    "load_detector",
+    "read_weights",
+    "save_descriptor",
+    "save_detector",
+]
 
 DESCRIPTOR_FILE: Final = "descriptor.safetensors"
 DETECTOR_FILE: Final = "detector.safetensors"
@@ -90,22 +98,32 @@ def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
     Errors:
         ``InvalidArgument`` for a file that is no such network's.
     """
-    from safetensors import SafetensorError, safe_open
-
-    file = Path(path) / DETECTOR_FILE if Path(path).is_dir() else Path(path)
-    if not file.exists():
-        raise invalid("detector", expected=f"a file of weights, or a run's folder with {DETECTOR_FILE}", got=str(path))
-    try:
-        with safe_open(file, framework="pt") as opened:
-            notes = json.loads((opened.metadata() or {}).get("pellucid", "{}"))
-    except SafetensorError as error:
-        raise invalid(str(path), expected="a safetensors file", got=str(error)) from error
+    notes = detector_notes(path)
     if notes.get("kind") != "KeypointNet":
         raise invalid(str(path), expected="the weights of a KeypointNet", got=notes.get("kind", "another file"))
     shape = notes["shape"]
     network = KeypointNet(**{**shape, "channels": tuple(shape["channels"])})
-    network.load_state_dict(read_weights(file))
+    network.load_state_dict(read_weights(_detector_file(path)))
     return network.eval()
+
+
+def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was noted beside a detector's weights: its shape, and what training said of it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(_detector_file(path), framework="pt") as opened:
+            notes: dict[str, Any] = json.loads((opened.metadata() or {}).get("pellucid", "{}"))
+    except SafetensorError as error:
+        raise invalid(str(path), expected="a safetensors file", got=str(error)) from error
+    return notes
+
+
+def _detector_file(path: str | os.PathLike[str]) -> Path:
+    file = Path(path) / DETECTOR_FILE if Path(path).is_dir() else Path(path)
+    if not file.exists():
+        raise invalid("detector", expected=f"a file of weights, or a run's folder with {DETECTOR_FILE}", got=str(path))
+    return file
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:

@@ -134,9 +134,7 @@ def train_descriptor(
     photographs = read_photographs(settings.photographs, settings.exclude)
     pool = PatchPool.from_photographs(photographs, keypoints=settings.keypoints, factor=settings.factor)
     jitter = patch_jitter(geometric=settings.geometric, photometric=settings.photometric)
-    pairs = PatchPairs(
-        pool, jitter, batch=settings.batch, seed=settings.seed, both=settings.both_views, variants=settings.variants
-    )
+    pairs = PatchPairs(pool, jitter, batch=settings.batch, seed=settings.seed, both=settings.both_views, variants=settings.variants)
     trainer, notes = run_steps(
         lambda: DescriptorTrainer(settings, pairs, world, device, precision),
         settings,

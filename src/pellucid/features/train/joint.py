@@ -95,9 +95,7 @@ class JointTrainer:
         own = detector_losses(self.detector, first, second, second_from_first, step=index)
         cut = self._cut(first, second, second_from_first)
         self.descriptor.train()
-        losses = joint_losses(
-            self.descriptor, cut.patches, cut.targets, self._triplet, stop_gradient=self.settings.stop_gradient
-        )
+        losses = joint_losses(self.descriptor, cut.patches, cut.targets, self._triplet, stop_gradient=self.settings.stop_gradient)
         total_loss = weight * (own.total + self.settings.pair_weight * losses.pair) + losses.descriptor
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
@@ -118,7 +116,8 @@ class JointTrainer:
 
     def _cut(self, first: Tensor, second: Tensor, second_from_first: Tensor) -> _Cut:
         """Patches around the first view's keypoints, and around where the homography sends them: upright, of one scale, as the
-        detector itself would cut them in either view. Only those that lie inside both are kept."""
+        detector itself would cut them in either view. Only those that lie inside both are kept.
+        """
         options = self.settings
         size = (first.shape[-2], first.shape[-1])
         found = detect(self.detector, first, options.keypoints, scale=options.patch_scale, border=8)
@@ -155,11 +154,11 @@ def train_joint(
     """Pretrain a detector and a descriptor, each on its own, then train both through the patches.
 
     Every stage is a run of its own, in ``detector/``, ``descriptor/`` and ``joint/``, and goes on where it was interrupted; what
-    the first two made is kept, so that the effect of the third can be measured.
+    the first two made is kept in ``before/``, so that the effect of the third can be measured.
 
     Args:
         settings: of the three runs.
-        directory: gets the stages, and ``detector.safetensors`` and ``descriptor.safetensors``.
+        directory: gets the stages, ``before/``, ``detector.safetensors`` and ``descriptor.safetensors``.
         resume: go on where runs are found, instead of failing.
         quiet: no progress bar.
 
@@ -202,7 +201,9 @@ def train_joint(
     )
     assert isinstance(trainer, JointTrainer)
     if world.rank == 0:
-        save_detector(trainer.detector, home / DETECTOR_FILE, settings=notes)
+        before = load_detector(detector_file), load_descriptor(descriptor_file)
+        save_detector(before[0], home / "before" / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
+        save_descriptor(before[1], home / "before" / DESCRIPTOR_FILE, settings=notes)
+        save_detector(trainer.detector, home / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
         save_descriptor(trainer.descriptor, home / DESCRIPTOR_FILE, settings=notes)
     return home
-
