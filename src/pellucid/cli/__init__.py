@@ -16,7 +16,7 @@ from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
-from pellucid.cli.evaluate import eval_descriptor
+from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.preview import preview
 from pellucid.cli.train import train_descriptor, train_detector, train_joint
@@ -41,6 +41,7 @@ app.command("train-descriptor")(train_descriptor)
 app.command("train-detector")(train_detector)
 app.command("train-joint")(train_joint)
 app.command("eval-descriptor")(eval_descriptor)
+app.command("export-descriptor")(export_descriptor)
 app.add_typer(bench, name="bench")
 
 

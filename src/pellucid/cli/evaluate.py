@@ -1,6 +1,6 @@
-"""``pellucid eval-descriptor``: a table of descriptors on planar sequences.
+"""``pellucid eval-descriptor`` and ``export-descriptor``: a table of descriptors on planar sequences, and their export.
 
-Owns: the options of the command and where its files go.
+Owns: the options of the commands and where their files go.
 Must not: measure; ``pellucid.features.evaluation`` does.
 Read next: ``../features/evaluation/run.py``.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pellucid.features.data.sequences import PlanarSequence
     from pellucid.features.evaluation.run import OnPair
 
-__all__ = ["eval_descriptor"]
+__all__ = ["eval_descriptor", "export_descriptor"]
 
 
 def eval_descriptor(
@@ -77,6 +77,24 @@ def eval_descriptor(
         write_bytes(markdown, markdown_table(report).encode())
     if pictures is not None:
         _write_pictures(drawn, pictures)
+
+
+def export_descriptor(
+    weights: Annotated[Path, typer.Argument(help="a run's folder, .safetensors or .pt")],
+    output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
+) -> None:
+    """Write a trained descriptor for programs that have no Pellucid."""
+    import importlib.util
+
+    from pellucid.cli.errors import MissingExtraError
+    from pellucid.features.export import export_descriptor as export
+    from pellucid.features.weights import load_descriptor
+
+    if output.suffix == ".onnx":
+        for module in ("onnx", "onnxscript"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(module, "onnx")
+    typer.echo(f"{export(load_descriptor(weights), output)}")
 
 
 def _label(path: Path) -> str:

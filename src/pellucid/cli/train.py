@@ -8,13 +8,14 @@ Read next: ``../features/train/settings.py``.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["train_descriptor", "train_detector", "train_joint"]
 
@@ -56,7 +57,8 @@ def train_descriptor(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
 
 
 def train_detector(
@@ -83,7 +85,8 @@ def train_detector(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
 
 
 def train_joint(
@@ -109,7 +112,21 @@ def train_joint(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    _finish(train(settings, directory, resume=not fresh, quiet=quiet), quiet)
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet), quiet)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A run that stopped itself ends with its sentence, not with a traceback."""
+    from pellucid.cli.errors import StoppedRunError
+    from pellucid.features.collapse import CollapseError
+    from pellucid.training import NonFiniteLoss
+
+    try:
+        yield
+    except (CollapseError, NonFiniteLoss) as error:
+        raise StoppedRunError(str(error)) from error
 
 
 def _settings(kind: type[S], config: Path | None, assignments: Sequence[str] | None, options: dict[str, Any]) -> S:

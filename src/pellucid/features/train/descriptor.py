@@ -17,6 +17,7 @@ from typing import Final, cast
 import torch
 from torch import Tensor, nn
 
+from pellucid.features.collapse import CollapseGuard
 from pellucid.features.data.patch_pairs import PatchPairs, PatchPool, patch_jitter
 from pellucid.features.data.photographs import ImageFolder, bundled_photographs
 from pellucid.features.hardnet import HardNet
@@ -57,6 +58,7 @@ class DescriptorTrainer:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay)
         self.average = copy.deepcopy(self.network).requires_grad_(False) if settings.average else None
         self.call = compiled(self.network, settings.compile)
+        self.guard = CollapseGuard(margin=settings.margin)
 
     @property
     def state(self) -> TrainState:
@@ -64,7 +66,7 @@ class DescriptorTrainer:
         modules: dict[str, nn.Module] = {"network": self.network}
         if self.average is not None:
             modules["average"] = self.average
-        return TrainState(modules, {"optimizer": self.optimizer})
+        return TrainState(modules, {"optimizer": self.optimizer, "guard": self.guard})
 
     @property
     def result(self) -> HardNet:
@@ -84,7 +86,7 @@ class DescriptorTrainer:
         anchors, positives = (all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives))
         ids = all_gather_rows(batch.ids.to(self.device), self.world)
         # The same loss on every rank: the gathering sums their gradients, the averaging divides by their number.
-        loss = hardest_triplet_loss(anchors, positives, ids=ids, margin=self.settings.margin)
+        loss = triplet = hardest_triplet_loss(anchors, positives, ids=ids, margin=self.settings.margin)
         if self.settings.second_order:
             loss = loss + self.settings.second_order * second_order_similarity_loss(anchors, positives, ids=ids)
         self.optimizer.zero_grad(set_to_none=True)
@@ -92,6 +94,8 @@ class DescriptorTrainer:
         average_gradients(self.network.parameters(), self.world)
         self.optimizer.step()
         self._follow(index)
+        if (index + 1) % self.settings.log_every == 0:
+            self.guard.update(triplet.detach(), anchors, step=index + 1)
         return {"loss": loss.detach(), **_distances(anchors.detach(), positives.detach()), "rate": rate}
 
     def _follow(self, index: int) -> None:
@@ -125,7 +129,8 @@ def train_descriptor(
         The file of the trained descriptor.
 
     Errors:
-        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run.
+        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run; ``CollapseError`` where the
+        descriptors no longer differ.
     """
     home = Path(directory)
     world = join_world()
