@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.constants import constant
@@ -18,7 +18,7 @@ from pellucid.plan import Plan
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 
-__all__ = ["DrawnParams", "draw_params"]
+__all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of"]
 
 DrawnParams = tuple[dict[str, Tensor], ...]
 """For each transform, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
@@ -37,14 +37,20 @@ def draw_params(
         plan: says what is drawn and from which words.
         seed, step: scalars.
         index: names the samples.
-        learned: unbounded parameters behind each learned distribution, by (transform, name).
+        learned: unbounded parameters behind each learned distribution, by (transform, name); scalars or one per sample.
 
     Gradient:
         learned: as the distributions declare.
     """
-    params: DrawnParams = tuple({} for _ in plan.transforms)
     if not plan.draws:
-        return params
+        return tuple({} for _ in plan.transforms)
+    return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
+
+
+def draw_uniforms(
+    plan: Plan, seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"]
+) -> Float[Tensor, "b words"]:
+    """The uniforms in (0, 1) that every draw of the plan maps to its value."""
     device = index.device
     slots = constant(plan.slots, torch.int64, device)
     if any(plan.shared):
@@ -52,7 +58,13 @@ def draw_params(
         words = draw_words(seed, step, index, slots, keep)
     else:
         words = draw_words(seed, step, index, slots)
-    u = uniforms(words)  # b words
+    return uniforms(words)
+
+
+def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:
+    """Map uniforms to the values of every draw."""
+    device = u.device
+    params: DrawnParams = tuple({} for _ in plan.transforms)
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
     affine = set()
     for draw in plan.draws:

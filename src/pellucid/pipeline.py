@@ -8,7 +8,7 @@ Read next: ``__init__.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.apply import ApplyOptions, apply_targets, invert_targets
-from pellucid.draw import draw_params
+from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
+from pellucid.estimators import LearnedParameters, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
@@ -117,7 +118,7 @@ class Pipeline(nn.Module):
         )
         self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
         self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
-        self.learned = _LearnedParameters(self.transforms)
+        self.learned = LearnedParameters(self.transforms)
         self._plans: dict[tuple[int, int, int], Plan] = {}
 
     def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
@@ -193,9 +194,95 @@ class Pipeline(nn.Module):
             self._plans[at] = make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
         return self._plans[at]
 
-    def ranges(self) -> dict[str, dict[str, Tensor]]:
-        """The learned distributions as they are now: ``{"0.degrees": {"low": ..., "high": ...}}``."""
-        return self.learned.ranges()
+    def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
+        """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.
+
+        This is where the estimators act that need the loss itself: gates (``exact``, ``arm``, ``reinforce``), choices, and ranges
+        under ``boundary``. Ranges that are reparameterised learn here as in a plain call.
+
+        Args:
+            loss_fn: takes the augmented batch, returns (B,) losses, one per sample. A scalar that mixes the samples is allowed
+                where no learned draw is ``exact`` or ``boundary`` (unless the samples share it). It is called
+                :meth:`evaluations` times, the first time with gradient and the others without, and must depend on the draw alone:
+                a model in training mode whose batch statistics or dropout differ between calls adds variance, or a bias.
+            batch: as in the call.
+            key: as in the call. Indices must differ for ``reinforce``, whose baseline is the rest of the batch.
+
+        Returns:
+            A scalar: the mean loss of the drawn sample.
+
+        Gradient:
+            model and images: as of an ordinary draw. learned numbers: unbiased, except through draws whose estimator is
+            ``relaxed`` or ``straight_through`` and through declared surrogates.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))])
+            >>> loss = augment.expected(lambda out: out.mean((1, 2, 3)), torch.zeros(4, 3, 2, 2))
+            >>> loss.backward()  # dE/dp = 1 exactly, times the slope p (1 - p) of the bounded parameter
+            >>> round(augment.learned.get_parameter("0_gate_p").grad.item(), 4)
+            0.21
+        """
+        parsed = self._parse(batch)
+        plan, seed, step, index = self._at(parsed, key)
+        learned = self._raw(parsed)
+        u = draw_uniforms(plan, seed, step, index)
+        params = params_of(plan, u, learned)
+        samples = index.shape[0]
+
+        def evaluate(changed: Mapping[Any, Tensor]) -> Tensor:
+            values = tuple(dict(one) for one in params)
+            for (transform, name), value in changed.items():
+                values[transform][name] = value
+            return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
+
+        return expected_loss(evaluate, _sites(plan, u, learned))
+
+    def evaluations(self) -> int:
+        """How often :meth:`expected` evaluates the loss: once with gradient, the rest without."""
+        plan = self.plan(ImageSpec(3, 1 << 20, 1 << 20))
+        u = torch.zeros((1, 4 * len(plan.slots)))
+        return evaluations(_sites(plan, u, {at: {} for at in self.learned.distributions}))
+
+    def ranges(self, batch: Any | None = None) -> dict[str, dict[str, Tensor]]:
+        """The learned distributions as they are now: ``{"0.degrees": {"low": ..., "high": ...}}``; part of the graph.
+
+        With ``batch``, also those that a module predicts from images: (B,) each.
+        """
+        return self.learned.ranges(None if batch is None else self._pictures(self._parse(batch)))
+
+    def numbers(self, batch: Any | None = None) -> dict[str, float]:
+        """The same as plain numbers for a log: ``{"0.degrees.low": -10.0, ...}``; predicted ones as their mean over the batch."""
+        with torch.no_grad():
+            ranges = self.ranges(batch)
+        return {f"{label}.{name}": float(value.mean()) for label, now in ranges.items() for name, value in now.items()}
+
+    def ranges_text(self, batch: Any | None = None) -> str:
+        """The same for people: one line per learned distribution, such as ``0.degrees  low -10  high 10``."""
+        lines: dict[str, list[str]] = {}
+        for full, value in self.numbers(batch).items():
+            label, name = full.rsplit(".", 1)
+            lines.setdefault(label, []).append(f"{name} {value:.4g}")
+        return "\n".join(f"{label}  {'  '.join(parts)}" for label, parts in lines.items())
+
+    def entropy(self, batch: Any | None = None) -> dict[str, Tensor]:
+        """The entropy (nats) of every learned distribution, differentiable: subtract some from a loss to keep draws diverse."""
+        return self.learned.entropy(None if batch is None else self._pictures(self._parse(batch)))
+
+    def kl(self, priors: Mapping[str, Distribution], batch: Any | None = None) -> dict[str, Tensor]:
+        """KL(learned || prior) in nats, differentiable, for priors by name: ``{"0.degrees": Uniform(-180.0, 180.0)}``."""
+        return self.learned.kl(priors, None if batch is None else self._pictures(self._parse(batch)))
+
+    def frozen(self) -> Pipeline:
+        """The same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a file."""
+        numbers: dict[int, dict[str, dict[str, float]]] = {}
+        for label, now in self.learned.ranges().items() if not self.learned.predicts else ():
+            index, name = label.split(".", 1)
+            numbers.setdefault(int(index), {})[name] = {field: float(value.detach()) for field, value in now.items()}
+        transforms = [frozen(transform, numbers.get(index, {})) for index, transform in enumerate(self.transforms)]
+        plain = Pipeline(transforms, **self._settings())
+        plain.load_state_dict({"_seed": self._seed, "_step": self._step})
+        return plain.train(self.training)
 
     @property
     def step(self) -> int:
@@ -222,7 +309,24 @@ class Pipeline(nn.Module):
         channels = images[0].tensor.shape[-3] if images[0].kind == "image" else 3
         return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
 
+    def _pictures(self, parsed: Parsed) -> Tensor:
+        """What predictors see: the images in floating point, one leading axis more than a sample has."""
+        entry = next((entry for entry in parsed.entries if entry.kind == "image"), None)
+        if entry is None:
+            raise invalid("batch", expected="an image, from which numbers are predicted", got=[e.key for e in parsed.entries])
+        image = entry.tensor if parsed.lead else entry.tensor[None]
+        return image if image.is_floating_point() else image.to(torch.float32) / 255.0
+
+    def _raw(self, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+        return self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
+
     def _draw(self, parsed: Parsed, key: Key | None) -> Record:
+        plan, seed, step, index = self._at(parsed, key)
+        params = draw_params(plan, seed, step, index, self._raw(parsed))
+        return Record(plan, params, index.shape[0], parsed.lead)
+
+    def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
+        """The plan and (seed, step, index) of a call; without a key, the counter advances."""
         plan = self.plan(self._spec(parsed))
         samples, _ = batch_of(parsed)
         device = parsed.entries[0].tensor.device
@@ -240,20 +344,28 @@ class Pipeline(nn.Module):
             index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
             if index.shape[0] != samples:
                 raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
-        params = draw_params(plan, seed, step, index, self.learned.raw())
-        return Record(plan, params, samples, parsed.lead)
+        return plan, seed, step, index
 
     def to_dict(self) -> dict[str, Any]:
-        """The pipeline as plain, versioned data."""
+        """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""
+        settings = self._settings()
+        dtype = settings["dtype"]
+        settings["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
+        settings["passthrough"] = list(settings["passthrough"])
+        kept = {name: value for name, value in settings.items() if value not in (None, [], {})}
+        return {"pellucid": VERSION, **kept, "transforms": transforms_to_list(self.transforms)}
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments beside the transforms."""
         options = self.options
-        settings = {
+        return {
             "seed": int(self._seed),
             "same_on_batch": self.same_on_batch,
             "fuse": self.fuse,
             "impl": options.impl,
-            "dtype": None if options.dtype is None else str(options.dtype).removeprefix("torch."),
+            "dtype": options.dtype,
             "targets": options.targets,
-            "passthrough": list(options.passthrough),
+            "passthrough": options.passthrough,
             "box_format": options.box_format,
             "min_area": options.min_area,
             "min_visibility": options.min_visibility,
@@ -261,8 +373,6 @@ class Pipeline(nn.Module):
             "interpolation": options.interpolation,
             "return_valid": options.return_valid,
         }
-        kept = {name: value for name, value in settings.items() if value not in (None, [], {})}
-        return {"pellucid": VERSION, **kept, "transforms": transforms_to_list(self.transforms)}
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> Pipeline:
@@ -300,42 +410,6 @@ class Pipeline(nn.Module):
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
 
 
-class _LearnedParameters(nn.Module):
-    """The unbounded parameters behind every `Learnable`, named ``<transform>_<value>_<number>``."""
-
-    def __init__(self, transforms: Sequence[Transform]) -> None:
-        super().__init__()
-        self._distributions: dict[tuple[int, str], Distribution] = {}
-        self._names: dict[tuple[int, str], dict[str, str]] = {}
-        for index, transform in enumerate(transforms):
-            for name, distribution in _draws_anywhere(transform).items():
-                names = {}
-                for raw, start in distribution.start().items():
-                    names[raw] = f"{index}_{name}_{raw}"
-                    self.register_parameter(names[raw], nn.Parameter(torch.tensor(start, dtype=torch.float32)))
-                if names:
-                    self._distributions[index, name] = distribution
-                    self._names[index, name] = names
-
-    def raw(self) -> dict[tuple[int, str], dict[str, Tensor]]:
-        return {at: {raw: getattr(self, full) for raw, full in names.items()} for at, names in self._names.items()}
-
-    def ranges(self) -> dict[str, dict[str, Tensor]]:
-        raws = self.raw()
-        return {
-            f"{at[0]}.{at[1]}": {name: torch.as_tensor(value) for name, value in distribution.current(raws[at]).items()}
-            for at, distribution in self._distributions.items()
-        }
-
-
-def _draws_anywhere(transform: Transform) -> dict[str, Distribution]:
-    """The draws, asked with an image kind nobody has; learned ones do not depend on it."""
-    try:
-        return transform.draws(ImageSpec(3, 1 << 20, 1 << 20))
-    except ValueError:
-        return {}
-
-
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
@@ -349,6 +423,19 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
             raise invalid(
                 f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:])
             )
+
+
+def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:
+    """Every learned draw, with the uniforms it came from."""
+    sites = []
+    for draw in plan.draws:
+        at = (draw.transform, draw.name)
+        if at in learned:
+            d = draw.distribution
+            source = u[:, draw.word : draw.word + d.words] if d.vector else u[:, draw.word]
+            raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
+            sites.append(Site(at, d, raw, source, plan.shared[draw.word // 4]))
+    return sites
 
 
 def _scalar(value: int | Tensor) -> Tensor:
@@ -370,7 +457,7 @@ def _solo(transform: Transform) -> Pipeline:
 def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
     """A transform called on its own: a pipeline of one, kept per value, with its own step counter."""
     pipeline = _solo(transform)
-    if pipeline.learned.raw():
+    if pipeline.learned.distributions:
         raise invalid(
             type(transform).__name__,
             expected="numbers in a transform that is called on its own",

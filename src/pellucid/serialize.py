@@ -53,7 +53,7 @@ def _changed_fields(value: Any) -> dict[str, Any]:
 
 
 def _encode(value: Any, name: str) -> Any:
-    if isinstance(value, Learnable):
+    if isinstance(value, Learnable) and not value.predicted and value.value is not None:
         return {"learnable": value.value, **{k: v for k, v in (("low", value.low), ("high", value.high)) if v is not None}}
     if isinstance(value, Distribution):
         return {"distribution": type(value).__name__, **_changed_fields(value)}
@@ -62,7 +62,10 @@ def _encode(value: Any, name: str) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
     raise invalid(
-        name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix="Only these can be written to a file."
+        name,
+        expected="numbers, strings, Learnables or distributions",
+        got=repr(value),
+        fix="Only these can be written to a file; save the state_dict of a pipeline with parameters or modules of your own.",
     )
 
 

@@ -12,6 +12,7 @@ from pellucid.random.distributions import (
     Constant,
     Distribution,
     LogUniform,
+    MultivariateNormal,
     Normal,
     Uniform,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Key",
     "Learnable",
     "LogUniform",
+    "MultivariateNormal",
     "Normal",
     "Uniform",
 ]

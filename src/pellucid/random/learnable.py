@@ -1,25 +1,30 @@
 """Learnable numbers: what a user writes where a number would stand, to have it trained with the model.
 
-Owns: `Learnable` (a plain value: start and bounds) and the reparameterisations that keep it inside its bounds.
-Must not: hold the parameter itself; the pipeline does.
-Read next: ``distributions.py``.
+Owns: `Learnable` (a plain value: start, bounds, and who supplies it) and the reparameterisations that keep it inside its bounds.
+Must not: hold the parameter the pipeline makes; the pipeline does.
+Read next: ``numbers.py``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Learnable", "Number", "bounded", "raw_of", "softplus_inverse"]
+__all__ = ["Given", "Learnable", "Number", "bounded", "raw_of", "softplus_inverse"]
+
+Given: TypeAlias = Callable[[Tensor], Tensor] | torch.nn.Parameter
+"""Who may supply a number: a module or function of the images, (B, C, H, W) -> (B,) or (B, k), or a parameter of the user's own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learnable:
     """A number that is trained: its starting value and the open interval it lives in.
 
@@ -27,25 +32,44 @@ class Learnable:
     bijection (sigmoid, softplus or the identity), never by a clamp, so its gradient cannot die at the edge.
 
     Args:
-        value: where it starts; strictly inside (low, high).
+        value: where it starts; strictly inside (low, high). None, with ``by``, for wherever an output of 0 leads.
         low: lower bound, or None for none.
         high: upper bound, or None for none.
+        by: a module (or function) that predicts the number per sample from the images, (B, C, H, W) in [0, 1] to (B,) or (B, k).
+            What it returns is added before the bijection: an output of 0 is the starting value. The pipeline registers modules.
+        column: which column of a (B, k) output.
+
+    A plain ``nn.Parameter`` in a field is that number, as it is and without bounds.
 
     Example:
         >>> Learnable(0.5, low=0.0, high=1.0).value
         0.5
     """
 
-    value: float
+    value: float | None = None
     low: float | None = None
     high: float | None = None
+    by: Given | None = None
+    column: int = 0
 
     def __post_init__(self) -> None:
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
+        if self.by is not None and not callable(self.by) and not isinstance(self.by, Tensor):
+            raise wrong_type("Learnable.by", expected="a module or function of the images", got=repr(self.by))
+        if self.as_it_is and (self.value, self.low, self.high) != (None, None, None):
+            raise invalid(
+                "Learnable.by",
+                expected="a module or function",
+                got="a parameter beside a value or bounds",
+                fix="Leave `by` out: the pipeline makes the parameter. Or use the nn.Parameter itself in place of the Learnable.",
+            )
         if not low < high:
             raise invalid("Learnable", expected="low < high", got=f"low={self.low}, high={self.high}", fix="Swap the bounds.")
-        if not low < self.value < high:
+        if self.value is None:
+            if self.by is None:
+                raise invalid("Learnable.value", expected="a number to start from", got=None)
+        elif not low < self.value < high:
             raise invalid(
                 "Learnable.value",
                 expected=f"a number strictly inside ({low}, {high})",
@@ -53,8 +77,34 @@ class Learnable:
                 fix="Start inside the bounds; on a bound the gradient would be zero.",
             )
 
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the number is a parameter of the user's, taken as it is."""
+        return isinstance(self.by, Tensor)
 
-Number = float | Learnable
+    @property
+    def predicted(self) -> bool:
+        """Whether the number is computed from the images."""
+        return self.by is not None and not isinstance(self.by, Tensor)
+
+    def within(self, low: float | None, high: float | None, value: float | None = None) -> Learnable:
+        """The same number with other bounds; one that is taken as it is stays free."""
+        if isinstance(self.by, Tensor):
+            return self
+        return Learnable(self.value if value is None else value, low, high, self.by, self.column)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Learnable) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.value, self.low, self.high, None if self.by is None else id(self.by), self.column)
+
+
+Number: TypeAlias = float | Learnable
+"""What distributions are made of."""
 
 
 def softplus_inverse(y: float) -> float:
@@ -62,8 +112,10 @@ def softplus_inverse(y: float) -> float:
     return y + math.log(-math.expm1(-y))
 
 
-def raw_of(value: float, low: float | None, high: float | None) -> float:
-    """The unbounded number that :func:`bounded` maps to ``value``."""
+def raw_of(value: float | None, low: float | None, high: float | None) -> float:
+    """The unbounded number that :func:`bounded` maps to ``value``; 0 where there is no value."""
+    if value is None:
+        return 0.0
     if low is not None and high is not None:
         share = (value - low) / (high - low)
         return math.log(share) - math.log1p(-share)

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
-from pellucid.random.distributions import Bernoulli, Constant, Distribution, Uniform
-from pellucid.random.fields import Range, interval, probability, symmetric
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Constant, Distribution, Uniform
+from pellucid.random.fields import Chance, Range, interval, probability, symmetric
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
 from pellucid.types import Fill, ImageSpec
@@ -113,7 +112,7 @@ class RandomAffine(Transform):
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
@@ -190,7 +189,7 @@ class RandomRotation(Transform):
     padding_mode: str = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "degrees": _WARP, "gate": _WARP}
@@ -229,7 +228,7 @@ class RandomTranslate(Transform):
     interpolation: str = "bilinear"
     padding_mode: str = "zeros"
     fill: Fill = 0.0
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "translate_x": _WARP, "translate_y": _WARP, "gate": _WARP}
@@ -270,7 +269,7 @@ class RandomShear(Transform):
     padding_mode: str = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "shear_x": _WARP, "shear_y": _WARP, "gate": _WARP}
@@ -313,7 +312,7 @@ class RandomScale(Transform):
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": _WARP, "gate": _WARP}

@@ -42,6 +42,9 @@ class Transform:
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
     """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``."""
 
+    tied: ClassVar[tuple[str, ...]] = ()
+    """Drawn values that come from one distribution: what is learned of it, they share."""
+
     def segment(self, spec: ImageSpec) -> SegmentSpec:
         """The static description of what this lowers to, for images of this kind; raises if it cannot handle them."""
         raise NotImplementedError

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.random.distributions import Bernoulli, Distribution
-from pellucid.random.fields import Range, factor, interval, probability
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range, factor, interval, probability
 from pellucid.segments import Convolve, ConvolveSpec, Sharpen
 from pellucid.transforms.base import Params, Transform, check_choice, gated
 from pellucid.types import ImageSpec
@@ -51,7 +50,7 @@ class RandomGaussianBlur(Transform):
 
     kernel_size: int | tuple[int, int] | None = None
     sigma: Range = (0.1, 2.0)
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
@@ -114,7 +113,7 @@ class RandomSharpness(Transform):
 
     sharpness: Range = 0.5
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")

@@ -17,9 +17,8 @@ from torch import Tensor
 from pellucid.color.maps import luma_map
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.distributions import Bernoulli, Distribution, Permutation
-from pellucid.random.fields import probability
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Distribution, Permutation
+from pellucid.random.fields import Chance, probability
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Params, Transform, gated_matrix
 from pellucid.types import ImageSpec
@@ -43,7 +42,7 @@ class RandomGrayscale(Transform):
         p = 0, and for grey images.
     """
 
-    p: float | Learnable | Bernoulli = 0.1
+    p: Chance = 0.1
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
@@ -81,7 +80,7 @@ class RandomInvert(Transform):
         p = 0.
     """
 
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
@@ -117,7 +116,7 @@ class RandomChannelShuffle(Transform):
         p = 0.
     """
 
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "order": "none"}

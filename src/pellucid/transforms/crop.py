@@ -16,8 +16,8 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
-from pellucid.random.distributions import Distribution, LogUniform, Offset, Uniform
-from pellucid.random.fields import Range, interval
+from pellucid.random.distributions import Distribution, Offset, Uniform
+from pellucid.random.fields import Range, interval, log_interval
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, as_size, check_padding
 from pellucid.transforms.resize import Padding, as_padding
@@ -195,11 +195,7 @@ class RandomResizedCrop(Transform):
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         scale = interval("RandomResizedCrop.scale", self.scale, low=0.0, high=1.0)
-        ratio: Distribution
-        if isinstance(self.ratio, tuple | list) and self.ratio[0] != self.ratio[1]:
-            ratio = LogUniform(*self.ratio)
-        else:
-            ratio = interval("RandomResizedCrop.ratio", self.ratio, low=0.0)
+        ratio = log_interval("RandomResizedCrop.ratio", self.ratio)
         return {"scale": scale, "ratio": ratio, "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:

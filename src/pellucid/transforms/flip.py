@@ -16,9 +16,8 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
-from pellucid.random.distributions import Bernoulli, Categorical, Distribution
-from pellucid.random.fields import probability
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Categorical, Distribution
+from pellucid.random.fields import Chance, probability
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, gated_matrix
 from pellucid.types import ImageSpec
@@ -42,7 +41,7 @@ class RandomHorizontalFlip(Transform):
         p = 0.
     """
 
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
@@ -77,7 +76,7 @@ class RandomVerticalFlip(Transform):
         p = 0.
     """
 
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
@@ -117,7 +116,7 @@ class RandomRotation90(Transform):
     """
 
     times: tuple[int, ...] = (0, 1, 2, 3)
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "times": "almost_everywhere", "gate": "almost_everywhere"}

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from pellucid.color.maps import luma_map
 from pellucid.errors import invalid
-from pellucid.random.distributions import Bernoulli, Distribution, Permutation
-from pellucid.random.fields import Range, factor, interval, probability, symmetric
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Distribution, Permutation
+from pellucid.random.fields import Chance, Range, confined, factor, interval, probability, symmetric
+from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
 from pellucid.transforms.base import Params, Transform, check_choice, gated
 from pellucid.types import ClipRule, ImageSpec
@@ -35,9 +35,7 @@ def _distribution(owner: str, name: str, value: Range) -> Distribution:
     label = f"{owner}.{name}"
     if name != "hue":
         return interval(label, factor(label, value), low=0.0)
-    if isinstance(value, Learnable):
-        value = Learnable(value.value, value.low if value.low is not None else 0.0, value.high if value.high is not None else 0.5)
-    return interval(label, symmetric(label, value), low=-0.5, high=0.5)
+    return interval(label, symmetric(label, confined(label, value, 0.0, 0.5)), low=-0.5, high=0.5)
 
 
 def _check_channels(owner: str, spec: ImageSpec, names: tuple[str, ...]) -> None:
@@ -118,7 +116,7 @@ class ColorJitter(Transform):
     saturation: Range = 0.0
     hue: Range = 0.0
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, **dict.fromkeys(NAMES, _COLOR), "gate": _COLOR, "order": "none"}
@@ -128,7 +126,7 @@ class ColorJitter(Transform):
         self.draws(ImageSpec(3, 1, 1))
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(name for name in NAMES if getattr(self, name) != 0)
+        return tuple(name for name in NAMES if not (is_number(getattr(self, name)) and getattr(self, name) == 0))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         _check_channels("ColorJitter", spec, self._names())
@@ -166,7 +164,7 @@ class RandomBrightness(Transform):
 
     brightness: Range = 0.2
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "brightness": _COLOR, "gate": _COLOR}
@@ -206,7 +204,7 @@ class RandomContrast(Transform):
 
     contrast: Range = 0.2
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "contrast": _COLOR, "gate": _COLOR}
@@ -246,7 +244,7 @@ class RandomSaturation(Transform):
 
     saturation: Range = 0.2
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "saturation": _COLOR, "gate": _COLOR}
@@ -287,7 +285,7 @@ class RandomHue(Transform):
 
     hue: Range = 0.05
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "hue": _COLOR, "gate": _COLOR}

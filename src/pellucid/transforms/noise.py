@@ -16,9 +16,8 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.errors import invalid
-from pellucid.random.distributions import Bernoulli, Bits, Distribution, LogUniform, Uniform
-from pellucid.random.fields import Range, interval, probability
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Bits, Distribution, Uniform
+from pellucid.random.fields import Chance, Range, interval, log_interval, probability
 from pellucid.segments import BlendSpec, Noise, Patch
 from pellucid.transforms.base import Params, Transform, check_choice, gated
 from pellucid.types import ImageSpec
@@ -50,7 +49,7 @@ class RandomGaussianNoise(Transform):
     mean: Range = 0.0
     sigma: Range = 0.1
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
@@ -98,7 +97,7 @@ class RandomErasing(Transform):
         p = 0.
     """
 
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     scale: Range = (0.02, 0.33)
     ratio: Range = (0.3, 3.3)
     value: float | tuple[float, ...] | str = 0.0
@@ -121,15 +120,10 @@ class RandomErasing(Transform):
         return BlendSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        ratio: Distribution
-        if isinstance(self.ratio, tuple | list) and self.ratio[0] != self.ratio[1]:
-            ratio = LogUniform(*self.ratio)
-        else:
-            ratio = interval("RandomErasing.ratio", self.ratio, low=1e-6)
         draws: dict[str, Distribution] = {
             "gate": probability("RandomErasing.p", self.p),
             "scale": interval("RandomErasing.scale", self.scale, low=0.0, high=1.0),
-            "ratio": ratio,
+            "ratio": log_interval("RandomErasing.ratio", self.ratio, low=1e-6),
             "x": Uniform(0.0, 1.0),
             "y": Uniform(0.0, 1.0),
         }

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from pellucid.geometry.homography import quad_from_unit_square
 from pellucid.geometry.matrices import inverse, scale_shift
-from pellucid.random.distributions import Bernoulli, Distribution, Uniform
-from pellucid.random.fields import Range, interval, probability
+from pellucid.random.distributions import Constant, Distribution, Uniform
+from pellucid.random.fields import Chance, Range, interval, probability
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
@@ -51,7 +51,7 @@ class RandomPerspective(Transform):
     """
 
     distortion_scale: Range = 0.5
-    p: float | Learnable | Bernoulli = 0.5
+    p: Chance = 0.5
     interpolation: str = "bilinear"
     padding_mode: str = "zeros"
     fill: Fill = 0.0
@@ -62,6 +62,8 @@ class RandomPerspective(Transform):
         "gate": "almost_everywhere",
         **dict.fromkeys(_NAMES, "almost_everywhere"),
     }
+
+    tied: ClassVar[tuple[str, ...]] = _NAMES
 
     def __post_init__(self) -> None:
         check_padding("RandomPerspective", self.padding_mode, self.interpolation)
@@ -74,16 +76,10 @@ class RandomPerspective(Transform):
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         scale = self.distortion_scale
-        inward: Distribution
-        if isinstance(scale, Learnable):
-            inward = Uniform(
-                0.0,
-                Learnable(scale.value, scale.low if scale.low is not None else 0.0, scale.high if scale.high is not None else 1.0),
-            )
-        else:
-            inward = interval("RandomPerspective.distortion_scale", scale, low=0.0, high=1.0)
-            if isinstance(scale, int | float) and scale > 0:
-                inward = Uniform(0.0, float(scale))
+        name = "RandomPerspective.distortion_scale"
+        inward = interval(name, scale, low=0.0, high=1.0)
+        if isinstance(inward, Constant) and (isinstance(inward.value, Learnable) or inward.value > 0):
+            inward = Uniform(0.0, inward.value)  # a number, learned or not, is the largest displacement
         return {"gate": probability("RandomPerspective.p", self.p), **dict.fromkeys(_NAMES, inward)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:

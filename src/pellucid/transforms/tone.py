@@ -13,9 +13,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.random.distributions import Bernoulli, Distribution
-from pellucid.random.fields import Range, interval, probability
-from pellucid.random.learnable import Learnable
+from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range, interval, probability
 from pellucid.segments import Curve, CurveSpec
 from pellucid.transforms.base import Params, Transform, check_choice, gated
 from pellucid.types import ImageSpec
@@ -47,7 +46,7 @@ class RandomGamma(Transform):
     gamma: Range = (0.7, 1.5)
     gain: Range = 1.0
     clip: str = "end"
-    p: float | Learnable | Bernoulli = 1.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "gamma", "gain", "gate"), "almost_everywhere")

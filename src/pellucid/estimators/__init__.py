@@ -1,0 +1,22 @@
+"""Estimators: how the numbers of a distribution get the gradient of an expected loss.
+
+Owns: the parameters behind learned numbers, the surrogate loss of ``pipeline.expected``, and freezing.
+Must not: know of the pipeline, images or transforms' pixels; a loss is a function of drawn values here.
+Read next: ``expected.py``, ``docs/estimators.md``.
+"""
+
+from pellucid.estimators.expected import LOSS_BASED, Site, evaluations, expected_loss
+from pellucid.estimators.freeze import frozen
+from pellucid.estimators.parameters import LearnedParameters
+from pellucid.random.information import entropy, kl_divergence
+
+__all__ = [
+    "LOSS_BASED",
+    "LearnedParameters",
+    "Site",
+    "entropy",
+    "evaluations",
+    "expected_loss",
+    "frozen",
+    "kl_divergence",
+]

@@ -1,0 +1,126 @@
+"""The term each loss-based estimator adds: a number of the distribution, and the credit that becomes its gradient.
+
+Owns: the formulas.
+Must not: decide which evaluations are shared; see ``expected.py``.
+Read next: ``../../../docs/estimators.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
+
+__all__ = ["Term", "antithetic", "arm", "boundary", "exact_choice", "exact_gate", "reinforce", "value"]
+
+Term: TypeAlias = tuple[Tensor, Tensor]
+"""(number, credit): scalars or (b,). The credit is constant; the number carries the graph."""
+
+At: TypeAlias = Callable[[Tensor], Tensor]
+"""The losses with this one drawn value replaced."""
+
+
+def value(distribution: Distribution, u: Float[Tensor, "b"], raw: Raw) -> Tensor:
+    """The drawn value, one per sample."""
+    return distribution.sample(u, raw).expand(u.shape)
+
+
+def exact_gate(gate: Bernoulli, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
+    """dE/dp = f(1) - f(0): one further evaluation, with the gate the other way; no variance from the gate itself."""
+    other = at(1.0 - drawn)
+    sign = 2.0 * _match(drawn, losses) - 1.0
+    return [(_number(gate, raw, "p", drawn), sign * (losses - other))]
+
+
+def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: At) -> list[Term]:
+    """dE/dw_j = f(v_j): every other value once.
+
+    Only differences matter, as the probabilities sum to one, so the drawn value's own term is left out.
+    """
+    probabilities = choice.probabilities(raw, u)
+    k = len(choice.values)
+    values = torch.tensor(choice.values, dtype=u.dtype, device=u.device)
+    drawn = choice.choose(u, probabilities)  # b
+    rows = probabilities.expand(u.shape[0], k)
+    found = []
+    for step in range(1, k):
+        index = (drawn + step) % k
+        share = rows.gather(1, index[:, None])[:, 0]
+        found.append((_match(share, losses), at(values[index]) - losses))
+    return found
+
+
+def antithetic(gate: Distribution, u: Tensor, raw: Raw) -> Tensor:
+    """The gate that the opposite uniform opens."""
+    return value(gate, 1.0 - u, raw).detach()
+
+
+def arm(gate: Bernoulli, raw: Raw, u: Tensor, losses: Tensor, opposite: Tensor) -> list[Term]:
+    """dE/dlogit(p) = E (f(gate of 1 - u) - f(gate of u)) (u - 1/2), with all ARM gates opposite at once.
+
+    Source:
+        Yin and Zhou: "ARM: Augment-REINFORCE-merge gradient for stochastic binary networks", ICLR 2019.
+    """
+    p = _number(gate, raw, "p", u)
+    # The slope of the logit, at the current p, as part of the credit: finite for every p that can be drawn.
+    slope = 1.0 / torch.clamp(p * (1.0 - p), min=1e-12)
+    return [(p, (opposite - losses) * (u - 0.5) * slope.detach())]
+
+
+def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, shared: bool) -> list[Term]:
+    """The score of the draw, weighed by the loss less the mean loss of the other samples.
+
+    The baseline is left out where it would be biased: for a scalar loss, and for a draw that the samples share.
+    """
+    credit = losses
+    if losses.dim() == 1 and losses.shape[0] > 1 and not shared:
+        count = losses.shape[0]
+        credit = losses - (losses.sum() - losses) / (count - 1)
+    if isinstance(distribution, Categorical):
+        rows = distribution.probabilities(raw, drawn).expand(drawn.shape[0], len(distribution.values))
+        values = torch.tensor(distribution.values, dtype=drawn.dtype, device=drawn.device)
+        chance = torch.where(drawn[:, None] == values, rows, 0.0).sum(1)  # equal values count as one
+    else:
+        assert isinstance(distribution, Bernoulli)
+        p = _number(distribution, raw, "p", drawn)
+        chance = torch.where(drawn > 0.5, p, 1.0 - p)
+    return [(torch.log(chance), credit)]
+
+
+def boundary(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
+    """dE/dhigh = (f(high) - E f) / (high - low), dE/dlow = (E f - f(low)) / (high - low).
+
+    Leibniz' rule on the integral, so f may be a staircase; for `LogUniform` in the logarithms, and for `CenteredUniform` the chain
+    rule from the ends to centre and half width follows by itself.
+    """
+    low, high = _ends(distribution, raw, drawn)
+    width = (high - low).detach()
+    places = [end.detach().expand(drawn.shape) for end in (low, high)]
+    if isinstance(distribution, LogUniform):
+        places = [torch.exp(place) for place in places]
+    at_low, at_high = at(places[0]), at(places[1])
+    return [(high, (at_high - losses) / width), (low, (losses - at_low) / width)]
+
+
+def _ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
+    if isinstance(distribution, LogUniform):
+        distribution = distribution.logs()
+    if isinstance(distribution, CenteredUniform):
+        center, half = (_number(distribution, raw, name, like) for name in ("center", "half_width"))
+        return center - half, center + half
+    assert isinstance(distribution, Uniform)
+    return _number(distribution, raw, "low", like), _number(distribution, raw, "high", like)
+
+
+def _number(distribution: Distribution, raw: Raw, name: str, like: Tensor) -> Tensor:
+    return torch.as_tensor(distribution.current(raw)[name], dtype=like.dtype, device=like.device)
+
+
+def _match(per_sample: Tensor, losses: Tensor) -> Tensor:
+    """One number per loss: all samples', or the first's where a scalar loss belongs to a shared draw."""
+    return per_sample if losses.dim() else per_sample[0]

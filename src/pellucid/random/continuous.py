@@ -1,0 +1,287 @@
+"""Continuous distributions: uniform in several spellings, normal, and the constant.
+
+Owns: `Uniform, CenteredUniform, LogUniform, Normal, Constant`.
+Must not: draw randomness (uniforms are arguments) or hold parameters (raw values are arguments).
+Read next: ``multivariate.py``, ``discrete.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.random.distribution import Distribution
+from pellucid.random.learnable import Learnable, Number, bounded, raw_of, softplus_inverse
+from pellucid.random.numbers import (
+    Raw,
+    as_number,
+    at_least,
+    finite,
+    highest,
+    lowest,
+    resolve,
+    sources,
+    start,
+    value_of,
+)
+
+__all__ = ["CenteredUniform", "Constant", "LogUniform", "Normal", "Uniform"]
+
+RANGE_ESTIMATORS = ("reparameterised", "boundary")
+
+
+def _check_estimator(owner: str, estimator: str) -> None:
+    if estimator not in RANGE_ESTIMATORS:
+        raise invalid(f"{owner}.estimator", expected=f"one of {RANGE_ESTIMATORS}", got=repr(estimator))
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Uniform on (low, high).
+
+    Args:
+        low: lower end: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images.
+        high: upper end, likewise, not below ``low``.
+        estimator: ``reparameterised`` (the draw moves with its ends) or ``boundary`` (the difference between the loss at an end
+            and its mean, which is right for staircases too; it needs ``pipeline.expected``, which evaluates the loss at the ends).
+
+    When both ends are learned and unbounded, what trains is the centre and the softplus of the width; otherwise each
+    learned end is mapped into the room that the other one leaves. Either way low < high holds at every step. Only a plain
+    ``nn.Parameter`` is taken as it is.
+
+    Gradient:
+        low, high: exact through the draw (reparameterised).
+
+    Example:
+        >>> import torch
+        >>> Uniform(-1.0, 3.0).sample(torch.tensor([0.25]), {})
+        tensor([0.])
+    """
+
+    low: Number
+    high: Number
+    estimator: str = "reparameterised"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", as_number("Uniform.low", self.low))
+        object.__setattr__(self, "high", as_number("Uniform.high", self.high))
+        _check_estimator("Uniform", self.estimator)
+        low, high = value_of(self.low), value_of(self.high)
+        learned = isinstance(self.low, Learnable) or isinstance(self.high, Learnable)
+        if low > high or (low == high and learned) or (not learned and not low <= high):
+            raise invalid(
+                "Uniform", expected="low < high" if learned else "low <= high", got=f"low={low}, high={high}", fix="Swap the two."
+            )
+
+    def _joint(self) -> bool:
+        ends = (self.low, self.high)
+        return all(isinstance(end, Learnable) and end.low is None and end.high is None and not end.as_it_is for end in ends)
+
+    def _room_of_low(self) -> tuple[float | None, float | None]:
+        ceiling = min(highest(self.low), highest(self.high)) if isinstance(self.low, Learnable) else math.inf
+        return finite(lowest(self.low)), finite(ceiling)
+
+    def learned(self) -> dict[str, Learnable]:
+        found = sources(low=self.low, high=self.high)
+        return {"center": found["low"], "width": found["high"]} if self._joint() else found
+
+    def start(self) -> dict[str, float]:
+        low, high = value_of(self.low), value_of(self.high)
+        if self._joint():
+            known = not math.isnan(low + high)
+            return {"center": (low + high) / 2 if known else 0.0, "width": softplus_inverse(high - low) if known else 0.0}
+        raw: dict[str, float] = {}
+        if isinstance(self.low, Learnable):
+            raw["low"] = raw_of(self.low.value, *self._room_of_low())
+        if isinstance(self.high, Learnable):
+            floor = lowest(self.high) if math.isnan(low) else max(low, lowest(self.high))
+            raw["high"] = raw_of(self.high.value, finite(floor), self.high.high)
+        return raw
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        if "width" in raw:
+            half = torch.nn.functional.softplus(raw["width"]) / 2
+            return {"low": raw["center"] - half, "high": raw["center"] + half}
+        low: Tensor | float = value_of(self.low)
+        high: Tensor | float = value_of(self.high)
+        if isinstance(self.low, Learnable):
+            low = raw["low"] if self.low.as_it_is else bounded(raw["low"], *self._room_of_low())
+        if isinstance(self.high, Learnable):
+            floor: Tensor | float = low
+            if self.high.low is not None:
+                floor = torch.clamp(low, min=self.high.low) if isinstance(low, Tensor) else max(low, self.high.low)
+            high = raw["high"] if self.high.as_it_is else bounded(raw["high"], floor, self.high.high)
+        return {"low": low, "high": high}
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        now = self.current(raw)
+        return now["low"] + (now["high"] - now["low"]) * u
+
+    def span(self) -> tuple[float, float]:
+        return (lowest(self.low), highest(self.high))
+
+    def affine(self) -> tuple[float, float] | None:
+        if isinstance(self.low, Learnable) or isinstance(self.high, Learnable):
+            return None
+        return (float(self.low), float(self.high) - float(self.low))
+
+
+@dataclass(frozen=True)
+class CenteredUniform(Distribution):
+    """Uniform on (center - half_width, center + half_width): a magnitude around a resting value.
+
+    Args:
+        center: the middle.
+        half_width: at least 0; a `Learnable` gets the lower bound 0.
+        estimator: as in `Uniform`.
+    """
+
+    center: Number
+    half_width: Number
+    estimator: str = "reparameterised"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", as_number("CenteredUniform.center", self.center))
+        object.__setattr__(self, "half_width", at_least(as_number("CenteredUniform.half_width", self.half_width), 0.0))
+        _check_estimator("CenteredUniform", self.estimator)
+        if value_of(self.half_width) < 0:
+            raise invalid("CenteredUniform.half_width", expected="a number >= 0", got=value_of(self.half_width))
+
+    def learned(self) -> dict[str, Learnable]:
+        return sources(center=self.center, half_width=self.half_width)
+
+    def start(self) -> dict[str, float]:
+        return start("center", self.center) | start("half_width", self.half_width)
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return {"center": resolve("center", self.center, raw), "half_width": resolve("half_width", self.half_width, raw)}
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        now = self.current(raw)
+        return now["center"] + now["half_width"] * (2.0 * u - 1.0)
+
+    def span(self) -> tuple[float, float]:
+        reach = highest(self.half_width)
+        return (lowest(self.center) - reach, highest(self.center) + reach)
+
+
+@dataclass(frozen=True)
+class LogUniform(Distribution):
+    """Uniform in the logarithm on (low, high), both positive.
+
+    Args:
+        low, high: as in `Uniform`.
+        estimator: as in `Uniform`.
+
+    Gradient:
+        low, high: exact through the draw; the learned numbers live in log space, ordered as in `Uniform`.
+    """
+
+    low: Number
+    high: Number
+    estimator: str = "reparameterised"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", as_number("LogUniform.low", self.low))
+        object.__setattr__(self, "high", as_number("LogUniform.high", self.high))
+        if value_of(self.low) <= 0:
+            raise invalid("LogUniform.low", expected="a number > 0", got=value_of(self.low))
+        for name in ("low", "high"):
+            end = getattr(self, name)
+            if isinstance(end, Learnable) and end.as_it_is:
+                raise invalid(
+                    f"LogUniform.{name}",
+                    expected="a number or a Learnable",
+                    got="an nn.Parameter",
+                    fix="Write Learnable(start), which stays positive.",
+                )
+        self.logs()
+
+    def logs(self) -> Uniform:
+        """The uniform distribution of the logarithm."""
+        return Uniform(_log(self.low), _log(self.high), self.estimator)
+
+    def learned(self) -> dict[str, Learnable]:
+        return self.logs().learned()
+
+    def start(self) -> dict[str, float]:
+        return self.logs().start()
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        now = self.logs().current(raw)
+        return {name: torch.exp(x) if isinstance(x, Tensor) else math.exp(x) for name, x in now.items()}
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        return torch.exp(self.logs().sample(u, raw))
+
+    def span(self) -> tuple[float, float]:
+        low, high = self.logs().span()
+        return (math.exp(low), math.exp(high) if high < math.inf else math.inf)
+
+
+def _log(number: Number) -> Number:
+    if isinstance(number, Learnable):
+        low = math.log(number.low) if number.low else None
+        high = None if number.high is None else math.log(number.high)
+        return number.within(low, high, None if number.value is None else math.log(number.value))
+    return math.log(number)
+
+
+@dataclass(frozen=True)
+class Normal(Distribution):
+    """Normal with a mean and a standard deviation (a `Learnable` std gets the lower bound 0)."""
+
+    mean: Number = 0.0
+    std: Number = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", as_number("Normal.mean", self.mean))
+        object.__setattr__(self, "std", at_least(as_number("Normal.std", self.std), 0.0))
+        if value_of(self.std) < 0:
+            raise invalid("Normal.std", expected="a number >= 0", got=value_of(self.std))
+
+    def learned(self) -> dict[str, Learnable]:
+        return sources(mean=self.mean, std=self.std)
+
+    def start(self) -> dict[str, float]:
+        return start("mean", self.mean) | start("std", self.std)
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return {"mean": resolve("mean", self.mean, raw), "std": resolve("std", self.std, raw)}
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        now = self.current(raw)
+        return now["mean"] + now["std"] * (math.sqrt(2.0) * torch.erfinv(2.0 * u - 1.0))
+
+
+@dataclass(frozen=True)
+class Constant(Distribution):
+    """Always the same value, which may be learned."""
+
+    value: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", as_number("Constant.value", self.value))
+
+    def learned(self) -> dict[str, Learnable]:
+        return sources(value=self.value)
+
+    def start(self) -> dict[str, float]:
+        return start("value", self.value)
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return {"value": resolve("value", self.value, raw)}
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        return self.current(raw)["value"] + 0.0 * u
+
+    def span(self) -> tuple[float, float]:
+        return (lowest(self.value), highest(self.value))
+
+    def affine(self) -> tuple[float, float] | None:
+        return None if isinstance(self.value, Learnable) else (float(self.value), 0.0)

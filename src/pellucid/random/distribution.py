@@ -1,0 +1,64 @@
+"""What a distribution is: a frozen value that maps uniforms to numbers, differentiably.
+
+Owns: the interface `Distribution`.
+Must not: draw randomness (uniforms are arguments) or hold parameters (raw values are arguments).
+Read next: ``numbers.py``, ``continuous.py``, ``discrete.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.random.learnable import Learnable, Number
+from pellucid.random.numbers import Raw
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """What may be drawn. Subclasses are final, frozen and hold numbers or `Learnable` only.
+
+    ``sample(u, raw)`` maps one uniform per sample to one value per sample (the inverse of the distribution function), so
+    a draw is a differentiable function of the distribution's own numbers.
+    """
+
+    words: ClassVar[int] = 1
+    """How many 32-bit words of the hash one draw takes."""
+    vector: ClassVar[bool] = False
+    """Whether ``sample`` takes (and gives) a row of numbers per sample, even if it is a row of one."""
+    estimator: str = "reparameterised"
+    """How the gradient to the distribution's own numbers is formed; see ``pellucid.estimators``."""
+
+    def start(self) -> dict[str, float]:
+        """Starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned."""
+        return {}
+
+    def learned(self) -> dict[str, Learnable]:
+        """The `Learnable` behind each name of :meth:`start`: it says who supplies the number."""
+        return {}
+
+    def numbers(self) -> dict[str, Number]:
+        """What the distribution is made of, by the names of :meth:`current`."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: number for name, number in found.items() if isinstance(number, float | Learnable) and name != "temperature"}
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        """The numbers of the distribution as they are now, by field name."""
+        raise NotImplementedError
+
+    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
+        """Map uniforms in (0, 1) to values."""
+        raise NotImplementedError
+
+    def span(self) -> tuple[float, float]:
+        """Bounds that every value is certain to keep, whatever is learned."""
+        return (-math.inf, math.inf)
+
+    def affine(self) -> tuple[float, float] | None:
+        """(shift, scale) when a draw is ``shift + scale * u`` with fixed numbers, else None."""
+        return None

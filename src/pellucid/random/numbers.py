@@ -1,0 +1,91 @@
+"""Numbers of a distribution: fixed or learned, read the same way.
+
+Owns: what a distribution asks of a number (start, bounds, current value), and what may stand for one.
+Must not: draw.
+Read next: ``continuous.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from pellucid.errors import wrong_type
+from pellucid.random.learnable import Learnable, Number, bounded, raw_of
+
+__all__ = ["Raw", "as_number", "at_least", "finite", "highest", "is_number", "lowest", "resolve", "sources", "start", "value_of"]
+
+Raw = Mapping[str, Tensor]
+"""The unbounded tensors behind the learned numbers: scalars, or (b,) where they are predicted per sample."""
+
+
+def is_number(value: object) -> bool:
+    """A plain Python number (a truth value is none)."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def as_number(name: str, value: object) -> Number:
+    """Read a number, a `Learnable`, a parameter of the user's, or a module or function of the images."""
+    if isinstance(value, Learnable):
+        return value
+    if is_number(value):
+        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, Tensor):
+        if value.numel() == 1 and value.is_floating_point() and value.is_leaf:
+            return Learnable(by=value)  # type: ignore[arg-type]
+        raise wrong_type(name, expected="one floating-point number in an nn.Parameter", got=f"a tensor {tuple(value.shape)}")
+    if callable(value) and not isinstance(value, type):
+        return Learnable(by=value)
+    raise wrong_type(name, expected="a number, a Learnable, an nn.Parameter, or a module of the images", got=repr(value))
+
+
+def value_of(number: Number) -> float:
+    """Where the number starts; NaN where only a tensor knows."""
+    if isinstance(number, Learnable):
+        return math.nan if number.value is None else number.value
+    return float(number)
+
+
+def lowest(number: Number) -> float:
+    """The bound the number keeps from below."""
+    if isinstance(number, Learnable):
+        return -math.inf if number.low is None else number.low
+    return float(number)
+
+
+def highest(number: Number) -> float:
+    """The bound the number keeps from above."""
+    if isinstance(number, Learnable):
+        return math.inf if number.high is None else number.high
+    return float(number)
+
+
+def finite(bound: float) -> float | None:
+    """The bound, or None for no bound."""
+    return bound if math.isfinite(bound) else None
+
+
+def at_least(number: Number, floor: float) -> Number:
+    """Give a `Learnable` without a lower bound the one its place implies."""
+    if isinstance(number, Learnable) and number.low is None:
+        return number.within(floor, number.high)
+    return number
+
+
+def start(name: str, number: Number) -> dict[str, float]:
+    """The raw starting value by name; nothing for a fixed number."""
+    return {name: raw_of(number.value, number.low, number.high)} if isinstance(number, Learnable) else {}
+
+
+def sources(**numbers: Number) -> dict[str, Learnable]:
+    """Those of the numbers that are learned."""
+    return {name: number for name, number in numbers.items() if isinstance(number, Learnable)}
+
+
+def resolve(name: str, number: Number, raw: Raw) -> Tensor | float:
+    """The number as it is now."""
+    if isinstance(number, Learnable):
+        return raw[name] if number.as_it_is else bounded(raw[name], number.low, number.high)
+    return float(number)
