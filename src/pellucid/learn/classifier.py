@@ -44,7 +44,7 @@ class SmallNet(nn.Module):
             channels, rows, columns = out, rows // 2, columns // 2
         self.features = nn.Sequential(*inner, nn.Flatten())
         self.head = nn.Linear(channels * rows * columns, classes)
-        self.to(memory_format=torch.channels_last)
+        self.features.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
         """Logits."""
@@ -57,7 +57,8 @@ def network_for(task: Task, *, seed: int, width: int = 16) -> SmallNet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         shape = (task.x.shape[1], task.x.shape[2], task.x.shape[3])
-        return SmallNet(shape, task.classes, mean=float(task.x.mean()), std=float(task.x.std()), width=width)
+        net = SmallNet(shape, task.classes, mean=float(task.x.mean()), std=float(task.x.std()), width=width)
+    return net.to(task.x.device)
 
 
 def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:
@@ -69,14 +70,18 @@ def accuracy_over_draws(
     net: nn.Module, augment: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"], *, draws: int = 8
 ) -> float:
     """The same with class probabilities averaged over draws of the augmentation: how an invariant model is meant to be read."""
-    return _accuracy(net, images, labels, lambda part: sum(torch.softmax(net(augment(part)), 1) for _ in range(draws)))  # type: ignore[arg-type,return-value]
+    def mean(part: Tensor) -> Tensor:
+        return torch.stack([torch.softmax(net(augment(part)), 1) for _ in range(draws)]).mean(0)
+
+    return _accuracy(net, images, labels, mean)
 
 
 def _accuracy(net: nn.Module, images: Tensor, labels: Tensor, predict: Callable[[Tensor], Tensor]) -> float:
     training = net.training
     net.eval()
     with torch.no_grad():
-        right = sum(int((predict(part).argmax(1) == truth).sum()) for part, truth in zip(images.split(500), labels.split(500), strict=True))
+        parts = zip(images.split(500), labels.split(500), strict=True)
+        right = sum(int((predict(part).argmax(1) == truth).sum()) for part, truth in parts)
     net.train(training)
     return right / max(1, images.shape[0])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,11 @@ class Task:
     y_held: Int64[Tensor, "m"]
     x_test: Float[Tensor, "t c h w"]
     y_test: Int64[Tensor, "t"]
+
+    def to(self, device: torch.device | str) -> Task:
+        """The same on another device."""
+        tensors = ("x", "y", "x_held", "y_held", "x_test", "y_test")
+        return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,13 @@ def gradient_penalty(
 def density(task: Task, augment: RandomChoice, settings: Settings, world: World) -> Learning:
     """Move the policy so that augmented images look like other images of the training set and keep their class.
 
-    Each step takes two different batches: the policy changes the first, the critic compares it with the second.
+    Each step takes two different batches: the policy changes the first, the critic compares it with the second. The identity
+    matches any density best, so without the reward for entropy every magnitude and gate would shrink until the search is stopped.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         critic = Critic(task.x.shape[1], task.classes, mean=float(task.x.mean()), std=float(task.x.std()))
+    critic = critic.to(task.x.device)
     judge = torch.optim.Adam(critic.parameters(), 1e-3, betas=(0.0, 0.99))
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate, betas=(0.5, 0.99))
     changed = Batches(task.x.shape[0], settings.batch, settings.seed, world)
@@ -106,7 +108,7 @@ def density(task: Task, augment: RandomChoice, settings: Settings, world: World)
             real_realness, logits = critic(real)
             distance = real_realness.mean() - fake_realness.mean()
             # Drawn from the generator that the loop seeds anew at every step.
-            share = torch.rand(min(real.shape[0], fake.shape[0]))
+            share = torch.rand(min(real.shape[0], fake.shape[0])).to(real)
             penalty = gradient_penalty(lambda x: critic(x)[0], real[: share.shape[0]], fake[: share.shape[0]], share)
             loss = -distance + settings.penalty * penalty + F.cross_entropy(logits, labels)
             judge.zero_grad()
@@ -115,7 +117,9 @@ def density(task: Task, augment: RandomChoice, settings: Settings, world: World)
             judge.step()
         realness, logits = critic(fake)
         content = F.cross_entropy(logits, task.y[first])
-        objective = -realness.mean() + settings.content * content
+        # One branch is active per picture, so each branch is paid its share of the reward only.
+        spread = torch.stack(list(augment.pipeline.entropy().values())).sum() / len(augment.branches)
+        objective = -realness.mean() + settings.content * content - settings.entropy * spread.to(content)
         ranges.zero_grad()
         objective.backward()
         average_gradients(augment.parameters(), world)

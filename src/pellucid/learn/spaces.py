@@ -18,7 +18,10 @@ _REACH = {"degrees": 180.0, "translate": 0.5, "scale": 0.9, "shear": 60.0, "eras
 
 
 def narrow(*, start: float = 0.025, temperature: float | None = None, seed: int = 0) -> Pipeline:
-    """Flip, affine and erasing with learnable ranges that start at a fortieth of their reach; the flip starts undecided.
+    """Flip, affine and erasing with learnable ranges that start at a fortieth of their reach.
+
+    The flip's probability lives in (0, 1/2): a flip is its own inverse, so beyond one half it would only change which of the two
+    pictures is the usual one, and that is not the one a test shows.
 
     Args:
         start: the fraction of the reach.
@@ -27,7 +30,8 @@ def narrow(*, start: float = 0.025, temperature: float | None = None, seed: int 
         seed: of the draws.
     """
     reach = {name: Learnable(high * start, low=0.0, high=high) for name, high in _REACH.items()}
-    flip = Bernoulli(Learnable(0.5)) if temperature is None else Bernoulli(Learnable(0.5), temperature=temperature)
+    p = Learnable(0.25, low=0.0, high=0.5)
+    flip = Bernoulli(p) if temperature is None else Bernoulli(p, temperature=temperature)
     return Pipeline(
         [
             RandomHorizontalFlip(p=flip),

@@ -49,11 +49,11 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
     with torch.no_grad():
         for mine, other in zip(teacher.parameters(), student.parameters(), strict=True):
             mine.lerp_(other, 1.0 - momentum)
-        for mine, other in zip(teacher.buffers(), student.buffers(), strict=True):
-            if mine.is_floating_point():
-                mine.lerp_(other, 1.0 - momentum)
+        for kept, new in zip(teacher.buffers(), student.buffers(), strict=True):
+            if kept.is_floating_point():
+                kept.lerp_(new, 1.0 - momentum)
             else:
-                mine.copy_(other)
+                kept.copy_(new)
 
 
 def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Learning:

@@ -58,6 +58,8 @@ class RandomChoice(nn.Module):
 
     _seed: Tensor
     _step: Tensor
+    _owner: Tensor
+    logits: Tensor
 
     def __init__(
         self,
@@ -129,7 +131,8 @@ class RandomChoice(nn.Module):
     def apply(self, batch: Any, record: Record | None = None) -> Any:
         """Replay a record; with a function instead of a batch it is ``nn.Module.apply``."""
         if record is None:
-            return super().apply(batch) if callable(batch) and not isinstance(batch, Tensor) else self.pipeline.apply(batch)
+            # The pipeline says what is missing.
+            return self.pipeline.apply(batch) if isinstance(batch, Tensor | dict) else super().apply(batch)
         return self.pipeline.apply(batch, record)
 
     def choose(self, samples: int, key: Key, device: torch.device) -> Float[Tensor, "b k"]:

@@ -7,7 +7,7 @@ Read next: ``../learn/density.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from torch import nn
@@ -26,8 +26,8 @@ from pellucid.transforms import (
     RandomSaturation,
     RandomShear,
     RandomTranslate,
-    Transform,
 )
+from pellucid.transforms.base import Transform
 
 __all__ = ["rand_augment", "searchable", "trivial_augment"]
 
@@ -115,13 +115,12 @@ def _learned(channels: int, temperature: float) -> list[Transform]:
     return operations if channels == 1 else [*operations, RandomSaturation(around_one(0.15), p=gate)]
 
 
-def _operations(channels: int, spread: object) -> Sequence[Transform]:
-    assert callable(spread)
-
+def _operations(channels: int, spread: Callable[[float], Distribution]) -> Sequence[Transform]:
     def about_one(reach: float) -> Distribution:
         inner = spread(reach)
         if isinstance(inner, Categorical):
             return Categorical(tuple(1.0 + v for v in inner.values))
+        assert isinstance(inner, CenteredUniform)
         return CenteredUniform(1.0, inner.half_width)
 
     shift = _REACH["translate"]
