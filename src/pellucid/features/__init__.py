@@ -1,10 +1,11 @@
-"""Local features that train end to end: frames, patches, and what is built on them.
+"""Local features that train end to end: detectors, frames, patches, descriptors, and what trains and measures them.
 
 Owns: the public names of `pellucid.features`.
-Must not: import OpenCV, scikit-image or matplotlib.
-Read next: ``frames.py``.
+Must not: import OpenCV, scikit-image or matplotlib; what needs them imports them inside its functions.
+Read next: ``frames.py``, ``keypoints.py``, ``hardnet.py``.
 """
 
+from pellucid.features.classical import dog_response, harris_response, hessian_response, shi_tomasi_response, structure_tensor
 from pellucid.features.frames import (
     compose_frames,
     frame_center,
@@ -19,10 +20,16 @@ from pellucid.features.frames import (
     upright_frames,
 )
 from pellucid.features.frames_cv2 import frames_from_cv2, frames_from_ellipses, frames_to_cv2, frames_to_ellipses
+from pellucid.features.hardnet import HardNet
+from pellucid.features.keypoints import Keypoints, select_keypoints, suppress_non_maxima
 from pellucid.features.patches import extract_patches, patch_coverage
+from pellucid.features.soft_argmax import soft_argmax
 
 __all__ = [
+    "HardNet",
+    "Keypoints",
     "compose_frames",
+    "dog_response",
     "extract_patches",
     "frame_center",
     "frame_corners",
@@ -34,9 +41,16 @@ __all__ = [
     "frames_inside",
     "frames_to_cv2",
     "frames_to_ellipses",
+    "harris_response",
+    "hessian_response",
     "map_frames",
     "patch_coverage",
     "rescale_frames",
+    "select_keypoints",
+    "shi_tomasi_response",
+    "soft_argmax",
+    "structure_tensor",
+    "suppress_non_maxima",
     "turn_frames",
     "upright_frames",
 ]
