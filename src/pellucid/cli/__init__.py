@@ -17,6 +17,7 @@ from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.explain import explain
+from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 
 __all__ = ["app", "main"]
@@ -36,6 +37,7 @@ app.command()(preview)
 app.command()(explain)
 app.command()(audit)
 app.add_typer(bench, name="bench")
+app.add_typer(learn, name="learn")
 
 
 def _print_version(wanted: bool) -> None:

@@ -70,6 +70,7 @@ def accuracy_over_draws(
     net: nn.Module, augment: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"], *, draws: int = 8
 ) -> float:
     """The same with class probabilities averaged over draws of the augmentation: how an invariant model is meant to be read."""
+
     def mean(part: Tensor) -> Tensor:
         return torch.stack([torch.softmax(net(augment(part)), 1) for _ in range(draws)]).mean(0)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ class Batches:
     rows: int
     size: int
     seed: int
-    world: World = World()
+    world: World = field(default_factory=World)
 
     def __call__(self, step: int) -> Int64[Tensor, "b"]:
         """The rows of one step on this rank."""

@@ -119,7 +119,7 @@ def density(task: Task, augment: RandomChoice, settings: Settings, world: World)
         content = F.cross_entropy(logits, task.y[first])
         # One branch is active per picture, so each branch is paid its share of the reward only.
         spread = torch.stack(list(augment.pipeline.entropy().values())).sum() / len(augment.branches)
-        objective = -realness.mean() + settings.content * content - settings.entropy * spread.to(content)
+        objective = -realness.mean() + settings.content * content - settings.policy_entropy * spread.to(content)
         ranges.zero_grad()
         objective.backward()
         average_gradients(augment.parameters(), world)

@@ -25,7 +25,7 @@ _SHORT = {"gate": "p"}
 
 
 def numbers_of(augment: nn.Module) -> dict[str, float]:
-    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``: ranges by their two ends, the rest as they are."""
+    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends."""
     numbers: dict[str, float] = {}
     with torch.no_grad():
         pipeline = augment.pipeline if isinstance(augment, RandomChoice) else augment
@@ -55,7 +55,9 @@ def readable(numbers: Mapping[str, float]) -> dict[str, str]:
     return lines
 
 
-def plot_ranges(log: str | os.PathLike[str], picture: str | os.PathLike[str], *, losses: Sequence[str] = ("loss",), title: str = "") -> Path:
+def plot_ranges(
+    log: str | os.PathLike[str], picture: str | os.PathLike[str], *, losses: Sequence[str] = ("loss",), title: str = ""
+) -> Path:
     """Plot losses, and every learned range over the steps; transforms of one kind share a panel."""
     columns = read_log(log)
     panels: dict[str, list[str]] = {name: [name] for name in losses if name in columns}

@@ -29,6 +29,7 @@ class Settings:
         weight_decay: of the network.
         range_rate: the learning rate of the ranges (Adam), in their unbounded coordinates.
         entropy: nats of training loss that one nat of entropy is worth (Augerino).
+        policy_entropy: what one nat of entropy per picture is worth to the policy search (density).
         every: network steps per step of the ranges (bilevel).
         hypergradient: ``unrolled`` or ``implicit`` (bilevel).
         inner_rate: step size of the unrolled step, and of the Neumann series (bilevel).
@@ -49,6 +50,7 @@ class Settings:
     weight_decay: float = 1e-4
     range_rate: float = 0.05
     entropy: float = 0.02
+    policy_entropy: float = 0.1
     every: int = 4
     hypergradient: str = "unrolled"
     inner_rate: float = 0.1

@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from pellucid.errors import invalid
 from pellucid.learn.augerino import augerino
 from pellucid.learn.classifier import accuracy, accuracy_over_draws
 from pellucid.learn.data import Pictures, Task, small_task
@@ -30,7 +31,7 @@ from pellucid.policy import searchable
 from pellucid.training import World
 from pellucid.training.loop import step_seed
 
-__all__ = ["ARMS", "Study", "run_study", "train"]
+__all__ = ["ARMS", "Study", "read_arms", "read_sizes", "run_study", "train"]
 
 ARMS = {
     "none": "no augmentation",
@@ -41,6 +42,11 @@ ARMS = {
     "policy": "learned policy (density matching)",
 }
 """By short name, in the order of the report."""
+
+_USED = {"images", "seed", "steps", "batch", "rate", "weight_decay", "range_rate", "entropy"} | {
+    *("policy_entropy", "pairs", "content", "critic_steps", "penalty")
+}
+"""The settings that a run here depends on, kept with its result."""
 
 DRAWS = 4
 """Draws that the second accuracy of the learned ranges averages over."""
@@ -62,7 +68,7 @@ class Study:
     images: tuple[int, ...] = (500, 2000)
     seeds: int = 5
     arms: tuple[str, ...] = tuple(ARMS)
-    settings: Settings = Settings(steps=500, pairs=8)
+    settings: Settings = field(default_factory=lambda: Settings(steps=500, pairs=8))
     search_steps: int = 150
     held: int = 0
 
@@ -72,12 +78,12 @@ class Study:
 
 
 def run_study(
-    study: Study, pictures: Pictures, directory: str | os.PathLike[str], tell: Callable[[int, str], None] = lambda done, text: None
+    study: Study, pictures: Pictures, directory: str | os.PathLike[str], tell: Callable[[int, str], None] | None = None
 ) -> list[dict[str, Any]]:
     """Do every run whose result is not in ``directory`` yet, one JSON file each, and return all results.
 
     Errors:
-        ValueError where a result in the folder comes from other settings.
+        InvalidArgument where a result in the folder comes from other settings.
     """
     home = Path(directory)
     home.mkdir(parents=True, exist_ok=True)
@@ -85,12 +91,18 @@ def run_study(
     for done, (arm, images, seed) in enumerate(study.runs()):
         path = home / f"{pictures.name}-{arm}-{images}-{seed}.json"
         settings = replace(study.settings, images=images, seed=seed)
-        about = {"data": pictures.name, "arm": arm, **asdict(settings), "search_steps": study.search_steps, "held_out": study.held}
-        about = json.loads(json.dumps(about))
+        about = {"data": pictures.name, "arm": arm, "search_steps": study.search_steps, "held_out": study.held}
+        about |= {name: value for name, value in asdict(settings).items() if name in _USED}
         if path.exists():
             result = json.loads(path.read_text())
             if result["about"] != about:
-                raise ValueError(f"{path} was made with other settings. Choose another folder, or delete it.")
+                wrong = next(name for name in about if result["about"].get(name) != about[name])
+                raise invalid(
+                    f"{path}: {wrong}",
+                    expected=repr(about[wrong]),
+                    got=result["about"].get(wrong),
+                    fix="Give the settings the study was started with, or choose another folder.",
+                )
         else:
             task = small_task(pictures, images, held=study.held, seed=seed)
             result = {"about": about, **_run(arm, task, settings, study.search_steps, on_held=bool(study.held))}
@@ -98,19 +110,18 @@ def run_study(
             draft.write_text(json.dumps(result, indent=1) + "\n")
             draft.replace(path)
         results.append(result)
-        tell(done + 1, f"{arm} {images}/{seed}: {100 * result['accuracy']:.2f} %")
+        if tell is not None:
+            tell(done + 1, f"{arm} {images}/{seed}: {100 * result['accuracy']:.2f} %")
     return results
 
 
 def train(learning: Learning, steps: int, seed: int) -> float:
     """All steps in memory, seeded as the loop seeds them, for runs of seconds; returns the last loss."""
-    loss = float("nan")
     with torch.random.fork_rng(devices=[]):
         for index in range(steps):
             torch.manual_seed(step_seed(seed, index))
             numbers = learning.step(index)
-        loss = float(numbers["loss"])
-    return loss
+        return float(numbers["loss"])
 
 
 def _run(arm: str, task: Task, settings: Settings, search_steps: int, *, on_held: bool) -> dict[str, Any]:
@@ -148,11 +159,18 @@ def _augmentation(arm: str, task: Task, settings: Settings, search_steps: int) -
     return policy
 
 
-def sizes(text: str) -> tuple[int, ...]:
+def read_sizes(text: str) -> tuple[int, ...]:
     """Read ``500,2000``."""
-    return tuple(int(part) for part in text.split(","))
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise invalid("images", expected="numbers with commas between them, such as 500,2000", got=repr(text)) from None
 
 
-def chosen(text: str | None) -> Sequence[str]:
-    """Read ``none,ranges``."""
-    return tuple(text.split(",")) if text else tuple(ARMS)
+def read_arms(text: str | None) -> tuple[str, ...]:
+    """Read ``none,ranges``; nothing means all."""
+    arms = tuple(text.split(",")) if text else tuple(ARMS)
+    for arm in arms:
+        if arm not in ARMS:
+            raise invalid("arms", expected=f"some of {','.join(ARMS)}", got=repr(arm))
+    return arms

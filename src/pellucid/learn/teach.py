@@ -25,9 +25,7 @@ from pellucid.training import TrainState, World, average_gradients
 __all__ = ["follow", "teach", "teach_losses"]
 
 
-def teach_losses(
-    student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"]
-) -> Float[Tensor, "b"]:
+def teach_losses(student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"]) -> Float[Tensor, "b"]:
     """What the augmenter minimises, per sample: pictures that the teacher still reads and the student does not.
 
     It is the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded below, and
