@@ -51,7 +51,6 @@ def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
 def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monkeypatch):
     from pellucid.learn import run
 
-    whole = learn(recipe, digits, SETTINGS, tmp_path / "whole", quiet=True)
     real = run.fit
 
     def dies(step, *args, **kwargs):
@@ -62,10 +61,12 @@ def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monk
 
         return real(stops, *args, **{**kwargs, "save_every": 2})
 
+    monkeypatch.setattr(run, "plot_ranges", lambda *args, **kwargs: None)  # the slowest part, and not the subject here
     monkeypatch.setattr(run, "fit", dies)
     with pytest.raises(KeyboardInterrupt):
         learn(recipe, digits, SETTINGS, tmp_path / "cut", quiet=True)
     monkeypatch.setattr(run, "fit", real)
+    whole = learn(recipe, digits, SETTINGS, tmp_path / "whole", quiet=True)
     resumed = learn(recipe, digits, SETTINGS, tmp_path / "cut", quiet=True)
     assert resumed.learned == whole.learned
     assert resumed.accuracy == whole.accuracy
@@ -90,14 +91,14 @@ def test_ranges_read_like_ranges():
     assert lines["1 RandomAffine degrees"] == "-4.5 .. 4.5"
     assert lines["1 RandomAffine scale"] == "0.977 .. 1.02"
     choice = RandomChoice([narrow().transforms[:1], []], weights=(1.0, 3.0), learn=True)
-    assert readable(numbers_of(choice))["1 branch weight"] == "0.75"
+    assert readable(numbers_of(choice))["1 branch"] == "0.75"
 
 
 def test_the_commands(tmp_path):
     runner = CliRunner()
     config = tmp_path / "run.toml"
     config.write_text("images = 48\nbatch = 16\nheld = 32\n")
-    for recipe in ("augerino", "bilevel", "teach"):
+    for recipe in ("bilevel", "teach"):
         result = runner.invoke(app, ["learn", recipe, "-c", str(config), "--steps", "2", "-o", str(tmp_path / recipe)])
         assert result.exit_code == 0, result.output
         assert "RandomAffine degrees" in result.output
