@@ -23,9 +23,11 @@ from pellucid.features.frames_cv2 import frames_from_cv2, frames_from_ellipses, 
 from pellucid.features.hardnet import HardNet
 from pellucid.features.keypoints import Keypoints, select_keypoints, suppress_non_maxima
 from pellucid.features.patches import extract_patches, patch_coverage
+from pellucid.features.patches_snr import GradientSignal, keypoint_gradient_signal
 from pellucid.features.soft_argmax import soft_argmax
 
 __all__ = [
+    "GradientSignal",
     "HardNet",
     "Keypoints",
     "compose_frames",
@@ -43,6 +45,7 @@ __all__ = [
     "frames_to_ellipses",
     "harris_response",
     "hessian_response",
+    "keypoint_gradient_signal",
     "map_frames",
     "patch_coverage",
     "rescale_frames",
