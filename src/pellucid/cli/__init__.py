@@ -18,6 +18,7 @@ from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 from pellucid.cli.train import train_descriptor
 
@@ -40,6 +41,7 @@ app.command()(audit)
 app.command("train-descriptor")(train_descriptor)
 app.command("eval-descriptor")(eval_descriptor)
 app.add_typer(bench, name="bench")
+app.add_typer(learn, name="learn")
 
 
 def _print_version(wanted: bool) -> None:
