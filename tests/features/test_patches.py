@@ -1,5 +1,8 @@
 """Patches: values against SciPy, OpenCV and NumPy, the border, what is not finite, errors."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -172,6 +175,14 @@ def test_the_pyramid_is_close_to_a_gaussian():
             for on in (True, False)
         )
         assert error < 0.2 * without, (footprint, error, without)
+
+
+def test_the_pages_example_runs():
+    page = (Path(__file__).parents[2] / "docs" / "patches.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    scope = {}
+    exec(block, scope)
+    assert scope["valid"].tolist() == [[True, False]]
 
 
 def test_errors_say_what_to_do():
