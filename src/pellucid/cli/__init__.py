@@ -16,8 +16,10 @@ from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
+from pellucid.cli.evaluate import eval_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.preview import preview
+from pellucid.cli.train import train_descriptor
 
 __all__ = ["app", "main"]
 
@@ -35,6 +37,8 @@ app.command()(demo)
 app.command()(preview)
 app.command()(explain)
 app.command()(audit)
+app.command("train-descriptor")(train_descriptor)
+app.command("eval-descriptor")(eval_descriptor)
 app.add_typer(bench, name="bench")
 
 
