@@ -17,11 +17,12 @@ from torch import Tensor
 from pellucid.boxes import clip_boxes, transform_boxes, visible
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.execute import Lowered, apply_field, apply_image, compute_dtype, lower, total_src_from_dst
+from pellucid.execute import apply_field, apply_image, compute_dtype, total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import transform_points
 from pellucid.kernels.warp import warp
-from pellucid.plan import Plan
+from pellucid.lowering import Lowered
+from pellucid.plan import Run
 from pellucid.record import Record
 from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.transforms.color import Normalize
@@ -53,18 +54,18 @@ def apply_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
     """Replay a record on a batch."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    lowered = lower(plan, _params(record, parsed, device), device)
-    src_from_dst = total_src_from_dst(plan, lowered)
+    lowered = Lowered(plan, _params(record, parsed, device), device)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
         if entry.kind == "image":
-            out = _image(plan, lowered, flat, options)
+            out = _image(lowered, flat, options)
         elif entry.kind in ("boxes", "keypoints"):
+            src_from_dst = total_src_from_dst(lowered)
             dst_from_src = None if src_from_dst is None else inverse(src_from_dst)
             out = _geometric(entry, flat, dst_from_src, plan.size_out, parsed.lead, options, result)
         else:
-            out = _field(plan, lowered, entry, flat, options)
+            out = _field(lowered, entry, flat, options)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_out)
     if parsed.bare:
         return result["image"]
@@ -77,7 +78,7 @@ def invert_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any
     """Undo a record's geometry on a batch."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    src_from_dst = total_src_from_dst(plan, lower(plan, _params(record, parsed, device), device))
+    src_from_dst = total_src_from_dst(Lowered(plan, _params(record, parsed, device), device))
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
@@ -101,7 +102,8 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> tuple[dict[
     return tuple({name: value.repeat_interleave(frames, 0) for name, value in values.items()} for values in params)
 
 
-def _image(plan: Plan, lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
+def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
+    plan = lowered.plan
     if image.shape[1] != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
     out_dtype = options.dtype or image.dtype
@@ -115,29 +117,29 @@ def _image(plan: Plan, lowered: Lowered, image: Tensor, options: ApplyOptions) -
         )
     work = image.to(compute_dtype(image.dtype))
     work = work * (1.0 / 255.0) if eight_bit else work
-    work = apply_image(plan, lowered, work, scale=255.0 if eight_bit else 1.0, impl=options.impl)
+    work = apply_image(lowered, work, scale=255.0 if eight_bit else 1.0, impl=options.impl)
     if out_dtype == torch.uint8:
         return torch.round(torch.clamp(work, 0.0, 1.0) * 255.0).to(torch.uint8)
     # An empty plan must not hand the input back: results never alias it.
     return work.to(out_dtype) if plan.groups else work.to(out_dtype).clone()
 
 
-def _field(plan: Plan, lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:
+def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:
     mode = options.interpolation[entry.kind]
     fill = options.mask_fill if entry.kind == "mask" else 0.0
     floating = flat.is_floating_point()
     work = flat if floating or mode == "nearest" else flat.to(torch.float32)
-    out = apply_field(plan, lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
+    out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
     if not floating and mode != "nearest":
         out = torch.round(out)
-    return out.to(flat.dtype) if lowered.maps else flat.clone()
+    return out.to(flat.dtype) if any(isinstance(group, Run) and group.warps for group in lowered.plan.groups) else flat.clone()
 
 
 def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: ApplyOptions) -> Tensor:
     samples, frames = batch_of(parsed)
     height, width = record.plan.size_in
     ones = torch.ones((samples * frames, 1, height, width), device=device)
-    out = apply_field(record.plan, lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl)
+    out = apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl)
     lead = (samples, frames)[: parsed.lead]
     return out[0] if parsed.lead == 0 else out.unflatten(0, lead)
 

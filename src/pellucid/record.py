@@ -21,8 +21,9 @@ from torch import Tensor
 from pellucid.constants import wide_dtype
 from pellucid.draw import DrawnParams
 from pellucid.errors import invalid
-from pellucid.execute import lower, total_src_from_dst
+from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
+from pellucid.lowering import Lowered
 from pellucid.plan import Plan, make_plan
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.types import ImageSpec, Size
@@ -70,7 +71,7 @@ class Record:
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
         """Output pixel to input pixel, float64; differentiable in the drawn values."""
-        matrix = total_src_from_dst(self.plan, lower(self.plan, self.params, self.device))
+        matrix = total_src_from_dst(Lowered(self.plan, self.params, self.device))
         if matrix is None:
             matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
         return matrix.expand(self.samples, 3, 3)

@@ -16,7 +16,8 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
-from pellucid.kernels.warp.cpu.autograd import Options, _arguments
+from pellucid.kernels.warp.cpu.autograd import _arguments
+from pellucid.kernels.warp.cpu.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
 
@@ -139,8 +140,19 @@ def test_data_loading_workers(start):
 def test_opcheck():
     image, src_from_dst = example(dtype=torch.float64)
     window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
-    colors = (torch.eye(3, dtype=torch.float64)[None], None, None, torch.zeros(2, dtype=torch.float64), None, None, None, None)
-    arguments = _arguments(Options((7, 8), 2, 0, -0.5, True, torch.float64), (image, src_from_dst, window, *colors))
+    options, *rows = pack(
+        3,
+        src_from_dst,
+        size=(7, 8),
+        interpolation="bilinear",
+        padding_mode="zeros",
+        fill=None,
+        matrix=torch.eye(3, dtype=torch.float64)[None],
+        offset=None,
+        window=window,
+        epilogue=(HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage()),
+    )
+    arguments = (image, *rows, *_arguments(options))
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, arguments)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
     torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True, True, True]))

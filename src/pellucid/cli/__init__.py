@@ -16,8 +16,11 @@ from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
+from pellucid.cli.evaluate import eval_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
+from pellucid.cli.train import train_descriptor
 
 __all__ = ["app", "main"]
 
@@ -35,7 +38,10 @@ app.command()(demo)
 app.command()(preview)
 app.command()(explain)
 app.command()(audit)
+app.command("train-descriptor")(train_descriptor)
+app.command("eval-descriptor")(eval_descriptor)
 app.add_typer(bench, name="bench")
+app.add_typer(learn, name="learn")
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,11 +16,13 @@ from torch.autograd import forward_ad
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference
+from pellucid.kernels.warp.cpu import warp_packed
 from pellucid.kernels.warp.cpu.autograd import Options, differentiate_again_with
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
+from pellucid.kernels.warp.cpu.packing import unpack
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "sample", "unsupported", "warp"]
+__all__ = ["AVAILABLE", "implementation", "sample", "unsupported", "warp", "warp_packed"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 
@@ -32,6 +34,13 @@ def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) 
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         return "forward-mode differentiation"
     return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
+
+
+def implementation(impl: str, image: Tensor, interpolation: str, footprint: Size | None) -> str:
+    """Who computes a call of :func:`warp`."""
+    return choose(
+        impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint)
+    )
 
 
 def warp(
@@ -50,9 +59,7 @@ def warp(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = choose(
-        impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint)
-    )
+    chosen = implementation(impl, image, interpolation, footprint)
     fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
     out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,
@@ -87,17 +94,15 @@ def sample(
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    image, src_from_dst, window, matrix, offset, fill, turns, second, second_offset, last, last_offset = tensors
+    image, mapping, window, params = tensors
     assert image is not None
-    assert src_from_dst is not None
-    epilogue: list[Stage] = [] if turns is None else [HueStage(turns)]
-    epilogue += [] if second is None else [AffineStage(second, second_offset)]
-    epilogue += [ClipStage()] if options.clip else []
-    epilogue += [] if last is None else [AffineStage(last, last_offset)]
+    assert mapping is not None
+    assert params is not None
+    fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
     interpolation, padding_mode = options.names
     return reference.warp(
         image,
-        src_from_dst,
+        mapping.unflatten(1, (-1, 3)),
         size=options.size,
         interpolation=interpolation,
         padding_mode=padding_mode,

@@ -14,15 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from pellucid.kernels.warp.cpu.autograd import Options, Warp, compute
+from pellucid.kernels.warp.cpu.autograd import Warp, compute
 from pellucid.kernels.warp.cpu.op import warp_labels
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
+from pellucid.kernels.warp.cpu.packing import MODES, Packed, fusable, pack
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["fusable", "warp"]
-
-_TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
-_MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}
+__all__ = ["Packed", "fusable", "pack", "warp", "warp_packed"]
 
 
 def warp(
@@ -53,26 +51,35 @@ def warp(
     assert footprint is None
     if not image.dtype.is_floating_point:
         assert interpolation == "nearest"
-        return _labels(image, src_from_dst, window, fill, size, _MODES[padding_mode])
+        return _labels(image, src_from_dst, window, fill, size, MODES[padding_mode])
     dtype = torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
-    image = image.to(dtype)
-    colors: dict[str, Tensor | None] = {}
-    clip = False
-    for stage in epilogue:
-        if isinstance(stage, HueStage):
-            colors["turns"] = stage.turns
-        elif isinstance(stage, ClipStage):
-            clip = True
-        else:
-            which = "last" if clip else "second"
-            colors[f"{which}_matrix"], colors[f"{which}_offset"] = stage.matrix, stage.offset
-    cubic = -0.75 if interpolation == "bicubic_opencv" else -0.5
-    options = Options(
-        (size[0], size[1]), _TAPS[interpolation], _MODES[padding_mode], cubic, clip, dtype, (interpolation, padding_mode)
+    packed = pack(
+        image.shape[1],
+        src_from_dst,
+        size=size,
+        interpolation=interpolation,
+        padding_mode=padding_mode,
+        fill=fill,
+        matrix=matrix,
+        offset=offset,
+        window=window,
+        epilogue=epilogue,
     )
-    later = [colors.get(name) for name in ("turns", "second_matrix", "second_offset", "last_matrix", "last_offset")]
-    tensors = (image, src_from_dst, window, matrix, offset, fill, *later)
-    out: Tensor = Warp.apply(options, *tensors) if _differentiated(tensors) else compute(options, tensors)
+    return warp_packed(image.to(dtype), packed.to(dtype))
+
+
+def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor, "b c2 h2 w2"]:
+    """The same from packed arguments.
+
+    Args:
+        image: of the dtype of the packed numbers, or uint8, which counts as x / 255 and has no gradient.
+        packed: everything else.
+    """
+    out: Tensor = (
+        Warp.apply(packed[0], image, *packed[1:])
+        if _differentiated((image, *packed[1:]))
+        else compute(packed[0], image, *packed[1:])
+    )
     return out
 
 
@@ -93,21 +100,3 @@ def _labels(
     window = None if window is None else window.detach().to(coordinates)
     out: Tensor = warp_labels(image, src_from_dst.detach().flatten(1).to(coordinates), window, fill, list(size), mode)
     return out
-
-
-def fusable(epilogue: Sequence[Stage]) -> int:
-    """How many leading stages fit the pattern [hue] [affine] [clip] [affine]; the rest must be run on the result."""
-    place = 0
-    for count, stage in enumerate(epilogue):
-        if isinstance(stage, HueStage):
-            fits, after = place == 0, 1
-        elif isinstance(stage, ClipStage):
-            fits, after = place <= 2, 3
-        else:
-            assert isinstance(stage, AffineStage)
-            square = stage.matrix.shape[-1] == stage.matrix.shape[-2]
-            fits, after = square and place != 2 and place < 4, 2 if place < 2 else 4
-        if not fits:
-            return count
-        place = after
-    return len(epilogue)

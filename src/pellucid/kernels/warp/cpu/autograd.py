@@ -1,6 +1,6 @@
 """The compiled warp as a differentiable function of all its tensors.
 
-Owns: the `autograd.Function`: packing parameters, saving inputs only, sharing out the gradients.
+Owns: the `autograd.Function`: saving inputs only, and handing out the gradients.
 Must not: differentiate twice by itself; the reference does that, or an error names it.
 Read next: ``op.py``.
 """
@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward
 
 __all__ = ["Options", "Warp", "compute", "differentiate_again_with"]
@@ -26,134 +25,73 @@ class Options(NamedTuple):
     size: tuple[int, int]
     taps: int
     mode: int
+    flags: int  # which colour stages there are, as in ``layout.py``
+    out_channels: int
     cubic: float
-    clip: bool
-    dtype: torch.dtype  # of coordinates, colours and the result
     names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
 
 
-_SLOTS = ("matrix", "offset", "fill", "turns", "second_matrix", "second_offset", "last_matrix", "last_offset")
-"""The colour parameters, in the order of the arguments after (image, src_from_dst, window)."""
+def _arguments(options: Options) -> tuple[Any, ...]:
+    """The operators' arguments after the tensors."""
+    return list(options.size), [options.taps, options.mode, options.flags, options.out_channels], options.cubic
 
 
-def _pieces(colors: tuple[Tensor | None, ...], channels: int) -> tuple[int, int, list[tuple[int, int]]]:
-    """(flags, out_channels, [(slot or -1 for zeros, numbers)]): the layout of a parameter row, in ``layout.py``'s order."""
-    matrix, offset, fill, turns, second, _, last, _ = colors
-    out_channels = channels if matrix is None else matrix.shape[-2]
-    flags = 0
-    pieces: list[tuple[int, int]] = []
-    if matrix is not None or offset is not None or fill is not None:
-        flags |= FIRST_MIX | (0 if matrix is None else MATRIX)
-        if matrix is not None:
-            pieces.append((0, out_channels * channels))
-        pieces += [(slot if colors[slot] is not None else -1, out_channels) for slot in (1, 2)]
-    if turns is not None:
-        flags |= HUE
-        pieces.append((3, 1))
-    for flag, slot, given in ((SECOND_MIX, 4, second), (LAST_MIX, 6, last)):
-        if given is not None:
-            flags |= flag
-            pieces += [
-                (slot, out_channels**2),
-                (slot + 1 if colors[slot + 1] is not None else -1, out_channels),
-                (-1, out_channels),
-            ]
-    return flags, out_channels, pieces
-
-
-def _pack(colors: tuple[Tensor | None, ...], pieces: list[tuple[int, int]], like: Tensor, dtype: torch.dtype) -> Tensor:
-    """One row of numbers per sample (or one row for all)."""
-    if not pieces:
-        return like.new_zeros((1, 1), dtype=dtype)
-    rows = max(color.shape[0] for color in colors if color is not None)
-    parts = []
-    for slot, numbers in pieces:
-        color = colors[slot] if slot >= 0 else None
-        part = like.new_zeros((1, numbers), dtype=dtype) if color is None else color.reshape(-1, numbers).to(dtype)
-        parts.append(part.expand(rows, numbers))
-    return torch.cat(parts, 1)
-
-
-def _arguments(options: Options, tensors: tuple[Tensor | None, ...]) -> tuple[Any, ...]:
-    """The operators' arguments after the gradient."""
-    image, src_from_dst, window, *colors = tensors
-    assert image is not None
-    assert src_from_dst is not None
-    flags, out_channels, pieces = _pieces(tuple(colors), image.shape[1])
-    params = _pack(tuple(colors), pieces, image, options.dtype)
-    chosen = [options.taps, options.mode, flags | (CLIP if options.clip else 0), out_channels]
-    window = None if window is None else window.to(options.dtype)
-    return image, src_from_dst.flatten(1).to(options.dtype), window, params, list(options.size), chosen, options.cubic
-
-
-def compute(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
+def compute(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
     """The warp itself, without a derivative."""
-    out: Tensor = warp_forward(*_arguments(options, tensors))
+    out: Tensor = warp_forward(image, mapping, window, params, *_arguments(options))
     return out
 
 
 class Warp(torch.autograd.Function):
-    """(options, image, src_from_dst, window, *colour parameters) -> the warped image."""
+    """(options, image, mapping, window, params) -> the warped image; the tensors are those of the operators."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        options: Options,
-        image: Tensor,
-        src_from_dst: Tensor,
-        window: Tensor | None,
-        matrix: Tensor | None,
-        offset: Tensor | None,
-        fill: Tensor | None,
-        turns: Tensor | None,
-        second_matrix: Tensor | None,
-        second_offset: Tensor | None,
-        last_matrix: Tensor | None,
-        last_offset: Tensor | None,
-    ) -> Tensor:
+    def forward(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        later = (turns, second_matrix, second_offset, last_matrix, last_offset)
-        return compute(options, (image, src_from_dst, window, matrix, offset, fill, *later))
+        return compute(options, image, mapping, window, params)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
         del output
-        ctx.options = inputs[0]
-        ctx.given = tuple(tensor is not None for tensor in inputs[1:])
-        ctx.save_for_backward(*(tensor for tensor in inputs[1:] if tensor is not None))
+        ctx.options, image, mapping, window, params = inputs
+        ctx.windowed = window is not None
+        ctx.save_for_backward(image, mapping, params, *([window] if ctx.windowed else []))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:  # noqa: D102
-        saved = iter(ctx.saved_tensors)
-        tensors = tuple(next(saved) if given else None for given in ctx.given)
+        image, mapping, params, *rest = ctx.saved_tensors
+        window = rest[0] if ctx.windowed else None
         needed = tuple(ctx.needs_input_grad[1:])
         # Only create_graph=True differentiates on; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         found = (
-            _gradients(ctx.options, needed, grads[0], *tensors)
+            _gradients(ctx.options, needed, grads[0], image, mapping, window, params)
             if once
-            else _Backward.apply(ctx.options, needed, grads[0], *tensors)
+            else _Backward.apply(ctx.options, needed, grads[0], image, mapping, window, params)
         )
         return (None, *found)
 
 
-def _gradients(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+def _gradients(
+    options: Options,
+    needed: tuple[bool, ...],
+    grad: Tensor,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
-    image, src_from_dst, window, *colors = tensors
-    assert image is not None
-    colored = any(needed[3:])
-    to_image, to_map, to_window, to_params = warp_backward(
-        grad, *_arguments(options, tensors), [needed[0], needed[1] or needed[2], colored]
+    needs = [needed[0], needed[1] or needed[2], needed[3]]
+    to_image, to_map, to_window, to_params = warp_backward(grad, image, mapping, window, params, *_arguments(options), needs)
+    return (
+        to_image if needed[0] else None,
+        _share(to_map, mapping) if needed[1] else None,
+        _share(to_window, window) if needed[2] else None,
+        _share(to_params, params) if needed[3] else None,
     )
-    results = [to_image if needed[0] else None, _share(to_map, src_from_dst) if needed[1] else None]
-    results.append(_share(to_window, window) if needed[2] else None)
-    found: dict[int, Tensor] = {}
-    at = 0
-    for slot, numbers in _pieces(tuple(colors), image.shape[1])[2] if colored else []:
-        found[slot] = to_params[:, at : at + numbers]
-        at += numbers
-    return (*results, *(_share(found[slot], colors[slot]) if needed[3 + slot] else None for slot in range(len(_SLOTS))))
 
 
 class _Backward(torch.autograd.Function):
@@ -163,7 +101,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
-        return _gradients(options, needed, grad, *tensors)
+        return _gradients(options, needed, grad, *tensors)  # type: ignore[arg-type]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -1,0 +1,124 @@
+"""A plan with its values, lowered as far as somebody asks.
+
+Owns: the choice between tensor code and tape, and not doing anything twice.
+Must not: differ: a tape computes what it recorded.
+Read next: ``../execute.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.constants import wide_dtype
+from pellucid.kernels.dispatch import numba_works
+from pellucid.kernels.warp.cpu import Packed, fusable, pack
+from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry
+from pellucid.lowering.tapes import Params, RunTape
+from pellucid.plan import Plan, Run
+from pellucid.segments import Segment
+from pellucid.tape import TapeError, kept, plain, undisturbed
+
+__all__ = ["Lowered"]
+
+
+class Lowered:
+    """One call's values on their way to the passes; made for one call.
+
+    Args:
+        plan: what is fused with what.
+        params: the drawn values, on ``device``.
+        device: of the images and everything else.
+
+    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape.
+    """
+
+    def __init__(self, plan: Plan, params: Params, device: torch.device) -> None:
+        self.plan, self.params, self.device = plan, params, device
+        self._segments: dict[int, Segment] = {}
+        self._geometry: dict[int, tuple[Tensor | None, Tensor | None]] = {}
+        self._taped = (
+            device.type == "cpu"
+            and undisturbed()
+            and plain([value for values in params for value in values.values()])
+            and numba_works()
+        )
+
+    def segment(self, index: int) -> Segment:
+        """A transform's segment."""
+        if index not in self._segments:
+            self._segments[index] = self._segments_of(self.params)(index)
+        return self._segments[index]
+
+    def geometry(self, run: Run) -> tuple[Float[Tensor, "b 3 3"] | None, Float[Tensor, "b 4"] | None]:
+        """The run's map, and the rectangle that sampling may not leave."""
+        first = run.indices[0]
+        if first not in self._geometry:
+            found = self._play(run, "geometry", lambda segment_of, _: geometry(run, segment_of, self.device), None, torch.float64)
+            self._geometry[first] = geometry(run, self.segment, self.device) if found is None else found
+        return self._geometry[first]
+
+    def composed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Composed:
+        """Everything the run's pass needs beside the image, of this dtype."""
+
+        def function(segment_of: SegmentOf, mean: Tensor | None) -> Composed:
+            return compose(self.plan, run, segment_of, mean, scale, self.device)
+
+        found: Composed | None = self._play(run, ("composed", scale), function, mean, dtype)
+        return function(self.segment, mean).to(dtype) if found is None else found
+
+    def packed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Packed | None:
+        """The same as arguments of the compiled warp; None where that is not all there is to do, or no tape may be played."""
+
+        def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed:
+            composed = compose(self.plan, run, segment_of, mean, scale, self.device)
+            src_from_dst, prologue, epilogue = composed.src_from_dst, composed.prologue, composed.epilogue
+            if src_from_dst is None or prologue or fusable(epilogue) < len(epilogue):
+                raise TapeError("more than one pass")
+            return pack(
+                self.plan.specs[run.indices[0]].channels,
+                src_from_dst if run.projective else src_from_dst[:, :2],
+                size=run.size_out,
+                interpolation=run.interpolation,
+                padding_mode=run.padding_mode,
+                fill=composed.fill,
+                matrix=composed.matrix,
+                offset=composed.offset,
+                window=composed.window,
+                epilogue=epilogue,
+            )
+
+        found: Packed | None = self._play(run, ("packed", scale), function, mean, dtype)
+        return found
+
+    def _segments_of(self, params: Params | Mapping[int, Mapping[str, Tensor]]) -> SegmentOf:
+        like = torch.zeros((), dtype=wide_dtype(self.device), device=self.device)
+        return lambda index: self.plan.transforms[index].lower(params[index], self.plan.specs[index], like)
+
+    def _play(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None, dtype: torch.dtype) -> Any:
+        """Play the run's tape of a function of (segments, mean colour), recording it first if need be; None if it may not be."""
+        if not self._taped or (mean is not None and not plain([mean])):
+            return None
+
+        def make() -> RunTape:
+            channels = 0 if mean is None else mean.shape[1]
+            indices = run.warps if key == "geometry" else run.indices
+            return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
+
+        tape = kept(self.plan, (run.indices[0], key), make)
+        return None if tape is None else tape.play(self.params, mean, dtype)
+
+
+def _once(segment_of: SegmentOf) -> SegmentOf:
+    known: dict[int, Segment] = {}
+
+    def segment(index: int) -> Segment:
+        if index not in known:
+            known[index] = segment_of(index)
+        return known[index]
+
+    return segment

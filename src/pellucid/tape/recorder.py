@@ -1,0 +1,239 @@
+"""Recording: ordinary tensor code runs once, on one sample, and its scalar arithmetic is written down.
+
+Owns: value numbering, dead code, and `Tape`.
+Must not: guess: an operation it has no rule for makes the code not tapeable.
+Read next: ``machine.py``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pellucid.tape.instructions import ROUNDED, Op
+from pellucid.tape.machine import player
+from pellucid.tape.rules import CONSTANTS, MOVES, RULES
+
+__all__ = ["Tape", "TapeError", "record", "undisturbed"]
+
+
+class TapeError(Exception):
+    """The code does something that no rule covers; whoever wanted a tape runs the code itself."""
+
+
+def undisturbed() -> bool:
+    """Whether this is plain eager execution: nobody traces, compiles, maps or differentiates forward.
+
+    Gradients are not asked about: that depends on the tensors.
+    """
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state()
+    )
+
+
+class Tape:
+    """A recorded program: numbers of a sample in, numbers of that sample out.
+
+    Args:
+        given: how many numbers go in.
+        registers: how many numbers it needs at once.
+        code, constants, outputs: instructions (op, to, a, b, c); what stands in registers from the start, after what is given;
+            and the registers that hold the results.
+    """
+
+    def __init__(self, given: int, registers: int, code: Tensor, constants: Tensor, outputs: Tensor) -> None:
+        self.given, self.registers = given, registers
+        self.code, self.constants, self.outputs = code.numpy(), constants.numpy(), outputs.numpy()
+
+    def play(self, inputs: Tensor) -> Tensor:
+        """Compute one row of results per row of inputs; only for :func:`undisturbed` CPU tensors without gradients.
+
+        Args:
+            inputs: (b, given) float64, contiguous.
+        """
+        result = inputs.new_empty((inputs.shape[0], len(self.outputs)))
+        player()(inputs.numpy(), self.code, self.constants, self.outputs, self.registers, result.numpy())
+        return result
+
+
+def record(function: Callable[..., Sequence[Tensor]], shapes: Sequence[tuple[int, ...]], *, exact: bool = False) -> Tape:
+    """Record a function of tensors whose first axis is the sample.
+
+    Args:
+        function: treats samples independently and looks at no value; its results have one row (or none of their own:
+            constants, a row for all).
+        shapes: of its arguments, without the first axis. Their numbers, argument after argument, are a row of the tape's inputs;
+            those of the results a row of its outputs.
+        exact: refuse functions whose last bit is a matter of libraries, such as sines.
+
+    Errors:
+        TapeError where there is no rule for an operation.
+    """
+    recorder = _Recorder(exact)
+    with torch.no_grad():
+        inputs = [recorder.given(shape) for shape in shapes]
+        with recorder:
+            results = list(function(*inputs))
+    outputs = [register for result in results for register in recorder.shadow(result).reshape(-1).tolist()]
+    return recorder.tape(outputs)
+
+
+class _Recorder(TorchDispatchMode):
+    """Runs every operation for real, and beside it on the numbers of the registers that hold each element."""
+
+    def __init__(self, exact: bool) -> None:
+        super().__init__()
+        self._exact = exact
+        self._given = 0
+        self._made = 0  # registers; they are numbered in the order in which they get their values
+        self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by identity of the tensor, which is kept alive
+        self._numbers: dict[bytes, int] = {}
+        self._values: dict[int, float] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or else the first operation imports torch's compiler, which takes a second
+
+    def given(self, shape: tuple[int, ...]) -> Tensor:
+        """A new argument of one sample."""
+        shadow = torch.arange(torch.Size(shape).numel()).reshape(1, *shape) + self._given
+        self._given += shadow.numel()
+        self._made = self._given
+        # A value in the open unit interval is harmless wherever draws go; nothing depends on it.
+        return self._track(torch.full((1, *shape), 0.5, dtype=torch.float64), shadow)
+
+    def _track(self, tensor: Tensor, shadow: Tensor) -> Tensor:
+        self._shadows[id(tensor)] = (tensor, shadow)
+        return tensor
+
+    def shadow(self, value: Any) -> Tensor:
+        """See `rules.Recorder`."""
+        if not isinstance(value, Tensor):
+            return torch.tensor(self.number(float(value)))
+        if id(value) in self._shadows:
+            return self._shadows[id(value)][1]
+        numbers = [self.number(x) for x in value.to(torch.float64).reshape(-1).tolist()]
+        return torch.tensor(numbers, dtype=torch.int64).reshape(value.shape)
+
+    def number(self, value: float) -> int:
+        """See `rules.Recorder`."""
+        key = struct.pack("d", value)  # tells -0.0 from 0.0, and a NaN equals itself
+        if key not in self._numbers:
+            self._numbers[key] = self._made
+            self._values[self._made] = value
+            self._made += 1
+        return self._numbers[key]
+
+    def emit(self, op: Op, *registers: int) -> int:
+        """See `rules.Recorder`."""
+        if self._exact and op in ROUNDED:
+            raise TapeError(op.name)
+        if op is Op.MUL:
+            a, b = registers
+            if self._values.get(a) == 1.0:
+                return b
+            if self._values.get(b) == 1.0:
+                return a
+        values = [self._values[r] for r in registers if r in self._values]
+        if len(values) == len(registers) and op in _FOLDED:
+            return self.number(_FOLDED[op](*values))
+        key = (int(op), *registers)
+        if key not in self._known:
+            self._known[key] = self._made
+            self._made += 1
+        return self._known[key]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        packet = func.overloadpacket
+        if packet in CONSTANTS or not any(id(t) in self._shadows for t in _tensors(args)):
+            return out
+        if packet is torch.ops.aten._to_copy:
+            self._track(out, self._converted(args[0], out))
+        elif packet in MOVES:
+            moved = func(*_map_tensors(self.shadow, args), **_map_tensors(self.shadow, kwargs))
+            for real, shadow in zip(out, moved, strict=True) if isinstance(out, list | tuple) else [(out, moved)]:
+                self._track(real, shadow)
+        elif packet in RULES:
+            self._apply(packet, args, kwargs, out)
+        else:
+            raise TapeError(str(func))
+        return out
+
+    def _apply(self, packet: Any, args: Any, kwargs: Any, out: Any) -> None:
+        try:
+            shadows: Any = RULES[packet](self, *args, **kwargs)
+        except (TypeError, NotImplementedError) as error:  # an option that the rule does not have
+            raise TapeError(str(packet)) from error
+        for real, shadow in zip(out, shadows, strict=True) if isinstance(out, tuple) else [(out, shadows)]:
+            if shadow is None:
+                continue
+            if real.dtype not in (torch.float64, torch.int64, torch.bool) or real.shape != shadow.shape:
+                raise TapeError(f"{packet} in {real.dtype}")
+            self._track(real, shadow)
+
+    def _converted(self, source: Tensor, out: Tensor) -> Tensor:
+        shadow = self.shadow(source)
+        narrow = {torch.float32: Op.SINGLE, torch.int64: Op.TRUNC}.get(out.dtype)
+        if out.dtype not in (torch.float64, torch.float32, torch.int64):
+            raise TapeError(f"conversion to {out.dtype}")
+        if narrow is None or source.dtype in (out.dtype, torch.bool):
+            return shadow
+        return torch.tensor([self.emit(narrow, r) for r in shadow.reshape(-1).tolist()], dtype=torch.int64).reshape(shadow.shape)
+
+    def tape(self, outputs: list[int]) -> Tape:
+        """Keep what the outputs need, and number the registers: given, constants, results in order."""
+        made = {register: key for key, register in self._known.items()}
+        needed = set(outputs)
+        for register in sorted(made, reverse=True):
+            if register in needed:
+                needed.update(made[register][1:])
+        constants = [r for r in self._values if r in needed]
+        computed = [r for r in sorted(made) if r in needed]
+        place = {r: r for r in range(self._given)}
+        place |= {r: self._given + k for k, r in enumerate(constants + computed)}
+        code = [[made[r][0], place[r], *(place[a] for a in made[r][1:]), 0, 0][:5] for r in computed]
+        return Tape(
+            self._given,
+            len(place),
+            torch.tensor(code, dtype=torch.int64).reshape(-1, 5),
+            torch.tensor([self._values[r] for r in constants], dtype=torch.float64),
+            torch.tensor([place[r] for r in outputs], dtype=torch.int64),
+        )
+
+
+_FOLDED: dict[Op, Callable[..., float]] = {
+    Op.ADD: lambda a, b: a + b,
+    Op.SUB: lambda a, b: a - b,
+    Op.MUL: lambda a, b: a * b,
+}
+"""What Python computes with the same bits."""
+
+
+def _tensors(args: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    _map_tensors(found.append, args)
+    return found
+
+
+def _map_tensors(function: Callable[[Tensor], Any], value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_map_tensors(function, v) for v in value)
+    if isinstance(value, dict):
+        return {k: _map_tensors(function, v) for k, v in value.items()}
+    return value
