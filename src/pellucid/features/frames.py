@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import cos_sin_degrees
 
@@ -256,7 +257,7 @@ def frame_corners(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 4 2"]:
         frames: exact.
     """
     check_frames("frames", frames)
-    unit = frames.new_tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    unit = constant((-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0), frames.dtype, frames.device).view(4, 2)
     return unit @ frames[..., :2].mT + frames[..., None, :, 2]
 
 
