@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo features-demo test check bench lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test check bench lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -47,6 +47,10 @@ bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/pellucid bench overhead
 
+# Learned ranges on scikit-learn's digits, and on a rotation whose right width is known.
+learn-demo: $(STAMP)
+	$(BIN)/pellucid learn demo --output learn-demo
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
@@ -55,4 +59,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-report features-demo
+	rm -rf $(VENV) build dist demo-report learn-demo features-demo

@@ -18,6 +18,7 @@ from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 from pellucid.cli.train import train_descriptor, train_detector, train_joint
 
@@ -43,6 +44,7 @@ app.command("train-joint")(train_joint)
 app.command("eval-descriptor")(eval_descriptor)
 app.command("export-descriptor")(export_descriptor)
 app.add_typer(bench, name="bench")
+app.add_typer(learn, name="learn")
 
 
 def _print_version(wanted: bool) -> None:
