@@ -19,6 +19,7 @@ from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.preview import preview
+from pellucid.cli.study import app as study
 from pellucid.cli.train import train_descriptor
 
 __all__ = ["app", "main"]
@@ -40,6 +41,7 @@ app.command()(audit)
 app.command("train-descriptor")(train_descriptor)
 app.command("eval-descriptor")(eval_descriptor)
 app.add_typer(bench, name="bench")
+app.add_typer(study, name="study")
 
 
 def _print_version(wanted: bool) -> None:
