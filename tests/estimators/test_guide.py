@@ -24,7 +24,7 @@ def test_the_published_table_has_every_row_and_names_no_bias_that_is_none():
     for row in measured:
         assert f"| {row.problem} | `{row.estimator}` | {row.forwards} | {row.oracle:.4f} |" in published
         unbiased = not row.estimator.startswith(("relaxed", "straight_through"))
-        if unbiased and not row.problem.startswith("staircase range: dE/dhigh") or row.estimator == "boundary":
+        if (unbiased and not row.problem.startswith("staircase range: dE/dhigh")) or row.estimator == "boundary":
             assert abs(row.bias) <= 3.0 * row.error + 1e-12, row
     assert len(table(measured).splitlines()) == len(measured) + 2
 
