@@ -157,9 +157,7 @@ def test_views_look_at_one_window_under_two_lights(photographs):
         assert torch.corrcoef(torch.stack((first, second)))[0, 1] > 0.9
 
 
-@pytest.mark.parametrize(
-    "options", [{"size": 8}, {"strength": 2.5}, {"overlap": (0.9, 0.2)}, {"tries": 0}, {"photometric": -1}]
-)
+@pytest.mark.parametrize("options", [{"size": 8}, {"strength": 2.5}, {"overlap": (0.9, 0.2)}, {"tries": 0}, {"photometric": -1}])
 def test_pairs_refuse_numbers_out_of_range(options):
     with pytest.raises(InvalidArgument, match=next(iter(options))):
         HomographicPairs([torch.rand(1, 64, 64)], **options)

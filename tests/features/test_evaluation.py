@@ -152,9 +152,7 @@ def test_missing_and_wrong_matches_both_cost():
 def test_keypoints_that_nobody_sees_are_not_to_be_found():
     points = torch.tensor([[10.0, 10], [95, 50]])
     rows = torch.eye(2)
-    result = measure_pair(
-        described(points, rows), described(points[:1] + torch.tensor([7.0, -4]), rows[:1]), SHIFT, Protocol()
-    )
+    result = measure_pair(described(points, rows), described(points[:1] + torch.tensor([7.0, -4]), rows[:1]), SHIFT, Protocol())
     assert result.average_precision == 1
 
 

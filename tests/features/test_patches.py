@@ -157,6 +157,16 @@ def test_empty_and_dtypes():
     assert torch.equal(extract_patches(image.double(), frames, 8), exact)
 
 
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+def test_autocast_leaves_patches_alone(impl):
+    image, frames = torch.rand(1, 1, 40, 40, requires_grad=True), frames_from_xy(40 * torch.rand(1, 4, 2), 10.0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = extract_patches(image, frames, 8, impl=impl)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, extract_patches(image, frames, 8, impl=impl))
+    inside.sum().backward()
+
+
 def test_the_input_is_not_changed():
     image, frames = torch.rand(1, 1, 16, 16), frames_from_xy(8 + torch.rand(1, 4, 2), 10.0)
     versions = image._version, frames._version

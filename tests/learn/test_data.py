@@ -86,7 +86,7 @@ def test_a_task_holds_disjoint_parts_in_unit_range():
     pictures = load_pictures()
     task = small_task(pictures, 100, held=50, seed=3, test=20)
     assert [len(part) for part in (task.x, task.x_held, task.x_test)] == [100, 50, 20]
-    assert 0 <= task.x.min()
+    assert task.x.min() >= 0
     assert task.x.max() <= 1
     assert task.x.shape[1:] == (1, 16, 16)
     everything = torch.cat([task.x, task.x_held]).flatten(1)

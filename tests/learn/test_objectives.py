@@ -55,7 +55,9 @@ def test_the_optimal_width_is_the_minimum_of_the_numerical_objective(theta, rewa
         loss = 2 * integrate.quad(conditional_entropy, 90.0 - edge, 90.0 + edge)[0] if edge else 0.0
         return loss - reward * math.log(width)
 
-    found = optimize.minimize_scalar(objective, bounds=(91.0 - theta - 0.99, 110.0 - theta), method="bounded", options={"xatol": 1e-6})
+    found = optimize.minimize_scalar(
+        objective, bounds=(91.0 - theta - 0.99, 110.0 - theta), method="bounded", options={"xatol": 1e-6}
+    )
     assert optimal_width(theta, reward) == pytest.approx(found.x, abs=2e-3)
 
 
@@ -74,7 +76,9 @@ def test_the_penalty_of_a_linear_critic():
 
 def test_the_penalty_of_a_dead_critic_is_finite():
     w = torch.zeros(3, requires_grad=True)
-    penalty = gradient_penalty(lambda x: (x * w[:, None, None]).sum((1, 2, 3)), torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 4), torch.rand(2))
+    penalty = gradient_penalty(
+        lambda x: (x * w[:, None, None]).sum((1, 2, 3)), torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 4), torch.rand(2)
+    )
     penalty.backward()
     assert w.grad.isfinite().all()
 

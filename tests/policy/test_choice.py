@@ -78,7 +78,9 @@ def test_every_learnable_takes_part_in_every_call():
 
 
 def test_relaxed_weights_have_the_gradient_of_finite_differences():
-    choice = RandomChoice([[P.RandomBrightness((0.5, 0.6))], [P.RandomBrightness((1.4, 1.5))]], learn=True, temperature=1.0).double()
+    choice = RandomChoice(
+        [[P.RandomBrightness((0.5, 0.6))], [P.RandomBrightness((1.4, 1.5))]], learn=True, temperature=1.0
+    ).double()
     x = images(32).double() * 0.5
 
     def mean(at):
@@ -139,5 +141,3 @@ def test_a_searchable_policy_learns_every_number():
     for name, parameter in policy.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
-
-

@@ -164,6 +164,8 @@ def study(
     held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
 ) -> None:
     """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
+    import json
+
     from pellucid.learn.settings import Settings
     from pellucid.learn.study import Study, read_arms, read_sizes, run_study
     from pellucid.learn.study_page import draw_study, study_page
@@ -183,6 +185,7 @@ def study(
     target.parent.mkdir(parents=True, exist_ok=True)
     draw_study(results, target.parent / "img" / name)
     target.write_text(page)
+    target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
     _console().print(f"Wrote {target}.", soft_wrap=True)
 
 

@@ -38,6 +38,7 @@ class Settings:
         content: weight of the classification term against the critic (density).
         critic_steps: steps of the critic per step of the policy (density).
         penalty: weight of the gradient penalty (density).
+        caution: weight of the teacher's loss against the student's (teach).
         momentum: of the teacher's running average (teach).
         held: images held out of the training set (the outer loss of bilevel).
         seed: of everything.
@@ -59,6 +60,7 @@ class Settings:
     content: float = 0.5
     critic_steps: int = 1
     penalty: float = 10.0
+    caution: float = 1.0
     momentum: float = 0.99
     held: int = 0
     seed: int = 0

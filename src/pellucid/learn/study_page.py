@@ -23,25 +23,26 @@ __all__ = ["draw_study", "study_page", "verdict"]
 
 _HAND = ("none", "mild", "hand")
 
-_INTRODUCTION = """*Written by `{command}`, which measured every figure below. pellucid {version}, torch {torch}, {machine}, one
-thread.*
+_INTRODUCTION = """*Written by `{command}`, which measured every figure below. pellucid {version}, torch {torch}, {machine},
+one thread.*
 
-{data}, {sizes} training images, {seeds} seeds. A seed draws the training images, the initial weights and the
-augmentations; the arms share it, so they can be compared in pairs. The same network (29,000 parameters) and
-the same budget everywhere: {s.steps} AdamW steps of {s.batch} images, learning rate {s.rate:g} to 0 along
-half a cosine. The policy search spends {search} steps of its own before that. Judged on {judged}."""
+{data}, {sizes} training images, {seeds} seeds. A seed draws the training images, the initial weights and the augmentations;
+the arms share it, so they can be compared in pairs. The same network (29,000 parameters) and the same budget everywhere:
+{s.steps} AdamW steps of {s.batch} images, learning rate {s.rate:g} to 0 along half a cosine. The policy search spends
+{search} steps of its own before that. Judged on {judged}."""
 
-_FAIRNESS = """The best is chosen with hindsight, by its mean on the very images it is judged on, among no augmentation and
-the two hand-set strengths: a comparison that favours the hand-set side. "Within noise" means that the mean
-difference of pairs is smaller than twice its standard error."""
+_FAIRNESS = """The best is chosen with hindsight, by its mean on the very images it is judged on, among no augmentation and the
+two hand-set strengths: a comparison that favours the hand-set side. "Within noise" means that the mean
+difference of pairs is smaller than twice its standard error. The budget is short on purpose: with more steps,
+strong augmentation has more time to pay."""
 
-_LEARNED = """Mean and standard deviation over seeds. Every range starts at a fortieth of its reach and grows until widening
-it costs more than the reward for spreading pays."""
+_LEARNED = """Mean and standard deviation over seeds. Every range starts at a fortieth of its reach and grows until
+widening it costs more than the reward for spreading pays."""
 
 _CHOSEN = """The reward for entropy, {s.entropy:g} nats of loss per nat, and that of the policy search,
-{s.policy_entropy:g}, were chosen on scikit-learn's digits ([ADR 10](adr/0010-learning-recipes.md)) and kept.
-While the method was developed, it was also run on held-out *training* images of Fashion-MNIST; the test set
-was read by this study alone."""
+{s.policy_entropy:g}, were chosen on scikit-learn's digits ([ADR 10](adr/0010-learning-recipes.md)) and
+kept. While the method was developed, it was also run on held-out *training* images of Fashion-MNIST; the
+test set was read by this study alone."""
 
 
 def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, command: str, picture: str) -> str:
@@ -84,13 +85,25 @@ def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, co
         cells = [_mean(_column(results, "ranges", n, "accuracy_over_draws"), 100.0) for n in sizes]
         lines.append(f"| learned ranges, class probabilities averaged over {DRAWS} draws at test time | {' | '.join(cells)} | |")
     lines += ["", f"![Accuracy of every run]({picture})", ""]
-    if "ranges" in arms:
+    learners = [arm for arm in ("ranges", "policy") if arm in arms]
+    if learners and seeds > 1:
+        lines += ["## Differences, seed by seed (points)", "", "Mean difference of pairs and its standard error.", ""]
+        lines += ["| | against | " + " | ".join(f"{n:,} images" for n in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
+        for ours in learners:
+            for theirs in (arm for arm in arms if arm not in learners[: learners.index(ours) + 1]):
+                cells = [f"{mean:+.2f} ± {error:.2f}" for mean, error in (_difference(results, ours, theirs, n) for n in sizes)]
+                lines.append(f"| {ARMS[ours]} | {ARMS[theirs]} | {' | '.join(cells)} |")
+        lines.append("")
+    if "ranges" in arms and any(arm in arms for arm in _HAND):
         lines += ["## Are the learned ranges as good as the best hand-set ones?", ""]
         lines += [verdict(results, n) for n in sizes]
         lines += [
             "",
             _FAIRNESS,
             "",
+        ]
+    if "ranges" in arms:
+        lines += [
             "## What was learned",
             "",
             _LEARNED,
@@ -107,12 +120,17 @@ def verdict(results: Sequence[dict[str, Any]], images: int) -> str:
     """One line: learned ranges against the best of the hand-set arms at one size, seed by seed."""
     present = [arm for arm in _HAND if _column(results, arm, images, "accuracy")]
     best = max(present, key=lambda arm: statistics.mean(_column(results, arm, images, "accuracy")))
-    pairs = zip(_column(results, "ranges", images, "accuracy"), _column(results, best, images, "accuracy"), strict=True)
-    differences = [100 * (ours - theirs) for ours, theirs in pairs]
-    mean = statistics.mean(differences)
-    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else math.inf
+    mean, error = _difference(results, "ranges", best, images)
     word = "better" if mean > 2 * error else "worse" if mean < -2 * error else "within noise"
     return f"* {images:,} images: **{word}**: {mean:+.2f} points (standard error {error:.2f}) against “{ARMS[best]}”."
+
+
+def _difference(results: Sequence[dict[str, Any]], ours: str, theirs: str, images: int) -> tuple[float, float]:
+    """Mean difference in points over pairs of runs with one seed, and its standard error."""
+    pairs = zip(_column(results, ours, images, "accuracy"), _column(results, theirs, images, "accuracy"), strict=True)
+    differences = [100 * (one - other) for one, other in pairs]
+    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else math.inf
+    return statistics.mean(differences), error
 
 
 def draw_study(results: Sequence[dict[str, Any]], picture: str | Path) -> None:
