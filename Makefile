@@ -4,10 +4,17 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check bench learn-demo lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test check bench lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
+
+# Two minutes of training, then the table and pictures of matches: on DIR in HPatches layout, or else on photographs held out and warped.
+HELD_OUT := chelsea,coffee,rocket
+features-demo: $(STAMP)
+	$(BIN)/pellucid train-descriptor features-demo/run --minutes 2 --exclude $(HELD_OUT)
+	$(BIN)/pellucid eval-descriptor $(if $(DIR),$(DIR),--photographs $(HELD_OUT)) --weights features-demo/run \
+		--pictures features-demo --json features-demo/table.json --markdown features-demo/table.md
 
 # The first run checks the shapes in signatures at run time; Dynamo could not trace through that.
 test: $(STAMP)
@@ -52,4 +59,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-report learn-demo
+	rm -rf $(VENV) build dist demo-report learn-demo features-demo

@@ -14,9 +14,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.constants import constant
+from pellucid.kernels.dispatch import numba_works
 from pellucid.plan import Plan
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
+from pellucid.tape import Recording, kept, undisturbed
 
 __all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of"]
 
@@ -44,7 +46,21 @@ def draw_params(
     """
     if not plan.draws:
         return tuple({} for _ in plan.transforms)
+    if not learned and index.is_cpu and undisturbed() and numba_works():
+        return _replayed(plan, seed, step, index)
     return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
+
+
+def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> DrawnParams:
+    """The same from a tape; only exact arithmetic is taped, so the bits are those of the code."""
+
+    def make() -> Recording:
+        return Recording(lambda u: params_of(plan, u, {}), [(4 * len(plan.slots),)], exact=True)
+
+    u = draw_uniforms(plan, seed, step, index)
+    tape = kept(plan, "draw", make)
+    params: DrawnParams = params_of(plan, u, {}) if tape is None else tape.play(u)
+    return params
 
 
 def draw_uniforms(
