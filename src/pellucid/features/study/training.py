@@ -65,7 +65,7 @@ def train_both_ways(photographs: list[Tensor], held_out: list[Tensor], plan: Tra
 
 def _train_one(seed: int, data: HomographicPairs, test: ViewPairs, plan: TrainingPlan) -> Trained:
     start = KeypointNet(seed=seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    spoiled = _descend(start, plan.warm_steps, 5e-3, lambda net, step: _response_loss(net, data(step, plan.pairs), step))
+    spoiled = _descend(start, plan.warm_steps, 1e-2, lambda net, step: _response_loss(net, data(step, plan.pairs), step))
     after: dict[StatisticsGrad, float] = {}
     for policy in POLICIES[:2]:
         net, describe = copy.deepcopy(start), _describe(policy, data(0, plan.pairs), seed)
