@@ -112,7 +112,7 @@ def train_detector(
     if world.size > settings.batch:
         raise invalid("batch", expected=f"a pair for each of {world.size} ranks", got=settings.batch)
     photographs = read_photographs(settings.photographs, settings.exclude)
-    pairs = HomographicPairs(list(photographs.values()), size=settings.size, strength=settings.strength, seed=settings.seed)
+    pairs = HomographicPairs(photographs, size=settings.size, strength=settings.strength, seed=settings.seed)
     trainer, notes = run_steps(
         lambda: DetectorTrainer(settings, pairs, world, device),
         settings,
