@@ -74,7 +74,7 @@ def _drift(result: StudyResult) -> str:
     ]
     return f"""## What a learnable brightness does with it
 
-One brightness and one contrast for all patches of the second view, {len(result.drift[0].brightness) - 1} plain gradient steps of
+One brightness and one contrast for half of the second view's patches, {len(result.drift[0].brightness) - 1} plain gradient steps of
 rate 0.05 on the mean of L. A correct gradient leaves both where they are.
 
 {_table("| statistics | seed | brightness (from 0) | contrast - 1 | change of the loss |", rows)}
