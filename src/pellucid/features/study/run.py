@@ -57,9 +57,10 @@ def run_study(*, quick: bool = False, seed: int = 0, say: Callable[[str], None] 
     say("drift of a learnable brightness")
     drift = measure_drift(subjects, seeds=1 if quick else 3, steps=3 if quick else 20)
     say("signal-to-noise ratio of the keypoint gradient")
+    sharp = list(bundled_photographs(_LOOKED_AT, longest=512).values())  # as taken: shrinking would have blurred them already
     signal = {
         (footprint, antialias): keypoint_gradient_signal(
-            looked_at, float(footprint), antialias=antialias, draws=4 if quick else 48, key=Key(seed)
+            sharp, float(footprint), antialias=antialias, draws=4 if quick else 48, key=Key(seed)
         )
         for footprint in FOOTPRINTS
         for antialias in (False, True)
