@@ -15,13 +15,16 @@ SMALL = {"batch": 1, "size": 64, "count": 8, "patch": 16, "channels": (1,), "bud
 
 def test_the_command_writes_rows_for_every_case(tmp_path):
     options = ["--batch", "1", "--size", "64", "--frames", "8", "--patch", "16", "--budget", "0.01", "--no-strict"]
-    result = run("patches", *options, "-o", str(tmp_path))
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- bench:patches -->\n<!-- /bench:patches -->\nAfter\n")
+    result = run("patches", *options, "-o", str(tmp_path), "--docs", str(page))
     assert result.exit_code == 0, result.output
     rows = [row for row in read(tmp_path / "patches.json")["rows"] if row["status"] == "ok"]
     cases = {(row["channels"], row["mode"]) for row in rows if row["subject"] == "pellucid"}
     assert cases == {(1, "forward"), (1, "image+frames"), (3, "forward"), (3, "image+frames")}
     assert all(0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"] for row in rows)
     assert "Pellucid is" in result.output
+    assert "| 3 | forward | **pellucid** |" in page.read_text()
 
 
 def test_the_frames_are_as_stated():

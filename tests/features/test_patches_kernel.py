@@ -183,6 +183,17 @@ def test_the_reference_compiles_fullgraph():
     torch.testing.assert_close(compiled(image, frames), extract_patches(image, frames, 4, impl="reference"))
 
 
+@pytest.mark.gpu
+def test_cuda_gives_what_the_cpu_gives():
+    image, frames, span = example()
+    weights = torch.randn(2, 12, 2, 5, 6, dtype=torch.float64)
+    here = gradients(reference.patches, (image, frames, span), weights, size=(5, 6), levels=6)
+    there = gradients(patches, [t.cuda() for t in (image, frames, span)], weights.cuda(), size=(5, 6), levels=6)
+    for one, other in zip((here[0], *here[1]), (there[0], *there[1]), strict=True):
+        torch.testing.assert_close(one, other.cpu())
+    assert extract_patches(image.cuda(), frames.cuda(), 8).is_cuda
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 17, 512])
 def test_levels_hold_every_pixel_that_changes(length):
     """A step at either end of a line, halved by hand far beyond it, is constant outside of what each level holds."""

@@ -24,7 +24,7 @@ from pellucid.bench.overhead import Overhead, measure_overhead
 from pellucid.bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid.bench.peers import MODULES
 from pellucid.bench.plot import draw_cases, draw_scaling
-from pellucid.bench.report import case_tables, describe, overhead_table, report, scaling_table, write_json
+from pellucid.bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid.bench.scaling import AXES, scaling
 
 __all__ = ["app"]
@@ -102,6 +102,7 @@ def patches(
     budget: Budget = 3.0,
     impl: ImplName = "auto",
     output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose patches section to rewrite.")] = None,
     strict: Annotated[bool, typer.Option(help="Exit with 1 if a ratio to kornia is below 3.")] = True,
 ) -> None:
     """Patches at affine frames of 8 to 128 pixels, forward and backward to image and frames, against kornia's pyramid."""
@@ -111,9 +112,14 @@ def patches(
             batch=batch, size=size, count=frames, patch=patch, channels=(1, 3), budget=budget, impl=impl, say=_say
         )
         data = report("patches", settings, rows)
-    _show(f"{describe(data['environment'])}\n\n{patches_table(rows)}")
+    text = f"{describe(data['environment'])}\n\n{patches_table(rows)}"
+    _show(text)
     if output is not None:
         write_json(output / "patches.json", data)
+    if docs_page is not None:
+        insert(
+            docs_page, "patches", f"{batch} images of {size}x{size}, {frames} frames each, patches of {patch}x{patch}.\n\n{text}"
+        )
     if strict and (any(ratio < NEEDED for ratio in speedups(rows).values()) or any(row["status"] == "refused" for row in rows)):
         raise typer.Exit(1)
 

@@ -1,6 +1,6 @@
-"""``pellucid eval-descriptor``: a table of descriptors on planar sequences.
+"""``pellucid eval-descriptor`` and ``export-descriptor``: a table of descriptors on planar sequences, and their export.
 
-Owns: the options of the command and where its files go.
+Owns: the options of the commands and where their files go.
 Must not: measure; ``pellucid.features.evaluation`` does.
 Read next: ``../features/evaluation/run.py``.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pellucid.features.data.sequences import PlanarSequence
     from pellucid.features.evaluation.run import OnPair
 
-__all__ = ["eval_descriptor"]
+__all__ = ["eval_descriptor", "export_descriptor"]
 
 
 def eval_descriptor(
@@ -27,6 +27,9 @@ def eval_descriptor(
     ] = None,
     weights: Annotated[
         list[Path] | None, typer.Option("--weights", "-w", help="a run's folder, .safetensors or .pt; may be repeated")
+    ] = None,
+    joint: Annotated[
+        list[Path] | None, typer.Option("--joint", "-j", help="a run's folder with a detector: measure it with its own keypoints")
     ] = None,
     baselines: Annotated[str, typer.Option(help="peers beside it: rootsift,sift,raw,random")] = "rootsift,sift,raw,random",
     photographs: Annotated[str, typer.Option(help="without DIR: bundled photographs to warp and measure on, comma-separated")] = "",
@@ -46,17 +49,21 @@ def eval_descriptor(
     from pellucid.cli.errors import MissingExtraError
     from pellucid.cli.files import write_bytes
     from pellucid.features.evaluation.methods import baselines as peers
-    from pellucid.features.evaluation.methods import network_method
+    from pellucid.features.evaluation.methods import joint_method, network_method
     from pellucid.features.evaluation.protocol import Protocol
     from pellucid.features.evaluation.run import evaluate_methods
     from pellucid.features.evaluation.table import markdown_table, terminal_table
-    from pellucid.features.weights import load_descriptor
+    from pellucid.features.weights import detector_notes, load_descriptor, load_detector
 
     for package, module in (("OpenCV", "cv2"), ("safetensors", "safetensors")):
         if importlib.util.find_spec(module) is None:
             raise MissingExtraError(package, "train")
     protocol = Protocol(keypoints=keypoints, factor=factor)
-    methods = {_name(path): network_method(load_descriptor(path)) for path in weights or ()}
+    methods = {_label(path): network_method(load_descriptor(path)) for path in weights or ()}
+    for path in joint or ():
+        scale = detector_notes(path).get("patch_scale", 16.0)
+        own = joint_method(load_detector(path), load_descriptor(path), protocol, scale=scale)
+        methods[f"{_label(path)}, own keypoints"] = own
     methods |= peers(baselines)
     sequences = _sequences(directory, photographs, seed)
     drawn: dict[tuple[str, str], Any] = {}
@@ -72,8 +79,28 @@ def eval_descriptor(
         _write_pictures(drawn, pictures)
 
 
-def _name(path: Path) -> str:
-    return path.name if path.is_dir() or path.stem != "descriptor" else path.parent.name
+def export_descriptor(
+    weights: Annotated[Path, typer.Argument(help="a run's folder, .safetensors or .pt")],
+    output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
+) -> None:
+    """Write a trained descriptor for programs that have no Pellucid."""
+    import importlib.util
+
+    from pellucid.cli.errors import MissingExtraError
+    from pellucid.features.export import export_descriptor as export
+    from pellucid.features.weights import load_descriptor
+
+    if output.suffix == ".onnx":
+        for module in ("onnx", "onnxscript"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(module, "onnx")
+    typer.echo(f"{export(load_descriptor(weights), output)}")
+
+
+def _label(path: Path) -> str:
+    """A short name: of the run's folder, or of the file."""
+    named = path.parent if path.stem == "descriptor" and not path.is_dir() else path
+    return named.resolve().name
 
 
 def _sequences(directory: Path | None, photographs: str, seed: int) -> Iterator[PlanarSequence]:

@@ -8,15 +8,16 @@ Read next: ``../features/train/settings.py``.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["train_descriptor"]
+__all__ = ["train_descriptor", "train_detector", "train_joint"]
 
 S = TypeVar("S")
 
@@ -56,7 +57,76 @@ def train_descriptor(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+
+
+def train_detector(
+    directory: _Directory,
+    config: _Config = None,
+    set_: _Set = None,
+    steps: _Steps = None,
+    minutes: _Minutes = None,
+    photographs: _Photographs = None,
+    exclude: _Exclude = None,
+    seed: _Seed = None,
+    fresh: _Fresh = False,
+    quiet: _Quiet = False,
+) -> None:
+    """Train a keypoint detector from photographs, or go on with an interrupted run."""
+    started = time.perf_counter()
+    _need()
+    from pellucid.features.train.detector import train_detector as train
+    from pellucid.features.train.settings import DetectorSettings
+
+    settings = _settings(
+        DetectorSettings,
+        config,
+        set_,
+        {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
+    )
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+
+
+def train_joint(
+    directory: _Directory,
+    config: _Config = None,
+    set_: _Set = None,
+    steps: Annotated[int | None, typer.Option(help="number of joint steps")] = None,
+    minutes: Annotated[float | None, typer.Option(help="as many joint steps as fit into this time, instead")] = None,
+    photographs: _Photographs = None,
+    exclude: _Exclude = None,
+    seed: _Seed = None,
+    fresh: _Fresh = False,
+    quiet: _Quiet = False,
+) -> None:
+    """Train a detector and a descriptor, each alone and then through the patches, or go on with an interrupted run."""
+    _need()
+    from pellucid.features.train.joint import train_joint as train
+    from pellucid.features.train.settings import JointSettings
+
+    settings = _settings(
+        JointSettings,
+        config,
+        set_,
+        {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
+    )
+    with _explained():
+        _finish(train(settings, directory, resume=not fresh, quiet=quiet), quiet)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A run that stopped itself ends with its sentence, not with a traceback."""
+    from pellucid.cli.errors import StoppedRunError
+    from pellucid.features.collapse import CollapseError
+    from pellucid.training import NonFiniteLoss
+
+    try:
+        yield
+    except (CollapseError, NonFiniteLoss) as error:
+        raise StoppedRunError(str(error)) from error
 
 
 def _settings(kind: type[S], config: Path | None, assignments: Sequence[str] | None, options: dict[str, Any]) -> S:

@@ -1,6 +1,6 @@
-"""Descriptors on disk: what training leaves behind, and checkpoints others published.
+"""Networks on disk: what training leaves behind, and checkpoints others published.
 
-Owns: the file of a trained descriptor, and telling its size from its weights.
+Owns: the files of trained networks, and telling a network's size from its file.
 Must not: know how it was trained; checkpoints to resume from are ``pellucid.training``'s.
 Read next: ``hardnet.py``.
 """
@@ -15,15 +15,25 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet
+from pellucid.features.keypoint_net import KeypointNet
 
-__all__ = ["DESCRIPTOR_FILE", "load_descriptor", "read_weights", "save_descriptor"]
+__all__ = [
+    "DESCRIPTOR_FILE",
+    "DETECTOR_FILE",
+    "load_descriptor",
+    "load_detector",
+    "read_weights",
+    "save_descriptor",
+    "save_detector",
+]
 
 DESCRIPTOR_FILE: Final = "descriptor.safetensors"
-"""Its name in the folder of a run."""
+DETECTOR_FILE: Final = "detector.safetensors"
+"""Their names in the folder of a run."""
 
 
 def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any) -> Path:
@@ -34,13 +44,28 @@ def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any
         path: the file.
         notes: JSON-ready facts kept in the file's header.
     """
+    return _write(network, path, {"kind": "HardNet", **notes})
+
+
+def save_detector(network: KeypointNet, path: str | os.PathLike[str], **notes: Any) -> Path:
+    """Write a keypoint network as :func:`save_descriptor` writes a descriptor; its shape goes into the header."""
+    heads = {"orientation": network.direction is not None, "scale": network.log_scale is not None}
+    shape = {"levels": network.levels, "channels": _widths(network), "sigma": network.sigma, **heads}
+    return _write(network, path, {"kind": "KeypointNet", "shape": shape, **notes})
+
+
+def _widths(network: KeypointNet) -> list[int]:
+    return [part.out_channels for part in network.body if isinstance(part, nn.Conv2d)]
+
+
+def _write(network: nn.Module, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> Path:
     from safetensors.torch import save_file
 
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".writing-{os.getpid()}-{target.name}")
     weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in network.state_dict().items()}
-    save_file(weights, draft, metadata={"pellucid": json.dumps({"kind": "HardNet", **notes}, sort_keys=True)})
+    save_file(weights, draft, metadata={"pellucid": json.dumps(notes, sort_keys=True)})
     draft.replace(target)
     return target
 
@@ -67,6 +92,40 @@ def load_descriptor(path: str | os.PathLike[str]) -> HardNet:
     return network.eval()
 
 
+def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
+    """Load a keypoint network written by :func:`save_detector`, or that of a run's folder, in evaluation mode.
+
+    Errors:
+        ``InvalidArgument`` for a file that is no such network's.
+    """
+    notes = detector_notes(path)
+    if notes.get("kind") != "KeypointNet":
+        raise invalid(str(path), expected="the weights of a KeypointNet", got=notes.get("kind", "another file"))
+    shape = notes["shape"]
+    network = KeypointNet(**{**shape, "channels": tuple(shape["channels"])})
+    network.load_state_dict(read_weights(_detector_file(path)))
+    return network.eval()
+
+
+def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was noted beside a detector's weights: its shape, and what training said of it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(_detector_file(path), framework="pt") as opened:
+            notes: dict[str, Any] = json.loads((opened.metadata() or {}).get("pellucid", "{}"))
+    except SafetensorError as error:
+        raise invalid(str(path), expected="a safetensors file", got=str(error)) from error
+    return notes
+
+
+def _detector_file(path: str | os.PathLike[str]) -> Path:
+    file = Path(path) / DETECTOR_FILE if Path(path).is_dir() else Path(path)
+    if not file.exists():
+        raise invalid("detector", expected=f"a file of weights, or a run's folder with {DETECTOR_FILE}", got=str(path))
+    return file
+
+
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The tensors of a safetensors file or a PyTorch checkpoint by name; of a run's folder, those of its descriptor."""
     from safetensors import SafetensorError
@@ -85,7 +144,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             loaded: Any = load_file(file)
         else:
             loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
         raise invalid(str(path), expected="a safetensors file or a PyTorch checkpoint of tensors", got=str(error)[:200]) from error
     if isinstance(loaded, Mapping) and isinstance(loaded.get("state_dict"), Mapping):
         loaded = loaded["state_dict"]

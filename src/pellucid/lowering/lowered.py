@@ -18,10 +18,10 @@ from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.cpu import Packed, fusable, pack
 from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry
-from pellucid.lowering.tapes import Params, RunTape, plain, tape_of
+from pellucid.lowering.tapes import Params, RunTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
-from pellucid.tape import TapeError, undisturbed
+from pellucid.tape import TapeError, kept, plain, undisturbed
 
 __all__ = ["Lowered"]
 
@@ -44,7 +44,7 @@ class Lowered:
         self._taped = (
             device.type == "cpu"
             and undisturbed()
-            and plain([value for values in params for value in values.values()])
+            and plain(value for values in params for value in values.values())
             and numba_works()
         )
 
@@ -109,7 +109,7 @@ class Lowered:
             indices = run.warps if key == "geometry" else run.indices
             return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
 
-        tape = tape_of(self.plan, (run.indices[0], key), make)
+        tape = kept(self.plan, (run.indices[0], key), make)
         return None if tape is None else tape.play(self.params, mean, dtype)
 
 

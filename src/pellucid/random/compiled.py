@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.tape import undisturbed
+
 __all__ = ["AVAILABLE", "draw_words"]
 
 AVAILABLE = find_spec("numba") is not None
@@ -24,6 +26,8 @@ torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor 
 
 def draw_words(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     """(b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
+    if undisturbed():  # without torch's dispatcher, which costs more than the words
+        return _compiled(seed, step, index, slots, keep)
     words: Tensor = torch.ops.pellucid.draw_words.default(seed, step, index, slots, keep)
     return words
 
@@ -34,12 +38,14 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
     return index.new_empty((index.shape[0], 4 * slots.shape[0]))
 
 
-@torch.library.impl("pellucid::draw_words", "CPU")
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     words = index.new_empty((index.shape[0], 4 * slots.shape[0]))
     kept = slots if keep is None else keep
     _kernel()(int(seed), int(step), index.numpy(), slots.numpy(), kept.numpy(), keep is not None, words.numpy())
     return words
+
+
+torch.library.impl("pellucid::draw_words", "CPU")(_compiled)
 
 
 @cache

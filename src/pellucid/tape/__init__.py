@@ -1,10 +1,12 @@
 """Small tensor programs, recorded once for one sample and replayed for a whole batch in one compiled call.
 
-Owns: `record`, which runs ordinary tensor code and writes down its scalar arithmetic, and `Tape`, which replays it.
+Owns: `record`, which runs tensor code and writes down its scalar arithmetic, `Tape`, which replays it, and `Recording`, a tape
+    with the structure of the result.
 Must not: know what the code computes; the code stays the specification, and the path for gradients, tracing and other devices.
 Read next: ``recorder.py``.
 """
 
 from pellucid.tape.recorder import Tape, TapeError, record, undisturbed
+from pellucid.tape.recording import Recording, kept, plain
 
-__all__ = ["Tape", "TapeError", "record", "undisturbed"]
+__all__ = ["Recording", "Tape", "TapeError", "kept", "plain", "record", "undisturbed"]

@@ -93,14 +93,19 @@ def _total(recorder: Recorder, registers: Sequence[int]) -> int:
     return reduce(lambda total, r: recorder.emit(Op.ADD, total, r), registers)
 
 
-def _sum(recorder: Recorder, x: Any, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    shadow = recorder.shadow(x)
-    dims = sorted({d % shadow.dim() for d in dim}) if dim else list(range(shadow.dim()))
-    kept = [d for d in range(shadow.dim()) if d not in dims]
-    shape = [shadow.shape[d] for d in kept]
-    rows = shadow.permute(*kept, *dims).reshape(max(1, torch.Size(shape).numel()), -1).tolist()
-    total = torch.tensor([_total(recorder, row) for row in rows], dtype=torch.int64)
-    return total.reshape([1 if d in dims else n for d, n in enumerate(shadow.shape)] if keepdim else shape)
+def _reduced(op: Op) -> Rule:
+    """Fold an operation over some axes, from the first element on."""
+
+    def rule(recorder: Recorder, x: Any, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+        shadow = recorder.shadow(x)
+        dims = sorted({d % shadow.dim() for d in dim}) if dim else list(range(shadow.dim()))
+        kept = [d for d in range(shadow.dim()) if d not in dims]
+        shape = [shadow.shape[d] for d in kept]
+        rows = shadow.permute(*kept, *dims).reshape(torch.Size(shape).numel(), -1).tolist()
+        total = torch.tensor([reduce(lambda a, b: recorder.emit(op, a, b), row) for row in rows], dtype=torch.int64)
+        return total.reshape([1 if d in dims else n for d, n in enumerate(shadow.shape)] if keepdim else shape)
+
+    return rule
 
 
 def _matmul(recorder: Recorder, left: Any, right: Any) -> Tensor:
@@ -195,7 +200,9 @@ RULES: dict[Any, Rule] = {
     aten.logical_or: _op(Op.OR),
     aten.logical_not: _op(Op.NOT),
     aten.where: _op(Op.WHERE),
-    aten.sum: _sum,
+    aten.sum: _reduced(Op.ADD),
+    aten.amax: _reduced(Op.MAX),
+    aten.amin: _reduced(Op.MIN),
     aten.mm: _matmul,
     aten.bmm: _matmul,
     aten.linalg_cross: _cross,

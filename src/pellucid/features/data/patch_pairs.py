@@ -160,7 +160,7 @@ def patch_jitter(size: int = 32, *, geometric: float = 1.0, photometric: float =
     g, p = geometric, photometric
     stored = round(size * _ROOM)
     shift = 1.4 * g * (size / 32) / stored
-    lean = 14.0 * g
+    lean = 16.0 * g
     return Pipeline(
         [
             RandomAffine(

@@ -4,7 +4,8 @@ Owns: the descriptors that stand beside ours (SIFT, RootSIFT, raw pixels, a netw
 Must not: match or measure.
 Read next: ``protocol.py``.
 
-All descriptors describe the same keypoints, OpenCV's SIFT, so that a row differs from the next by the descriptor alone.
+All descriptors describe the same keypoints, OpenCV's SIFT, so that a row differs from the next by the descriptor alone; only
+:func:`joint_method` brings its own.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pellucid.errors import invalid
+from pellucid.features.detect import detect
 from pellucid.features.evaluation.protocol import Described, Protocol
 from pellucid.features.frames_cv2 import frames_from_cv2
 from pellucid.features.hardnet import HardNet
 from pellucid.features.patches import extract_patches
 from pellucid.nn import PatchNorm
 
-__all__ = ["BASELINES", "Method", "SiftView", "baselines", "describe_patches", "detect_view", "network_method"]
+__all__ = ["BASELINES", "Method", "SiftView", "baselines", "describe_patches", "detect_view", "joint_method", "network_method"]
 
 _CHUNK: Final = 512
 
@@ -74,6 +76,27 @@ def network_method(network: nn.Module) -> Method:
 
     def method(view: SiftView) -> Described:
         return _described(view, describe_patches(network, view.image, view.frames))
+
+    return method
+
+
+def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol, *, scale: float = 16.0) -> Method:
+    """A detector's own keypoints, ``protocol.keypoints`` at most, described by a network: nothing of SIFT is used.
+
+    Args:
+        detector: gives a response map.
+        descriptor: takes (N, 1, 32, 32).
+        protocol: only its number of keypoints counts.
+        scale: half the side of the patches in pixels, for a detector that learned no scale.
+    """
+    detector, descriptor = detector.eval(), descriptor.eval()
+
+    def method(view: SiftView) -> Described:
+        with torch.no_grad():
+            found = detect(detector, view.image[None], protocol.keypoints, scale=scale, border=8)
+        kept = found.keypoints.valid[0]
+        descriptors = describe_patches(descriptor, view.image, found.frames[0][kept])
+        return Described(found.keypoints.points[0][kept], descriptors, (view.image.shape[-2], view.image.shape[-1]))
 
     return method
 

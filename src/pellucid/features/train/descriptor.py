@@ -10,27 +10,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
+from pellucid.features.collapse import CollapseGuard
 from pellucid.features.data.patch_pairs import PatchPairs, PatchPool, patch_jitter
 from pellucid.features.data.photographs import ImageFolder, bundled_photographs
 from pellucid.features.hardnet import HardNet
-from pellucid.features.train.board import board
-from pellucid.features.train.budget import decide_steps
 from pellucid.features.train.precision import autocast, compiled, pick_device, resolve_precision, synchronised
+from pellucid.features.train.run import run_steps
 from pellucid.features.train.settings import DescriptorSettings
 from pellucid.features.weights import DESCRIPTOR_FILE, save_descriptor
 from pellucid.losses import hardest_triplet_loss, second_order_similarity_loss
 from pellucid.nn.policy import StatisticsGrad
-from pellucid.training import TrainState, World, all_gather_rows, average_gradients, fit, join_world
-from pellucid.training.curves import plot_curves
+from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world
 
 __all__ = ["DescriptorTrainer", "read_photographs", "train_descriptor"]
 
@@ -61,6 +58,7 @@ class DescriptorTrainer:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay)
         self.average = copy.deepcopy(self.network).requires_grad_(False) if settings.average else None
         self.call = compiled(self.network, settings.compile)
+        self.guard = CollapseGuard(margin=settings.margin)
 
     @property
     def state(self) -> TrainState:
@@ -68,7 +66,7 @@ class DescriptorTrainer:
         modules: dict[str, nn.Module] = {"network": self.network}
         if self.average is not None:
             modules["average"] = self.average
-        return TrainState(modules, {"optimizer": self.optimizer})
+        return TrainState(modules, {"optimizer": self.optimizer, "guard": self.guard})
 
     @property
     def result(self) -> HardNet:
@@ -88,7 +86,7 @@ class DescriptorTrainer:
         anchors, positives = (all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives))
         ids = all_gather_rows(batch.ids.to(self.device), self.world)
         # The same loss on every rank: the gathering sums their gradients, the averaging divides by their number.
-        loss = hardest_triplet_loss(anchors, positives, ids=ids, margin=self.settings.margin)
+        loss = triplet = hardest_triplet_loss(anchors, positives, ids=ids, margin=self.settings.margin)
         if self.settings.second_order:
             loss = loss + self.settings.second_order * second_order_similarity_loss(anchors, positives, ids=ids)
         self.optimizer.zero_grad(set_to_none=True)
@@ -96,6 +94,8 @@ class DescriptorTrainer:
         average_gradients(self.network.parameters(), self.world)
         self.optimizer.step()
         self._follow(index)
+        if (index + 1) % self.settings.log_every == 0:
+            self.guard.update(triplet.detach(), anchors, step=index + 1)
         return {"loss": loss.detach(), **_distances(anchors.detach(), positives.detach()), "rate": rate}
 
     def _follow(self, index: int) -> None:
@@ -129,56 +129,42 @@ def train_descriptor(
         The file of the trained descriptor.
 
     Errors:
-        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run.
+        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run; ``CollapseError`` where the
+        descriptors no longer differ.
     """
-    started = time.perf_counter() if started is None else started
     home = Path(directory)
     world = join_world()
     device = pick_device(settings.device)
     precision = resolve_precision(settings.precision, device)
-    pool = PatchPool.from_photographs(read_photographs(settings), keypoints=settings.keypoints, factor=settings.factor)
+    photographs = read_photographs(settings.photographs, settings.exclude)
+    pool = PatchPool.from_photographs(photographs, keypoints=settings.keypoints, factor=settings.factor)
     jitter = patch_jitter(geometric=settings.geometric, photometric=settings.photometric)
     pairs = PatchPairs(pool, jitter, batch=settings.batch, seed=settings.seed, both=settings.both_views, variants=settings.variants)
-
-    def rehearse() -> Any:
-        copied = DescriptorTrainer(settings, pairs, world, device, precision)
-        return lambda index: copied.step(index, 1_000_000)
-
-    total = _agree(decide_steps(settings.steps, settings.minutes, home, rehearse, started=started), world, device)
-    trainer = DescriptorTrainer(settings, pairs, world, device, precision)
-    notes = {**dataclasses.asdict(settings), "steps": total, "precision": precision, "patches": len(pool)}
-    with board(home, wanted=world.rank == 0) as write:
-        fit(
-            lambda index: trainer.step(index, total),
-            trainer.state,
-            total=total,
-            directory=home,
-            seed=settings.seed,
-            save_every=settings.save_every,
-            log_every=settings.log_every,
-            settings=notes,
-            title="Descriptor",
-            resume=resume,
-            quiet=quiet,
-            world=world,
-            after_log=write,
-        )
+    trainer, notes = run_steps(
+        lambda: DescriptorTrainer(settings, pairs, world, device, precision),
+        settings,
+        home,
+        notes={**dataclasses.asdict(settings), "precision": precision, "patches": len(pool)},
+        title="Descriptor",
+        panels={"loss": ("loss",), "distances": ("positive", "negative", "others"), "rate": ("rate",)},
+        world=world,
+        device=device,
+        resume=resume,
+        quiet=quiet,
+        started=started,
+    )
+    assert isinstance(trainer, DescriptorTrainer)
     if world.rank == 0:
         save_descriptor(trainer.result, home / DESCRIPTOR_FILE, settings=notes)
-        plot_curves(
-            home / "log.csv",
-            home / "curves.png",
-            panels={"loss": ("loss",), "distances": ("positive", "negative", "others"), "rate": ("rate",)},
-        )
     return home / DESCRIPTOR_FILE
 
 
-def read_photographs(settings: DescriptorSettings) -> dict[str, Tensor]:
-    """The photographs the settings name, by name."""
-    if not settings.photographs:
-        return bundled_photographs(exclude=settings.exclude, longest=_LONGEST)
-    folder = ImageFolder(settings.photographs, longest=_LONGEST)
-    return {name: folder[i] for i, name in enumerate(folder.names) if name not in settings.exclude}
+def read_photographs(folder: str, exclude: Sequence[str]) -> dict[str, Tensor]:
+    """The pictures of a folder, or the bundled photographs if it is empty, by name and without those excluded."""
+    if not folder:
+        return bundled_photographs(exclude=exclude, longest=_LONGEST)
+    found = ImageFolder(folder, longest=_LONGEST)
+    return {name: found[i] for i, name in enumerate(found.names) if name not in exclude}
 
 
 def _distances(anchors: Tensor, positives: Tensor) -> dict[str, Tensor]:
@@ -190,12 +176,3 @@ def _distances(anchors: Tensor, positives: Tensor) -> dict[str, Tensor]:
         "negative": torch.where(others.isnan(), torch.inf, others).amin(1).mean(),
         "others": others.nanmean(),
     }
-
-
-def _agree(number: int, world: World, device: torch.device) -> int:
-    """The first rank's number, on every rank."""
-    if world.size == 1:
-        return number
-    told = torch.tensor([number], device=device)
-    dist.broadcast(told, 0)
-    return int(told)

@@ -88,7 +88,7 @@ class _Call:
         return coarse
 
     def scratch(self) -> tuple[Any, Any]:
-        return np.empty((5, self.samples), self.work), np.empty((3, self.samples), np.uint32)
+        return np.empty((5 + self.channels, self.samples), self.work), np.empty((3, self.samples), np.uint32)
 
     @property
     def grain(self) -> int:

@@ -62,6 +62,25 @@ def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-de
 
 
 @fused
+def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, out2):  # type: ignore[no-untyped-def]
+    """Three channels at once: the positions are read once."""
+    apart()
+    for k in range(len(out0)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        across, along = tx[k], ty[k]
+        p, q, r, s = plane0[i], plane0[i + step], plane0[j], plane0[j + step]
+        top = p + across * (q - p)
+        first = top + along * (r + across * (s - r) - top)
+        p, q, r, s = plane1[i], plane1[i + step], plane1[j], plane1[j + step]
+        top = p + across * (q - p)
+        second = top + along * (r + across * (s - r) - top)
+        p, q, r, s = plane2[i], plane2[i + step], plane2[j], plane2[j + step]
+        top = p + across * (q - p)
+        out0[k], out1[k], out2[k] = first, second, top + along * (r + across * (s - r) - top)
+
+
+@fused
 def _mix(out, other, weight):  # type: ignore[no-untyped-def]
     apart()
     for k in range(len(out)):
@@ -83,6 +102,24 @@ def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first
         value[k] = v if first else value[k] + v
         along_x[k] = gx if first else along_x[k] + gx
         along_y[k] = gy if first else along_y[k] + gy
+
+
+@fused
+def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1, g2, value, along_x, along_y):  # type: ignore[no-untyped-def]
+    """The same for three channels at once: their pixels are summed with the gradient first, because the rest is linear."""
+    apart()
+    for k in range(len(g0)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        a, b, c = g0[k], g1[k], g2[k]
+        p = a * plane0[i] + b * plane1[i] + c * plane2[i]
+        q = a * plane0[i + step] + b * plane1[i + step] + c * plane2[i + step]
+        r = a * plane0[j] + b * plane1[j] + c * plane2[j]
+        s = a * plane0[j + step] + b * plane1[j + step] + c * plane2[j + step]
+        upper, lower = q - p, s - r
+        top = p + tx[k] * upper
+        fall = r + tx[k] * lower - top
+        value[k], along_x[k], along_y[k] = top + ty[k] * fall, upper + ty[k] * (lower - upper), fall
 
 
 @summing
@@ -153,7 +190,7 @@ def sample(images, coarse, table, frames, span, count, u, v, out, floats, places
     images, coarse, frames, u, v, out = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(out)
     floats, places, table = borrow(floats), borrow(places), borrow(table)
     cast = floats.dtype.type
-    x, y, other = floats[0], floats[1], floats[2]
+    x, y, other = floats[0], floats[1], floats[5:]
     index, right, down = places[0], places[1], places[2]
     channels = out.shape[1]
     for n in range(start, stop):
@@ -162,14 +199,17 @@ def sample(images, coarse, table, frames, span, count, u, v, out, floats, places
             low_y, low_x, height, width, begin = table[level]
             _locate(frames[n], u, v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
             _touch(x, y, height, width, begin, index, right, down)
-            for c in range(channels):
-                plane = n // count * channels + c
-                pixels = images[plane] if level == 0 else coarse[plane]
-                if level == fine:
-                    _read(pixels, index, right, down, x, y, out[n, c])
-                else:
-                    _read(pixels, index, right, down, x, y, other)
-                    _mix(out[n, c], other, weight)
+            plane = n // count * channels
+            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
+            into = out[n] if level == fine else other
+            if channels == 3:
+                _read_three(pixels[0], pixels[1], pixels[2], index, right, down, x, y, into[0], into[1], into[2])
+            else:
+                for c in range(channels):
+                    _read(pixels[c], index, right, down, x, y, into[c])
+            if level > fine:
+                for c in range(channels):
+                    _mix(out[n, c], other[c], weight)
 
 
 @entry
@@ -191,10 +231,15 @@ def to_frames(grad, images, coarse, table, frames, span, count, u, v, sums, floa
             shrink = 0.5**level
             _locate(frames[n], u, v, cast(shrink), cast(low_x), cast(low_y), x, y)
             _touch(x, y, height, width, begin, index, right, down)
-            for c in range(channels):
-                plane = n // count * channels + c
-                pixels = images[plane] if level == 0 else coarse[plane]
-                _slopes(pixels, index, right, down, x, y, grad[n, c], value, along_x, along_y, c == 0)
+            plane = n // count * channels
+            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
+            g = grad[n]
+            if channels == 3:
+                planes = pixels[0], pixels[1], pixels[2]
+                _slopes_of_three(*planes, index, right, down, x, y, g[0], g[1], g[2], value, along_x, along_y)
+            else:
+                for c in range(channels):
+                    _slopes(pixels[c], index, right, down, x, y, g[c], value, along_x, along_y, c == 0)
             sign = 1.0 if level > fine else -1.0
             into[6] += sign * np.float64(slope) * np.float64(_total(value))
             share = shrink * (np.float64(weight) if level > fine else 1.0 - np.float64(weight))

@@ -1,6 +1,6 @@
-"""Where a row of output pixels reads: coordinates, the span that needs no border rule, and single pixels that do.
+"""Where a strip of output pixels reads: coordinates, which of them need no border rule, and single pixels that do.
 
-Owns: the same arithmetic as the reference's ``coordinates`` and ``axis_taps``, a row at a time.
+Owns: the same arithmetic as the reference's ``coordinates`` and ``axis_taps``, a strip at a time.
 Must not: read an image.
 Read next: ``gather.py``.
 """
@@ -9,61 +9,76 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused
+from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["FILLED", "fractions", "interior", "locate", "resolve"]
+__all__ = ["FILLED", "classify", "fractions", "locate", "resolve"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
 
 
 @exact
-def locate(m, v, projective, ramp, x, y, w):  # type: ignore[no-untyped-def]
-    """Input coordinates x, y of output row v under the 3x3 map m (flat); w is the denominator, written if projective."""
-    row = ramp.dtype.type(v)
-    c0, c1 = m[1] * row + m[2], m[4] * row + m[5]
-    m0, m3 = m[0], m[3]
+def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
+    """Input coordinates x, y of the output pixels (us, v + vs) under the 3x3 map m (flat); w is the denominator if projective."""
+    apart()
+    top = us.dtype.type(v)
+    m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     if projective:
-        m6, c2, far = m[6], m[7] * row + m[8], ramp.dtype.type(np.inf)
-        for u in range(len(ramp)):
-            w[u] = m6 * ramp[u] + c2
-            x[u] = (m0 * ramp[u] + c0) / w[u]
-            y[u] = (m3 * ramp[u] + c1) / w[u]
+        m6, m7, m8, far = m[6], m[7], m[8], us.dtype.type(np.inf)
+        for u in range(len(us)):
+            row = vs[u] + top
+            z = m6 * us[u] + (m7 * row + m8)
+            here_x = (m0 * us[u] + (m1 * row + m2)) / z
+            here_y = (m3 * us[u] + (m4 * row + m5)) / z
             # On the horizon, and where a slope overflows, the point is nowhere; resolve() asks whether x is finite.
-            slope = abs(x[u] / w[u]) + abs(y[u] / w[u])
-            x[u] = x[u] if slope < far else far
+            slope = abs(here_x / z) + abs(here_y / z)
+            w[u], y[u] = z, here_y
+            x[u] = here_x if slope < far else far
     else:
-        for u in range(len(ramp)):
-            x[u] = m0 * ramp[u] + c0
-            y[u] = m3 * ramp[u] + c1
-
-
-@exact
-def interior(x, y, low_x, high_x, low_y, high_y):  # type: ignore[no-untyped-def]
-    """A span [a, b) of the row with low <= coordinate < high throughout; found from both ends, then verified."""
-    a, b = 0, len(x)
-    while a < b and not (x[a] >= low_x and x[a] < high_x and y[a] >= low_y and y[a] < high_y):
-        a += 1
-    while b > a and not (x[b - 1] >= low_x and x[b - 1] < high_x and y[b - 1] >= low_y and y[b - 1] < high_y):
-        b -= 1
-    middle_x, middle_y = x[a:b], y[a:b]
-    inside = 0
-    for u in range(b - a):
-        inside += (middle_x[u] >= low_x) & (middle_x[u] < high_x) & (middle_y[u] >= low_y) & (middle_y[u] < high_y)
-    # An affine row is monotone, so its ends decide; a projective one may leave through the horizon and come back.
-    if inside != b - a:
-        return 0, 0
-    return a, b
+        for u in range(len(us)):
+            row = vs[u] + top
+            x[u] = m0 * us[u] + (m1 * row + m2)
+            y[u] = m3 * us[u] + (m4 * row + m5)
 
 
 @fused
-def fractions(x, y, stride_x, stride_y, index, tx, ty):  # type: ignore[no-untyped-def]
-    """Split coordinates >= 0 into the first tap's element offset and the position between taps."""
-    cast = tx.dtype.type
+def classify(x, y, inner, outer, kind):  # type: ignore[no-untyped-def]
+    """What each pixel needs: 2, all four bilinear taps without a border rule; 1, anything else; 0, it sees nothing.
+
+    Args:
+        inner: (low x, high x, low y, high y): the half-open box of coordinates of kind 2.
+        outer: the open box of coordinates that may see anything.
+
+    Returns:
+        How many are of kind 2 and of kind 1.
+    """
+    apart()
+    low_x, high_x, low_y, high_y = inner
+    left, right, top, bottom = outer
+    inside = edge = np.int32(0)
     for u in range(len(x)):
-        column, row = np.int32(x[u]), np.int32(y[u])
-        tx[u] = x[u] - cast(column)
-        ty[u] = y[u] - cast(row)
+        a, b = x[u], y[u]
+        fast = (a >= low_x) & (a < high_x) & (b >= low_y) & (b < high_y)
+        seen = (a > left) & (a < right) & (b > top) & (b < bottom)
+        k = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
+        kind[u] = k
+        inside += k >> 1
+        edge += k & 1
+    return inside, edge
+
+
+@fused
+def fractions(x, y, kind, stride_x, stride_y, index, tx, ty):  # type: ignore[no-untyped-def]
+    """Split the coordinates of pixels of kind 2 into the first tap's element offset and the position between taps."""
+    apart()
+    cast = tx.dtype.type
+    zero = cast(0.0)
+    for u in range(len(x)):
+        fast = kind[u] == 2
+        a, b = x[u] if fast else zero, y[u] if fast else zero
+        column, row = np.int32(a), np.int32(b)
+        tx[u] = a - cast(column)
+        ty[u] = b - cast(row)
         index[u] = np.uint64(np.int64(row) * stride_y + np.int64(column) * stride_x)
 
 

@@ -1,4 +1,4 @@
-"""The hue rotation on a row of pixels, forward and backward, without a branch per pixel.
+"""The hue rotation on a strip of pixels, forward and backward, without a branch per pixel.
 
 Owns: the arithmetic of ``color.hsv.shift_hue`` with the same choices at grey and at ties.
 Must not: clip.
@@ -19,7 +19,7 @@ def hue(turns, red, green, blue):  # type: ignore[no-untyped-def]
     """Rotate the hue in place."""
     apart()
     cast = red.dtype.type
-    zero, one, two, four, six = cast(0.0), cast(1.0), cast(2.0), cast(4.0), cast(6.0)
+    zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
     sixth = cast(1.0 / 6.0)
     shift = six * turns
     for u in range(len(red)):
@@ -27,19 +27,14 @@ def hue(turns, red, green, blue):  # type: ignore[no-untyped-def]
         value = max(max(r, g), b)
         chroma = value - min(min(r, g), b)
         grey = chroma == zero
-        scale = one / (one if grey else chroma)
-        from_red, from_green, from_blue = (g - b) * scale, two + (b - r) * scale, four + (r - g) * scale
-        h = from_red if value == r else (from_green if value == g else from_blue)
-        h = (zero if grey else h) + shift
-        k = h + cast(5.0)
-        k -= six * np.floor(k * sixth)
-        red[u] = value - chroma * max(min(min(k, four - k), one), zero)
-        k = h + cast(3.0)
-        k -= six * np.floor(k * sixth)
-        green[u] = value - chroma * max(min(min(k, four - k), one), zero)
-        k = h + one
-        k -= six * np.floor(k * sixth)
-        blue[u] = value - chroma * max(min(min(k, four - k), one), zero)
+        is_red, is_green = value == r, value == g
+        start = zero if is_red else (two if is_green else four)
+        ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
+        h = (zero if grey else start + (ahead - behind) * (one / (one if grey else chroma))) + shift
+        h -= six * np.floor(h * sixth)  # in [0, 6]: how much of the chroma each channel lacks is a trapezium of it
+        red[u] = value - chroma * max(min(two - abs(h - three), one), zero)
+        green[u] = value - chroma * max(min(abs(h - two) - one, one), zero)
+        blue[u] = value - chroma * max(min(abs(h - four) - one, one), zero)
 
 
 @fused

@@ -22,14 +22,16 @@ def copy_labels(img, meta, maps, windows, fills, out, floats, tap_index, tables,
     tap_index, weight, slope = borrow(tap_index), borrow(tables)[0], borrow(tables)[1]
     channels, height = meta[1], meta[5]
     shape = (meta[2], meta[3])
-    ramp, x, y, w = floats[0], floats[1], floats[2], floats[3]
-    for u in range(len(ramp)):
-        ramp[u] = u
+    width = meta[6]
+    rows = floats[: 5 * width].reshape(5, width)
+    ramp, zeros, x, y, w = rows[0], rows[1], rows[2], rows[3], rows[4]
+    for u in range(width):
+        ramp[u], zeros[u] = u, 0
     for r in range(start, stop):
         b = r // height
         v = r - b * height
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
-        locate(maps[b * meta[15]], v, meta[13], ramp, x, y, w)
+        locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
         for u in range(len(ramp)):
             seen = resolve(x[u], y[u], shape, 1, 0.0, meta[12], window, tap_index, weight, slope)
             seen = seen and weight[0, 0] * weight[1, 0] > 0

@@ -16,7 +16,7 @@ A sample's parameters, for those that are there, in this order: first mix (matri
 (matrix, offset, fill), last mix (matrix, offset, fill); the fills of the later mixes are not used.
 """
 
-META = 18
+META = 19
 """How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.threads import run_split
+from pellucid.tape import undisturbed
 
 __all__ = ["warp_backward", "warp_forward", "warp_labels"]
 
@@ -25,12 +26,28 @@ torch.library.define(
     "pellucid::cpu_labels", "(Tensor image, Tensor mapping, Tensor? window, Tensor fill, SymInt[] size, int mode) -> Tensor"
 )
 
-warp_forward = torch.ops.pellucid.cpu_warp
-"""(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
+_dispatched = torch.ops.pellucid.cpu_warp.default
 
-image: float32, float64 or uint8, any strides. mapping: (b or 1, 6 or 9), window: (b or 1, 4), params: (b or 1, n), all of the
-dtype in which everything is computed and returned. ``layout.py`` says what the options and parameters mean.
-"""
+
+def warp_forward(
+    image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, size: list[int], options: list[int], cubic: float
+) -> Tensor:
+    """(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic) -> the output.
+
+    Args:
+        image: float32, float64 or uint8, any strides.
+        mapping: (b or 1, 6 or 9).
+        window: (b or 1, 4) or None.
+        params: (b or 1, n); like the two before of the dtype in which everything is computed and returned.
+        size, options, cubic: ``layout.py`` says what the options and parameters mean.
+    """
+    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
+    if undisturbed() and image.is_cpu and not (image.requires_grad or mapping.requires_grad or params.requires_grad):
+        return _forward(image, mapping, window, params, size, options, cubic)
+    out: Tensor = _dispatched(image, mapping, window, params, size, options, cubic)
+    return out
+
+
 warp_backward = torch.ops.pellucid.cpu_warp_backward
 """The same arguments after the output's gradient; ``needs`` is (image, map and window, params).
 
@@ -41,6 +58,7 @@ had. What is not needed has no elements.
 warp_labels = torch.ops.pellucid.cpu_labels
 """(image, mapping, window, fill, size, mode) -> the nearest pixels; image and fill (b or 1, c) are of one integer dtype."""
 
+_STRIP = 512  # pixels that go through all phases together: few enough for the first cache, enough to forget the calls
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
@@ -111,13 +129,17 @@ class _Call:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels = options
         self.out_shape = (batch, out_channels, size[0], size[1])
-        self.size = (size[0], size[1])
+        rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
+        self.strips, self.strip = -(-size[0] // rows), rows * size[1]
         strides = image.stride()
-        span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
-        flat = torch.as_strided(image, (span,), (1,))  # every element the strides reach; no copy
+        if image.is_contiguous():
+            flat = image.view(-1)
+        else:  # every element the strides reach; no copy
+            span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
+            flat = torch.as_strided(image, (span,), (1,))
         self.dtype = mapping.dtype
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.width, self.work = 24 + 4 * channels + 6 * max(out_channels, channels), size[1], work
+        self.floats, self.work = 16 + 4 * channels + 6 * max(out_channels, channels), work
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -128,6 +150,7 @@ class _Call:
                 int(mapping.shape[0] > 1),
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
+                rows,
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
@@ -138,15 +161,15 @@ class _Call:
 
     def scratch(self) -> tuple[Any, ...]:
         return (
-            np.empty((self.floats, self.width), self.work),
-            np.empty(self.width, np.uint64),
+            np.empty(self.floats * self.strip, self.work),
+            np.empty(self.strip, np.uint64),
+            np.empty(self.strip, np.int32),
             np.empty((2, 4), np.int64),
             np.empty((2, 2, 4), self.work),
         )
 
 
-@torch.library.impl("pellucid::cpu_warp", "CPU")
-def _(
+def _forward(
     image: Tensor,
     mapping: Tensor,
     window: Tensor | None,
@@ -159,14 +182,17 @@ def _(
 
     call = _Call(image, mapping, window, params, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=call.dtype)
-    rows = out.view(-1, size[1]).numpy()
-
-    def task(start: int, stop: int) -> None:
-        forward(*call.arguments, rows, *call.scratch(), start, stop)
-
     if out.numel():
-        run_split(task, image.shape[0] * size[0], _PIXELS // size[1] + 1)
+        planes = out.view(-1, size[0] * size[1]).numpy()
+
+        def task(start: int, stop: int) -> None:
+            forward(*call.arguments, planes, *call.scratch(), start, stop)
+
+        run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
     return out
+
+
+torch.library.impl("pellucid::cpu_warp", "CPU")(_forward)
 
 
 @torch.library.impl("pellucid::cpu_warp_backward", "CPU")
@@ -187,12 +213,12 @@ def _(
     results = _gradients(grad, image, mapping, window, params, needs)
     for sums in results[1:]:
         sums.zero_()
-    rows = grad.contiguous().view(-1, size[1]).numpy()
+    planes = grad.contiguous().view(image.shape[0] * options[3], -1).numpy() if grad.numel() else None
     to_image = results[0].view(-1).numpy()
     to_map, to_window, to_params = (sums.view(-1, sums.shape[-1] if sums.numel() else 1).numpy() for sums in results[1:])
 
     def task(start: int, stop: int) -> None:
-        backward(rows, *call.arguments, tuple(needs), to_image, to_map, to_window, to_params, *call.scratch(), start, stop)
+        backward(planes, *call.arguments, tuple(needs), to_image, to_map, to_window, to_params, *call.scratch(), start, stop)
 
     if grad.numel():
         run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
@@ -222,7 +248,7 @@ def _(info: Any, dims: Any, image: Tensor, mapping: Tensor, window: Tensor | Non
     lanes = info.batch_size
     batch = image.movedim(dims[0], 0).shape[1] if dims[0] is not None else image.shape[0]
     folded = _fold([image, mapping, window, params], list(dims[:4]), lanes, batch)
-    return warp_forward(*folded, *rest).unflatten(0, (lanes, batch)), 0
+    return _dispatched(*folded, *rest).unflatten(0, (lanes, batch)), 0
 
 
 @torch.library.register_vmap("pellucid::cpu_warp_backward")
@@ -254,7 +280,7 @@ def _(image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, size:
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, tap_index, tables = call.scratch()
+        floats, _, _, tap_index, tables = call.scratch()
         copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
 
     if out.numel():

@@ -1,6 +1,6 @@
 """The adjoint of the gather: each output pixel gives its gradient back to its taps.
 
-Owns: adding one row into an image gradient that this thread alone owns.
+Owns: adding one strip into an image gradient that this thread alone owns.
 Must not: need atomics; the order is always row by row, pixel by pixel.
 Read next: ``stages.py``.
 """
@@ -10,14 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, fused
-from pellucid.kernels.warp.cpu.coordinates import fractions, resolve
+from pellucid.kernels.warp.cpu.coordinates import resolve
 
 __all__ = ["scatter_edge", "scatter_interior"]
 
 
 @fused
-def _one(gradient, at, width, index, tx, ty, g):  # type: ignore[no-untyped-def]
+def _one(gradient, at, width, kind, index, tx, ty, g):  # type: ignore[no-untyped-def]
     for u in range(len(g)):
+        if kind[u] != 2:
+            continue
         i = index[u] + at
         j = i + width
         lower = ty[u] * g[u]
@@ -30,10 +32,12 @@ def _one(gradient, at, width, index, tx, ty, g):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _three(gradient, at, plane, width, index, tx, ty, g0, g1, g2):  # type: ignore[no-untyped-def]
+def _three(gradient, at, plane, width, kind, index, tx, ty, g0, g1, g2):  # type: ignore[no-untyped-def]
     """Three channels at once: neighbouring pixels add to the same element, and three such chains overlap in time."""
     one = np.uint64(1)
     for u in range(len(g0)):
+        if kind[u] != 2:
+            continue
         i = index[u] + at
         j = i + width
         x, y = tx[u], ty[u]
@@ -50,30 +54,29 @@ def _three(gradient, at, plane, width, index, tx, ty, g0, g1, g2):  # type: igno
 
 
 @fused
-def scatter_interior(gradient, at, channels, plane, width, index, tx, ty, g, a, b, stride_x, stride_y, x, y):  # type: ignore[no-untyped-def]
-    """Bilinear, all four taps inside, for the span [a, b); the gradient is contiguous, whatever strides the image has."""
+def scatter_interior(gradient, at, channels, plane, width, kind, index, tx, ty, g):  # type: ignore[no-untyped-def]
+    """Bilinear, for the pixels of kind 2; ``index`` counts elements of the gradient, which is contiguous."""
     apart()
-    if stride_x != 1 or stride_y != width:
-        fractions(x[a:b], y[a:b], 1, np.int64(width), index[a:b], tx[a:b], ty[a:b])
-    index, tx, ty = index[a:b], tx[a:b], ty[a:b]
     c = 0
     while c + 3 <= channels:
-        _three(gradient, at + np.uint64(c) * plane, plane, width, index, tx, ty, g[c][a:b], g[c + 1][a:b], g[c + 2][a:b])
+        _three(gradient, at + np.uint64(c) * plane, plane, width, kind, index, tx, ty, g[c], g[c + 1], g[c + 2])
         c += 3
     while c < channels:
-        _one(gradient, at + np.uint64(c) * plane, width, index, tx, ty, g[c][a:b])
+        _one(gradient, at + np.uint64(c) * plane, width, kind, index, tx, ty, g[c])
         c += 1
 
 
 @fused
 def scatter_edge(  # type: ignore[no-untyped-def]
-    gradient, at, channels, shape, taps, cubic, mode, window, x, y, tap_index, weight, slope, g, a, b
+    gradient, at, channels, shape, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope, g
 ):
-    """Any interpolation and border rule, pixel by pixel, for the span [a, b)."""
+    """Any interpolation and border rule, pixel by pixel, for the pixels of kind 1."""
     apart()
     width = np.uint64(shape[1])
     plane = np.uint64(shape[0]) * width
-    for u in range(a, b):
+    for u in range(len(kind)):
+        if kind[u] != 1:
+            continue
         if not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
             continue
         for c in range(channels):

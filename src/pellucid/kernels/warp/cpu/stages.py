@@ -1,7 +1,7 @@
-"""Colour on a row of pixels: channel mixes, the clip, and what their gradients need.
+"""Colour on a strip of pixels: channel mixes, the clip, and what their gradients need.
 
-Owns: each stage forward and backward, one row buffer per channel, written so that the compiler vectorises over pixels.
-Must not: read the image. A "row set" is (array, first, step): row c is ``array[first + c * step]``.
+Owns: each stage forward and backward, one row of pixels per channel, written so that the compiler vectorises over pixels.
+Must not: read the image.
 Read next: ``hue.py``.
 """
 
@@ -27,20 +27,18 @@ def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-
 
 
 @fused
-def mix(p, at, bias, fill, cover, source, count, target, first, step, rows):  # type: ignore[no-untyped-def]
+def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[no-untyped-def]
     """Target = matrix @ source + offset * cover + fill * (1 - cover), for ``rows`` outputs of ``count`` inputs.
 
     Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
     """
     apart()
     if at >= 0 and rows == 3 and count == 3:
-        _mix3(
-            p, at, bias, fill, cover, source[0], source[1], source[2], target[first], target[first + step], target[first + 2 * step]
-        )
+        _mix3(p, at, bias, fill, cover, source[0], source[1], source[2], target[0], target[1], target[2])
         return
     one = p.dtype.type(1.0)
     for o in range(rows):
-        row = target[first + o * step]
+        row = target[o]
         b, f = p[bias + o], p[fill + o]
         if at < 0:
             x = source[o]
@@ -123,7 +121,7 @@ def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
     """Target = matrix^T @ g: the gradient of the stage's input."""
     apart()
     if at < 0:
-        copy_rows(g, target, 0, 1, rows)
+        copy_rows(g, target, rows)
         return
     if rows == 3 and count == 3:
         _mix3_backward(p, at, g[0], g[1], g[2], target[0], target[1], target[2])
@@ -138,20 +136,21 @@ def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_rows(source, target, first, step, rows):  # type: ignore[no-untyped-def]
+def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
     """Copy a row set."""
     for o in range(rows):
-        x, y = source[o], target[first + o * step]
+        x, y = source[o], target[o]
         for u in range(len(x)):
             y[u] = x[u]
 
 
 @fused
-def clip(target, first, step, rows):  # type: ignore[no-untyped-def]
+def clip(target, rows):  # type: ignore[no-untyped-def]
     """Clip to [0, 1] in place; NaN stays."""
+    apart()
     zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
     for o in range(rows):
-        row = target[first + o * step]
+        row = target[o]
         for u in range(len(row)):
             z = row[u]
             z = zero if z < zero else z

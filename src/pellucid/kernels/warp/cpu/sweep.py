@@ -1,6 +1,6 @@
-"""The two entry points: output rows one after the other, forward and backward.
+"""The two entry points: the output strip by strip, forward and backward.
 
-Owns: the order of phases in a row (coordinates, gather, colour) and, backward, the recomputation of what forward did.
+Owns: the order of phases in a strip (coordinates, gather, colour) and, backward, the recomputation of what forward did.
 Must not: know of tensors; everything comes as flat arrays, and `Meta` positions name the integers.
 Read next: ``op.py``.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import FILLED, fractions, interior, locate
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_interior
+from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, fractions, locate
+from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, META, SECOND_MIX
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_interior
@@ -20,19 +20,25 @@ from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot
 __all__ = ["backward", "forward"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE) = range(11, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(11, META)
 
 
 @fused
-def _bounds(meta, window, cast):  # type: ignore[no-untyped-def]
-    """The half-open box of coordinates whose four bilinear taps are all inside; empty for other interpolations."""
-    zero = cast(0.0)
-    if meta[TAPS] != 2:
-        return zero, zero, zero, zero
+def _boxes(meta, window, cast):  # type: ignore[no-untyped-def]
+    """Boxes of coordinates: half-open, whose four bilinear taps are all inside (empty for other interpolations); and open, outside
+    of which nothing is seen.
+    """
+    zero, far = cast(0.0), cast(np.inf)
     high_x, high_y = cast(meta[WIDTH] - 1), cast(meta[HEIGHT] - 1)
-    if len(window) == 0:
-        return zero, high_x, zero, high_y
-    return max(zero, window[0]), min(high_x, window[2]), max(zero, window[1]), min(high_y, window[3])
+    inner, outer = (zero, high_x, zero, high_y), (-far, far, -far, far)
+    if meta[MODE] == FILLED and len(window) == 0:
+        reach = cast(max(meta[TAPS] // 2, 1))
+        outer = (-reach, high_x + reach, -reach, high_y + reach)
+    if len(window) == 4:
+        inner = (max(zero, window[0]), min(high_x, window[2]), max(zero, window[1]), min(high_y, window[3]))
+    if meta[TAPS] != 2:
+        inner = (zero, zero, zero, zero)
+    return inner, outer
 
 
 @fused
@@ -48,94 +54,117 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, row, out, first, step, cover, slopes, edge, reads):  # type: ignore[no-untyped-def]
-    """Read one row whose coordinates are in ``row`` = (x, y, tx, ty, index).
+def _gather(img, meta, cubic, unit, base, window, strip, kind, index, out, slopes, edge, reads):  # type: ignore[no-untyped-def]
+    """Read one strip whose coordinates are in ``strip``: rows x, y, tx, ty, us, vs, w, cover.
 
     Returns:
-        (outer, left, right, end): [left, right) took the fast path, and only [outer, end) sees anything of the image. Where
-        ``reads`` is false nothing is read: the spans and the fast path's fractions are all that a linear adjoint needs.
+        How many pixels are of kind 2 and of kind 1. Where ``reads`` is false nothing is read: the kinds and fractions are all that
+        a linear adjoint needs.
     """
-    x, y, tx, ty, index = row
     tap_index, weight, slope = edge
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
     channels = meta[CHANNELS]
-    low_x, high_x, low_y, high_y = _bounds(meta, window, out.dtype.type)
-    left, right = interior(x, y, low_x, high_x, low_y, high_y)
-    fractions(x[left:right], y[left:right], meta[STRIDE_X], meta[STRIDE_Y], index[left:right], tx[left:right], ty[left:right])
-    outer, end = 0, len(x)
-    if meta[MODE] == FILLED and len(window) == 0:
-        reach = out.dtype.type(max(meta[TAPS] // 2, 1))
-        outer, end = interior(x, y, -reach, meta[WIDTH] - 1 + reach, -reach, meta[HEIGHT] - 1 + reach)
-        if end == 0:  # not one span: pixel by pixel
-            outer, end = 0, len(x)
-    if left == right:
-        left = right = outer
+    x, y, tx, ty, cover = strip[0], strip[1], strip[2], strip[3], strip[7]
+    inner, outer = _boxes(meta, window, strip.dtype.type)
+    inside, rest = classify(x, y, inner, outer, kind)
+    if inside > 0:
+        fractions(x, y, kind, meta[STRIDE_X], meta[STRIDE_Y], index, tx, ty)
     if not reads:
-        return outer, left, right, end
-    gather_interior(img, base, channels, sc, sx, sy, index, tx, ty, unit, out, first, step, slopes, left, right)
-    cover[left:right] = out.dtype.type(1.0)
-    if len(slopes) > 0:
-        slopes[2 * channels :, left:right] = out.dtype.type(0.0)
-    for a, b in ((outer, left), (right, end)):
-        if a < b:
-            gather_edge(
-                img, base, channels, (meta[HEIGHT], meta[WIDTH]), sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y,
-                tap_index, weight, slope, unit, out, first, step, cover, slopes, a, b,
-            )  # fmt: skip
-    for a, b in ((0, outer), (end, len(x))):
-        if a < b:
-            cover[a:b] = out.dtype.type(0.0)
-            for c in range(channels):
-                out[first + c * step][a:b] = out.dtype.type(0.0)
-            slopes[:, a:b] = out.dtype.type(0.0)
-    return outer, left, right, end
+        return inside, rest
+    if inside > 0:
+        gather_interior(img, base, channels, sc, sx, sy, meta[OUT_WIDTH], kind, index, tx, ty, out, slopes)
+    only_interior(kind, inside == len(kind), cover, out, channels, slopes)
+    shape = (meta[HEIGHT], meta[WIDTH])
+    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0 and len(slopes) == 0:
+        gather_faded(img, base, channels, shape, sc, sx, sy, x, y, kind, out, cover)
+    elif rest > 0:
+        gather_edge(
+            img, base, channels, shape, sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight, slope,
+            out, cover, slopes,
+        )  # fmt: skip
+    if unit != cover.dtype.type(1.0):  # linear, so that it may come last
+        scale_rows(out, channels, unit)
+    return inside, rest
+
+
+@fused
+def _pixels(strip, width):  # type: ignore[no-untyped-def]
+    """Write what a strip's pixels have whatever the sample: their columns, their rows from 0, and ones."""
+    apart()
+    us, vs, ones = strip[4], strip[5], strip[8]
+    for u in range(len(us)):
+        us[u], vs[u], ones[u] = u % width, u // width, 1
+
+
+@fused
+def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip to its place in the output."""
+    apart()
+    for o in range(rows):
+        x, y = source[o], target[first + o][at:]
+        for u in range(len(x)):
+            y[u] = x[u]
+
+
+@fused
+def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip from its place in the output's gradient."""
+    apart()
+    for o in range(rows):
+        x, y = source[first + o][at:], target[o]
+        for u in range(len(y)):
+            y[u] = x[u]
 
 
 @entry
-def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, taps, tables, start, stop):  # type: ignore[no-untyped-def]
-    """Compute the output rows start <= b * height + v < stop into ``out`` (batch * channels * height, width)."""
-    n, height = meta[OUT_WIDTH], meta[OUT_HEIGHT]
+def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, kind, taps, tables, start, stop):  # type: ignore[no-untyped-def]
+    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
+    width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
+    wide = max(channels, out_channels)
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size = out_channels * out_channels
     img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
-    floats, index, taps, tables = borrow(floats), borrow(index), borrow(taps), borrow(tables)
-    row, edge = (floats[0], floats[1], floats[2], floats[3], index), (taps, tables[0], tables[1])
-    ramp, ones, w, cover = floats[4], floats[5], floats[6], floats[7]
-    source, slopes = floats[8:], floats[:0]
-    for u in range(n):
-        ramp[u], ones[u] = u, 1
+    floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
+    edge, slopes = (taps, tables[0], tables[1]), floats[:0].reshape(0, 0)
+    before = 0
     for r in range(start, stop):
-        b = r // height
-        v = r - b * height
+        b = r // strips
+        v = (r - b * strips) * meta[STRIP]
+        n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
+        strip = floats[: n * (9 + 2 * wide)].reshape(9 + 2 * wide, n)  # contiguous rows, or nothing is vectorised
+        if n != before:
+            _pixels(strip, width)
+            before = n
         window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        first = b * out_channels * height + v
-        locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], ramp, row[0], row[1], w)
-        target, at, step = (source, np.int64(0), np.int64(1)) if flags & FIRST_MIX else (out, first, height)
-        _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, target, at, step, cover, slopes, edge, True)
+        ones, source, result = strip[8], strip[9 : 9 + wide], strip[9 + wide : 9 + 2 * wide]
+        locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        read = source if flags & FIRST_MIX else result
+        _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, strip, kind[:n], index[:n], read, slopes, edge, True)
         if flags & FIRST_MIX:
-            mix(p, matrix, offset, offset + out_channels, cover, source, channels, out, first, height, out_channels)
+            mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
-            hue(p[turns], out[first], out[first + height], out[first + 2 * height])
+            hue(p[turns], result[0], result[1], result[2])
         for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
             if flag == LAST_MIX and flags & CLIP:
-                clip(out, first, height, out_channels)
+                clip(result, out_channels)
             if flags & flag:
-                for o in range(out_channels):
-                    source[o] = out[first + o * height]
-                mix(
-                    p,
-                    place,
-                    place + size,
-                    place + size + out_channels,
-                    ones,
-                    source,
-                    out_channels,
-                    out,
-                    first,
-                    height,
-                    out_channels,
-                )
+                bias = place + size
+                mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
+                source, result = result, source
+        _store(result, out, b * out_channels, v * width, out_channels)
+
+
+@fused
+def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-def]
+    """The gradient of the coverage: what offset and fill make of it."""
+    apart()
+    to_cover[:] = p.dtype.type(0.0)
+    for o in range(rows):
+        weight, row = p[offset + o] - p[fill + o], g[o]
+        for u in range(len(row)):
+            to_cover[u] += weight * row[u]
 
 
 @fused
@@ -165,24 +194,24 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
 
 
 @fused
-def _map_sums(sums, v, projective, ramp, row, w, along_x, along_y, third):  # type: ignore[no-untyped-def]
-    """Add a row's gradients of the nine numbers of the map."""
+def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ignore[no-untyped-def]
+    """Add a strip's gradients of the nine numbers of the map."""
     apart()
+    x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
     zero = w.dtype.type(0.0)
-    x, y = row[0], row[1]
     if projective:
         for u in range(len(w)):
             # Zero where nothing was seen, even if the denominator or the coordinate is not a number there.
             seen = (along_x[u] != zero) | (along_y[u] != zero)
-            share = (ramp.dtype.type(1.0) / w[u]) if seen else zero
+            share = (w.dtype.type(1.0) / w[u]) if seen else zero
             along_x[u] *= share
             along_y[u] *= share
             third[u] = -(along_x[u] * (x[u] if seen else zero) + along_y[u] * (y[u] if seen else zero))
     for k, along in ((0, along_x), (3, along_y), (6, third)):
         if k < 6 or projective:
             whole = row_sum(along)
-            sums[k] += dot(along, ramp)
-            sums[k + 1] += np.float64(whole) * v
+            sums[k] += dot(along, us)
+            sums[k + 1] += np.float64(whole) * v + dot(along, vs)
             sums[k + 2] += whole
 
 
@@ -203,6 +232,7 @@ def backward(  # type: ignore[no-untyped-def]
     to_params,
     floats,
     index,
+    kind,
     taps,
     tables,
     start,
@@ -211,12 +241,11 @@ def backward(  # type: ignore[no-untyped-def]
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
 
     Args:
-        grad: of the output, (batch * channels * height, width).
+        grad: of the output, (batch * channels, height * width).
         to_image: flat, contiguous; this call owns the part of its samples.
         to_maps, to_windows, to_params: float64, one row per sample.
     """
-    cast = grad.dtype.type
-    n, height = meta[OUT_WIDTH], meta[OUT_HEIGHT]
+    width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
@@ -225,111 +254,92 @@ def backward(  # type: ignore[no-untyped-def]
     reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
     grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
-    floats, index, taps, tables = borrow(floats), borrow(index), borrow(taps), borrow(tables)
-    row, edge = (floats[0], floats[1], floats[2], floats[3], index), (taps, tables[0], tables[1])
-    ramp, ones, w, cover = floats[4], floats[5], floats[6], floats[7]
-    to_cover, along_x, along_y, third = floats[8], floats[9], floats[10], floats[11]
-    for u in range(n):
-        ramp[u], ones[u], to_cover[u] = u, 1, 0
-    at = 12
-    source, to_source = floats[at : at + channels], floats[at + channels : at + 2 * channels]
-    at += 2 * channels
-    slopes = floats[at : at + (2 * channels + 2 if needs_map else 0)]
-    at += 2 * channels + 2
-    mixed = floats[at : at + 6 * out_channels].reshape(6, out_channels, n)
-    after_first = mixed[0] if flags & FIRST_MIX else source
-    after_hue = mixed[1] if flags & HUE else after_first
-    after_second = mixed[2] if flags & SECOND_MIX else after_hue
-    after_clip = mixed[3] if flags & CLIP else after_second
-    g, spare = mixed[4], mixed[5]
+    floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
+    edge = (taps, tables[0], tables[1])
     plane = meta[HEIGHT] * meta[WIDTH]
-    for b in range(start, stop):
+    before, height = 0, 15 + 4 * channels + 6 * out_channels
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    for r in range(start * strips, stop * strips):
+        b = r // strips
+        v = (r - b * strips) * meta[STRIP]
         window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
         own = np.uint64(b * channels * plane)
-        if needs_image:
-            to_image[b * channels * plane : (b + 1) * channels * plane] = cast(0.0)
-        for v in range(height):
-            locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], ramp, row[0], row[1], w)
-            outer, left, right, end = _gather(
-                img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, row, source, zero, one, cover, slopes, edge, reads
-            )
-            if reads:
-                if flags & FIRST_MIX:
-                    mix(p, matrix, offset, fill, cover, source, channels, after_first, zero, one, out_channels)
-                if flags & HUE:
-                    copy_rows(after_first, after_hue, zero, one, out_channels)
-                    hue(p[turns], after_hue[0], after_hue[1], after_hue[2])
-                if flags & SECOND_MIX:
-                    mix(
-                        p,
-                        second,
-                        second + size,
-                        second + size + out_channels,
-                        ones,
-                        after_hue,
-                        out_channels,
-                        after_second,
-                        zero,
-                        one,
-                        out_channels,
-                    )
-                if flags & CLIP:
-                    copy_rows(after_second, after_clip, zero, one, out_channels)
-                    clip(after_clip, zero, one, out_channels)
-            for o in range(out_channels):
-                g[o] = grad[(b * out_channels + o) * height + v]
-            if flags & LAST_MIX:
-                if needs_params:
-                    mix_sums(
-                        to_params[b], last, last + size, last + size + out_channels, ones, g, after_clip, out_channels, out_channels
-                    )
-                mix_backward(p, last, g, out_channels, spare, out_channels)
-                g, spare = spare, g
-            if flags & CLIP:
-                clip_backward(after_second, g, out_channels)
-            if flags & SECOND_MIX:
-                if needs_params:
-                    mix_sums(
-                        to_params[b],
-                        second,
-                        second + size,
-                        second + size + out_channels,
-                        ones,
-                        g,
-                        after_hue,
-                        out_channels,
-                        out_channels,
-                    )
-                mix_backward(p, second, g, out_channels, spare, out_channels)
-                g, spare = spare, g
-            if flags & HUE:
-                hue_backward(p[turns], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
-                if needs_params:
-                    to_params[b, turns] += 6.0 * row_sum(third)
+        if needs_image and v == 0:
+            to_image[b * channels * plane : (b + 1) * channels * plane] = floats.dtype.type(0.0)
+        n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
+        strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
+        if n != before:
+            _pixels(strip, width)
+            strip[9] = floats.dtype.type(0.0)
+            before = n
+        ones, to_cover, along_x, along_y, third = strip[8], strip[9], strip[10], strip[11], strip[12]
+        k = 13
+        source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
+        k += 2 * channels
+        slopes = strip[k : k + (2 * channels + 2 if needs_map else 0)]
+        k += 2 * channels + 2
+        after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
+        after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else after_first
+        after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
+        after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
+        g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
+        locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        base = np.uint64(b * meta[STRIDE_B])
+        inside, rest = _gather(img, meta, cubic, unit, base, window, strip, here, where, source, slopes, edge, reads)
+        if reads:
             if flags & FIRST_MIX:
-                if needs_params:
-                    mix_sums(to_params[b], matrix, offset, fill, cover, g, source, channels, out_channels)
-                if needs_map:
-                    to_cover[:] = cast(0.0)
-                    for o in range(out_channels):
-                        to_cover += (p[offset + o] - p[fill + o]) * g[o]
-                mix_backward(p, matrix, g, out_channels, to_source, channels)
-            else:
-                copy_rows(g, to_source, zero, one, channels)
+                mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
+            if flags & HUE:
+                copy_rows(after_first, after_hue, out_channels)
+                hue(p[turns], after_hue[0], after_hue[1], after_hue[2])
+            if flags & SECOND_MIX:
+                bias = second + size
+                mix(p, second, bias, bias + out_channels, ones, after_hue, out_channels, after_second, out_channels)
+            if flags & CLIP:
+                copy_rows(after_second, after_clip, out_channels)
+                clip(after_clip, out_channels)
+        _load(grad, b * out_channels, v * width, g, out_channels)
+        if flags & LAST_MIX:
+            if needs_params:
+                bias = last + size
+                mix_sums(to_params[b], last, bias, bias + out_channels, ones, g, after_clip, out_channels, out_channels)
+            mix_backward(p, last, g, out_channels, spare, out_channels)
+            g, spare = spare, g
+        if flags & CLIP:
+            clip_backward(after_second, g, out_channels)
+        if flags & SECOND_MIX:
+            if needs_params:
+                bias = second + size
+                mix_sums(to_params[b], second, bias, bias + out_channels, ones, g, after_hue, out_channels, out_channels)
+            mix_backward(p, second, g, out_channels, spare, out_channels)
+            g, spare = spare, g
+        if flags & HUE:
+            hue_backward(p[turns], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
+            if needs_params:
+                to_params[b, turns] += 6.0 * row_sum(third)
+        if flags & FIRST_MIX:
+            if needs_params:
+                mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
             if needs_map:
-                _along(to_source, slopes, zero, slopes[2 * channels], to_cover, along_x)
-                _along(to_source, slopes, channels, slopes[2 * channels + 1], to_cover, along_y)
-                if len(window) == 4:
-                    _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, row[0], along_x)
-                    _window_sums(to_windows[b], window[1], window[3], one, 3 * one, row[1], along_y)
-                _map_sums(to_maps[b], v, meta[PROJECTIVE], ramp, row, w, along_x, along_y, third)
-            if needs_image:
-                scatter_interior(
-                    to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), row[4], row[2], row[3], to_source,
-                    left, right, meta[STRIDE_X], meta[STRIDE_Y], row[0], row[1],
-                )  # fmt: skip
-                for a, z in ((outer, left), (right, end)):
-                    scatter_edge(
-                        to_image, own, channels, (meta[HEIGHT], meta[WIDTH]), meta[TAPS], cubic, meta[MODE], window, row[0], row[1],
-                        edge[0], edge[1], edge[2], to_source, a, z,
-                    )  # fmt: skip
+                _to_cover(p, offset, fill, g, out_channels, to_cover)
+            mix_backward(p, matrix, g, out_channels, to_source, channels)
+        else:
+            copy_rows(g, to_source, channels)
+        if needs_map:
+            _along(to_source, slopes, zero, slopes[2 * channels], to_cover, along_x)
+            _along(to_source, slopes, channels, slopes[2 * channels + 1], to_cover, along_y)
+            if len(window) == 4:
+                _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
+                _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
+            _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
+        if needs_image and inside > 0:
+            if meta[STRIDE_X] != 1 or meta[STRIDE_Y] != meta[WIDTH]:
+                fractions(strip[0], strip[1], here, one, meta[WIDTH], where, strip[2], strip[3])
+            scatter_interior(
+                to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), here, where, strip[2], strip[3], to_source
+            )
+        if needs_image and rest > 0:
+            scatter_edge(
+                to_image, own, channels, (meta[HEIGHT], meta[WIDTH]), meta[TAPS], cubic, meta[MODE], window, strip[0], strip[1],
+                here, edge[0], edge[1], edge[2], to_source,
+            )  # fmt: skip

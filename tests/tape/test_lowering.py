@@ -1,0 +1,144 @@
+"""What is played for a run and for its draws is what the tensor code computes, for every transform and some pipelines."""
+
+import pytest
+import torch
+
+from pellucid import (
+    ColorJitter,
+    Key,
+    Learnable,
+    Normalize,
+    Pipeline,
+    RandomAffine,
+    RandomGrayscale,
+    RandomHorizontalFlip,
+    RandomLieAffine,
+    RandomPerspective,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+)
+from pellucid.draw import draw_uniforms, params_of
+from pellucid.lowering import Lowered
+from pellucid.plan import Run
+from pellucid.tape import TapeError, recording
+from tests.cases import CASES, IDS, MEAN, STD, images
+
+CPU = torch.device("cpu")
+PIPELINES = {
+    **{name: [case.transform] for name, case in zip(IDS, CASES, strict=True)},
+    "flagship": [
+        RandomAffine(15, translate=(0.1, 0.1), scale=(0.9, 1.1), shear=5),
+        RandomHorizontalFlip(),
+        ColorJitter(0.2, 0.2, 0.2, 0.05),
+        Normalize(MEAN, STD),
+    ],
+    "three warps": [RandomResizedCrop((11, 13), antialias=False), RandomAffine(15, fill=0.4), RandomPerspective(0.3, p=1.0)],
+    "colour before a filled warp": [ColorJitter(0.3, 0.3, 0.3, 0.1), RandomAffine(30, fill=(0.1, 0.2, 0.3)), RandomGrayscale(0.5)],
+    "window behind flips": [RandomHorizontalFlip(), RandomVerticalFlip(), RandomResizedCrop((7, 7), antialias=False)],
+    "shared": [RandomAffine(15, same_on_batch=True), RandomHorizontalFlip()],
+}
+every = pytest.mark.parametrize("name", PIPELINES)
+
+
+def plan_and_params(name):
+    case = next((case for label, case in zip(IDS, CASES, strict=True) if label == name), CASES[3])
+    x = images(case, batch=11)
+    pipeline = Pipeline(PIPELINES[name], seed=4)
+    record = pipeline.draw(x, key=Key(7, 3))
+    return x, record.plan, record.params
+
+
+def flat(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else []
+
+
+@every
+def test_draws_have_the_same_bits(name):
+    _, plan, params = plan_and_params(name)
+    index = torch.arange(11)
+    expected = params_of(plan, draw_uniforms(plan, torch.tensor(7), torch.tensor(3), index), {}) if plan.draws else params
+    assert [list(values) for values in params] == [list(values) for values in expected]
+    for ours, theirs in zip(params, expected, strict=True):
+        for key, value in theirs.items():
+            assert ours[key].dtype == value.dtype
+            assert torch.equal(ours[key], value), key
+
+
+@every
+def test_runs_are_composed_alike(name):
+    x, plan, params = plan_and_params(name)
+    taped, plain = Lowered(plan, params, CPU), Lowered(plan, params, CPU)
+    assert taped._taped
+    plain._taped = False
+    mean = x.mean((-2, -1))
+    for run in (group for group in plan.groups if isinstance(group, Run)):
+        m = mean if run.pivot else None
+        pairs = [
+            (taped.geometry(run), plain.geometry(run)),
+            (taped.composed(run, m, 255.0, torch.float64), plain.composed(run, m, 255.0, torch.float64)),
+        ]
+        for ours, theirs in pairs:
+            assert len(flat(ours)) == len(flat(theirs))
+            for a, b in zip(flat(ours), flat(theirs), strict=True):
+                torch.testing.assert_close(a, b.expand_as(a), rtol=1e-12, atol=1e-12)
+        if not any(isinstance(transform, RandomLieAffine) for transform in plan.transforms):  # the matrix exponential has no rule
+            made = [made for key, made in recording._recordings[id(plan)].items() if key[1][0] == "composed"]
+            assert all(tape is not None for tape in made), "not taped"
+
+
+@every
+def test_images_agree(name, monkeypatch):
+    x = plan_and_params(name)[0]
+    pipeline = Pipeline(PIPELINES[name], seed=4)
+    ours, record = pipeline(x, return_record=True)
+    played = len(recording._recordings.get(id(record.plan), {}))
+    monkeypatch.setattr("pellucid.lowering.lowered.undisturbed", lambda: False)
+    theirs = pipeline.apply(x, record)
+    assert played or not record.plan.draws
+    torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+def test_gradients_go_through_the_code():
+    x = torch.rand(2, 3, 8, 8)
+    pipeline = Pipeline([RandomAffine(Learnable(10.0)), ColorJitter(contrast=0.5), Normalize(MEAN, STD)])
+    out = pipeline(x.requires_grad_())
+    out.square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.abs() > 0 for parameter in pipeline.parameters())
+    assert x.grad.abs().sum() > 0
+    record = Pipeline([RandomAffine(10)]).draw(x.detach()).requires_grad_()
+    assert record.matrix.requires_grad
+
+
+def test_an_image_gradient_alone_needs_no_code():
+    x = torch.rand(2, 3, 8, 8, requires_grad=True)
+    pipeline = Pipeline(PIPELINES["three warps"], seed=1)
+    record = pipeline.draw(x)
+    (gradient,) = torch.autograd.grad(pipeline.apply(x, record).square().sum(), x)
+    leaves = record.requires_grad_()
+    (expected,) = torch.autograd.grad(pipeline.apply(x, leaves).square().sum(), x)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_a_transform_that_cannot_be_taped_runs_its_code(monkeypatch):
+    def awkward(self, values, spec, like):
+        if float(values["degrees"].sum()) < -1e9:  # reads a value: no tape
+            raise AssertionError
+        return lower(self, values, spec, like)
+
+    lower = RandomAffine.lower
+    x = torch.rand(3, 3, 9, 9)
+    expected = Pipeline([RandomAffine(20)])(x)
+    monkeypatch.setattr(RandomAffine, "lower", awkward)
+    torch.testing.assert_close(Pipeline([RandomAffine(20)])(x), expected)
+
+
+def test_errors_of_the_code_are_not_swallowed(monkeypatch):
+    def broken(self, values, spec, like):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(RandomAffine, "lower", broken)
+    with pytest.raises(ZeroDivisionError):
+        Pipeline([RandomAffine(20)])(torch.rand(1, 3, 4, 4))
+    assert not issubclass(ZeroDivisionError, TapeError)
