@@ -61,7 +61,8 @@ class DetectorTrainer:
             views.second.to(self.device),
             views.second_from_first.to(self.device, torch.float32),
             step=index,
-            index_weight=self.settings.index_weight,
+            imitation_weight=self.settings.imitation_weight,
+            consistency_weight=self.settings.consistency_weight,
         )
         self.optimizer.zero_grad(set_to_none=True)
         (weight * losses.total).backward()
@@ -69,8 +70,8 @@ class DetectorTrainer:
         self.optimizer.step()
         return {
             "loss": losses.total.detach(),
-            "agreement": losses.agreement.detach(),
-            "index": losses[2].detach(),
+            "imitation": losses.imitation.detach(),
+            "consistency": losses.consistency.detach(),
             "frames": losses.frames.detach(),
             "overlap": views.overlap.mean(),
             "rate": rate,
@@ -119,7 +120,7 @@ def train_detector(
         home,
         notes={**dataclasses.asdict(settings), "views": len(photographs)},
         title="Detector",
-        panels={"loss": ("loss", "agreement"), "overlap": ("overlap",), "rate": ("rate",)},
+        panels={"loss": ("loss", "imitation", "consistency"), "overlap": ("overlap",), "rate": ("rate",)},
         world=world,
         device=device,
         resume=resume,
