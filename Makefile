@@ -4,10 +4,17 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check bench lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test check bench lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
+
+# Two minutes of training, then the table and pictures of matches: on DIR in HPatches layout, or else on photographs held out and warped.
+HELD_OUT := chelsea,coffee,rocket
+features-demo: $(STAMP)
+	$(BIN)/pellucid train-descriptor features-demo/run --minutes 2 --exclude $(HELD_OUT)
+	$(BIN)/pellucid eval-descriptor $(if $(DIR),$(DIR),--photographs $(HELD_OUT)) --weights features-demo/run \
+		--pictures features-demo --json features-demo/table.json --markdown features-demo/table.md
 
 # The first run checks the shapes in signatures at run time; Dynamo could not trace through that.
 test: $(STAMP)
@@ -40,6 +47,10 @@ bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/pellucid bench overhead
 
+# Learned ranges on scikit-learn's digits, and on a rotation whose right width is known.
+learn-demo: $(STAMP)
+	$(BIN)/pellucid learn demo --output learn-demo
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
@@ -48,4 +59,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-report
+	rm -rf $(VENV) build dist demo-report learn-demo features-demo

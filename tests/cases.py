@@ -23,6 +23,8 @@ class Case:
         off_kinks: values to set before a finite-difference check, away from kinks, by name.
         unclipped: the image is squeezed into the middle of its range for finite differences, so that clips stay idle.
         targets: the dot test applies (the transform moves things).
+        size: (height, width) of the pictures, where small ones mean nothing.
+        jumps: a staircase of the image: a rounding of the input may move a value by a whole step.
         batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its
             shape, a power by an element's place.
     """
@@ -35,6 +37,8 @@ class Case:
     unclipped: bool = False
     targets: bool = False
     batch_exact: bool = True
+    size: tuple[int, int] | None = None
+    jumps: bool = False
 
     @property
     def name(self) -> str:
@@ -58,6 +62,12 @@ CASES = (
     Case(P.RandomTranslate((0.2, 0.1), p=0.7), P.RandomTranslate((0.0, 0.0)), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomShear((-10, 10, -8, 8), p=0.7), P.RandomShear(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomScale((0.7, 1.4), p=0.7), P.RandomScale((1.0, 1.0)), off_kinks={"gate": 0.9}, targets=True),
+    Case(
+        P.RandomLieAffine(p=0.7),
+        P.RandomLieAffine(P.MultivariateNormal((0.0,) * 6, tuple((0.0,) * i for i in range(1, 7)))),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
     Case(
         P.RandomPerspective(0.4, p=0.7),
         P.RandomPerspective(0.0, p=1.0),
@@ -109,6 +119,10 @@ CASES = (
         unclipped=True,
         batch_exact=False,
     ),
+    Case(P.RandomPosterize((3.5, 7.5), p=0.7), P.RandomPosterize(p=0.0), off_kinks={"gate": 0.9, "bits": 5.2}, jumps=True),
+    Case(P.RandomSolarize((0.3, 0.9), p=0.7), P.RandomSolarize(p=0.0), off_kinks={"gate": 0.9, "threshold": 0.6}),
+    Case(P.RandomEqualize(p=0.7), P.RandomEqualize(p=0.0), off_kinks={"gate": 0.9}, size=(18, 16), jumps=True),
+    Case(P.RandomAutoContrast(p=0.7), P.RandomAutoContrast(p=0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomChannelShuffle(), P.RandomChannelShuffle(p=0.0), off_kinks={"gate": 0.4}),
     Case(P.RandomGaussianBlur(5, sigma=(0.5, 1.5), p=0.7), P.RandomGaussianBlur(5, p=0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomSharpness(0.6, p=0.7), P.RandomSharpness((1, 1), p=1.0), off_kinks={"gate": 0.9}, unclipped=True),
@@ -129,6 +143,8 @@ HEIGHT, WIDTH = 11, 13
 
 
 def size_of(case: Case) -> tuple[int, int]:
+    if case.size is not None:
+        return case.size
     return (HEIGHT, HEIGHT) if case.square else (HEIGHT, WIDTH)
 
 

@@ -11,6 +11,7 @@ NAMES = {
         "Key",
         "Learnable",
         "LogUniform",
+        "MultivariateNormal",
         "Normal",
         "Pipeline",
         "Record",
@@ -30,9 +31,11 @@ def test_names():
 def test_transforms_of_the_first_release():
     assert [kind.__name__ for kind in ALL] == [
         *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation90", "RandomAffine", "RandomRotation", "RandomTranslate"),
-        *("RandomShear", "RandomScale", "RandomPerspective", "RandomCrop", "RandomResizedCrop", "CenterCrop", "Resize", "Pad"),
+        *("RandomShear", "RandomScale", "RandomLieAffine", "RandomPerspective", "RandomCrop", "RandomResizedCrop", "CenterCrop"),
+        *("Resize", "Pad"),
         *("Letterbox", "ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue", "RandomGrayscale"),
-        *("RandomInvert", "RandomGamma", "RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
+        *("RandomInvert", "RandomGamma", "RandomPosterize", "RandomSolarize", "RandomEqualize", "RandomAutoContrast"),
+        *("RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
         *("RandomErasing", "Normalize", "Denormalize"),
     ]
 
@@ -41,7 +44,14 @@ def test_members():
     for name in (
         "apply",
         "draw",
+        "entropy",
+        "evaluations",
+        "expected",
         "explain",
+        "frozen",
+        "kl",
+        "numbers",
+        "ranges_text",
         "from_dict",
         "inverse",
         "load",

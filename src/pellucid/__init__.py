@@ -18,6 +18,7 @@ from pellucid.random import (
     Key,
     Learnable,
     LogUniform,
+    MultivariateNormal,
     Normal,
     Uniform,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Key",
     "Learnable",
     "LogUniform",
+    "MultivariateNormal",
     "Normal",
     "Pipeline",
     "Record",

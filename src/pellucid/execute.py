@@ -13,11 +13,12 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
+from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import implementation, warp, warp_packed
 from pellucid.lowering import Composed, Lowered
 from pellucid.plan import Run
-from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen
+from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone
 
 __all__ = ["apply_field", "apply_image", "compute_dtype", "total_src_from_dst"]
 
@@ -50,7 +51,7 @@ def apply_image(lowered: Lowered, image: Float[Tensor, "b c h w"], *, impl: str)
         if isinstance(group, Run):
             image = _apply_run(group, lowered, image, scale, impl)
         else:
-            image = _apply_single(lowered.segment(group.index), _in_units(image))
+            image = _apply_single(lowered.segment(group.index), _in_units(image), scale)
     return _in_units(image)
 
 
@@ -99,6 +100,19 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
             impl=impl,
         )
         return color.stages(image, epilogue)
+    if run.interpolation == "nearest":
+        return nearest(
+            image,
+            src_from_dst if run.projective else src_from_dst[:, :2],
+            size=run.size_out,
+            padding_mode=run.padding_mode,
+            fill=fill,
+            matrix=matrix,
+            offset=offset,
+            window=window,
+            epilogue=epilogue,
+            impl=impl,
+        )
     return warp(
         image,
         src_from_dst if run.projective else src_from_dst[:, :2],
@@ -115,12 +129,16 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
     )
 
 
-def _apply_single(segment: Segment, image: Tensor) -> Tensor:
+def _apply_single(segment: Segment, image: Tensor, scale: float) -> Tensor:
     dtype = image.dtype
     if isinstance(segment, ColorSteps):
         return color.jitter_steps(image, segment.order, {name: factor.to(dtype) for name, factor in segment.factors.items()})
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype))
+    if isinstance(segment, Tone):
+        amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
+        how = segment.image_gradient, segment.magnitude
+        return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
     elif isinstance(segment, Sharpen):

@@ -255,7 +255,7 @@ class Pipeline(nn.Module):
         """The same as plain numbers for a log: ``{"0.degrees.low": -10.0, ...}``; predicted ones as their mean over the batch."""
         with torch.no_grad():
             ranges = self.ranges(batch)
-        return {f"{label}.{name}": float(value.mean()) for label, now in ranges.items() for name, value in now.items()}
+        return {f"{label}.{name}": float(value.detach().mean()) for label, now in ranges.items() for name, value in now.items()}
 
     def ranges_text(self, batch: Any | None = None) -> str:
         """The same for people: one line per learned distribution, such as ``0.degrees  low -10  high 10``."""

@@ -121,6 +121,10 @@ def test_dtype_is_kept_and_close(case, dtype):
         out = pipeline(case)(given)
         assert out.dtype == dtype
     assert out.shape == truth.shape
+    if case.jumps and dtype != torch.float64:
+        if dtype == torch.uint8:
+            return  # 8-bit pictures have steps of their own: tests/estimators/test_discrete.py has them against torchvision
+        truth = pipeline(case)(given.double())
     if case.name in ("Pad", "Letterbox") and dtype == torch.uint8:
         return  # its fill is in the image's own units, which differ
     scale = 255.0 if out.dtype == torch.uint8 else 1.0

@@ -187,6 +187,17 @@ def test_inside_means_every_corner():
     assert frames_inside(frames_from_xy(torch.tensor([3.5, 3.5]), 4.0, 45.0), (8, 8)).item() is False
 
 
+def test_autocast_leaves_coordinates_alone():
+    frames, dst_from_src = some_frames().float(), homographies().float()
+
+    def everything():
+        return map_frames(frames, dst_from_src), compose_frames(frames, frames), frame_corners(frames), turn_frames(frames, 20.0)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = everything()
+    assert all(torch.equal(one, other) for one, other in zip(inside, everything(), strict=True))
+
+
 def test_errors_say_what_to_do():
     with pytest.raises(InvalidArgument, match=r"frames: expected shape \(\.\.\., 2, 3\), got \(3, 3\)\. frames_from_xy"):
         frame_scale(torch.eye(3))

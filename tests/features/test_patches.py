@@ -1,11 +1,15 @@
 """Patches: values against SciPy, OpenCV and NumPy, the border, what is not finite, errors."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from pellucid import InvalidArgument, InvalidType
 from pellucid.features import compose_frames, extract_patches, frames_from_xy, frames_inside, patch_coverage, turn_frames
+from pellucid.features.patches import BLUR
 from tests.features.oracle import gaussian_patch, sample_positions, scipy_patch
 
 SIZE = (6, 8)
@@ -15,7 +19,7 @@ def noise(*shape, dtype=torch.float64):
     return torch.rand(shape, dtype=dtype)
 
 
-def span_of(frame, size, blur=0.6):
+def span_of(frame, size, blur=BLUR):
     """The squared distance to blur to, from the documented rule."""
     steps = [np.hypot(frame[0, k], frame[1, k]) * 2 / n for k, n in ((0, size[1]), (1, size[0]))]
     return 1 + 3 * blur**2 * max((steps[0] ** 2 + steps[1] ** 2) / 2 - 1, 0)
@@ -154,6 +158,16 @@ def test_empty_and_dtypes():
     assert torch.equal(extract_patches(image.double(), frames, 8), exact)
 
 
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+def test_autocast_leaves_patches_alone(impl):
+    image, frames = torch.rand(1, 1, 40, 40, requires_grad=True), frames_from_xy(40 * torch.rand(1, 4, 2), 10.0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = extract_patches(image, frames, 8, impl=impl)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, extract_patches(image, frames, 8, impl=impl))
+    inside.sum().backward()
+
+
 def test_the_input_is_not_changed():
     image, frames = torch.rand(1, 1, 16, 16), frames_from_xy(8 + torch.rand(1, 4, 2), 10.0)
     versions = image._version, frames._version
@@ -166,12 +180,20 @@ def test_the_pyramid_is_close_to_a_gaussian():
     image = torch.rand(1, 1, 256, 256, dtype=torch.float64)
     for footprint in (2.0, 3.0, 4.0, 5.5, 8.0):
         frame = frames_from_xy(torch.tensor([[[127.3, 128.1]]], dtype=torch.float64), 4 * footprint, 20.0)
-        oracle = gaussian_patch(image[0, 0].numpy(), frame[0, 0].numpy(), (8, 8), 0.6 * footprint)
+        oracle = gaussian_patch(image[0, 0].numpy(), frame[0, 0].numpy(), (8, 8), BLUR * footprint)
         error, without = (
             np.sqrt(np.mean((extract_patches(image, frame, 8, antialias=on)[0, 0, 0].numpy() - oracle) ** 2))
             for on in (True, False)
         )
         assert error < 0.2 * without, (footprint, error, without)
+
+
+def test_the_pages_example_runs():
+    page = (Path(__file__).parents[2] / "docs" / "patches.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    scope = {}
+    exec(block, scope)
+    assert scope["valid"].tolist() == [[True, False]]
 
 
 def test_errors_say_what_to_do():

@@ -21,9 +21,10 @@ from rich.markdown import Markdown
 from pellucid.bench.compare import Row, compare
 from pellucid.bench.documents import write_documents
 from pellucid.bench.overhead import Overhead, measure_overhead
+from pellucid.bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid.bench.peers import MODULES
 from pellucid.bench.plot import draw_cases, draw_scaling
-from pellucid.bench.report import case_tables, describe, overhead_table, report, scaling_table, write_json
+from pellucid.bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid.bench.scaling import AXES, scaling
 
 __all__ = ["app"]
@@ -89,6 +90,38 @@ def warp(
 ) -> None:
     """One affine warp with given matrices, against grid_sample, OpenCV and kornia."""
     _cases("warp", ("warp",), batch, size, threads, budget, only, impl, memory, output)
+
+
+@app.command()
+def patches(
+    batch: Batch = 4,
+    size: Size = 512,
+    frames: Annotated[int, typer.Option(min=1, help="Frames per image.")] = 512,
+    patch: Annotated[int, typer.Option(min=2, help="Side of a patch, in samples.")] = 32,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    impl: ImplName = "auto",
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose patches section to rewrite.")] = None,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 if a ratio to kornia is below 3.")] = True,
+) -> None:
+    """Patches at affine frames of 8 to 128 pixels, forward and backward to image and frames, against kornia's pyramid."""
+    settings = {"batch": batch, "size": size, "count": frames, "patch": patch, "budget": budget, "impl": impl}
+    with _setting(threads):
+        rows = measure_patches(
+            batch=batch, size=size, count=frames, patch=patch, channels=(1, 3), budget=budget, impl=impl, say=_say
+        )
+        data = report("patches", settings, rows)
+    text = f"{describe(data['environment'])}\n\n{patches_table(rows)}"
+    _show(text)
+    if output is not None:
+        write_json(output / "patches.json", data)
+    if docs_page is not None:
+        insert(
+            docs_page, "patches", f"{batch} images of {size}x{size}, {frames} frames each, patches of {patch}x{patch}.\n\n{text}"
+        )
+    if strict and (any(ratio < NEEDED for ratio in speedups(rows).values()) or any(row["status"] == "refused" for row in rows)):
+        raise typer.Exit(1)
 
 
 @app.command(name="scaling")

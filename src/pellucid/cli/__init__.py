@@ -16,8 +16,12 @@ from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
+from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
+from pellucid.cli.study import app as study
+from pellucid.cli.train import train_descriptor, train_detector, train_joint
 
 __all__ = ["app", "main"]
 
@@ -35,7 +39,14 @@ app.command()(demo)
 app.command()(preview)
 app.command()(explain)
 app.command()(audit)
+app.command("train-descriptor")(train_descriptor)
+app.command("train-detector")(train_detector)
+app.command("train-joint")(train_joint)
+app.command("eval-descriptor")(eval_descriptor)
+app.command("export-descriptor")(export_descriptor)
 app.add_typer(bench, name="bench")
+app.add_typer(learn, name="learn")
+app.add_typer(study, name="study")
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
 
-__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup"]
+__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "StoppedRunError"]
 
 USER_ERROR = 2
 
@@ -28,6 +28,10 @@ class MissingExtraError(RuntimeError):
         super().__init__(f"This command needs {package}. Install it with: pip install 'pellucid[{extra}]'")
 
 
+class StoppedRunError(RuntimeError):
+    """Training stopped by itself, and its last word says why and what to try."""
+
+
 class PoliteGroup(TyperGroup):
     """A command group that prints what the user got wrong instead of a traceback."""
 
@@ -35,7 +39,7 @@ class PoliteGroup(TyperGroup):
         """Run the command; turn a user's mistake into a sentence and exit code 2."""
         try:
             return super().invoke(ctx)
-        except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError) as error:
+        except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError, StoppedRunError) as error:
             _complain(str(error))
         except OSError as error:
             _complain(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import cos_sin_degrees
 
@@ -53,6 +54,11 @@ def check_frames(name: str, frames: object) -> None:
 
 def _assemble(a: Tensor, b: Tensor, x: Tensor, c: Tensor, d: Tensor, y: Tensor) -> Float[Tensor, "*b 2 3"]:
     return torch.stack(torch.broadcast_tensors(a, b, x, c, d, y), -1).unflatten(-1, (2, 3))
+
+
+def _product(left: Float[Tensor, "*#b r k"], right: Float[Tensor, "*#b k c"]) -> Float[Tensor, "*b r c"]:
+    """Small matrices multiplied without ``@``, which autocast would round to 8 bits: coordinates need all of theirs."""
+    return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2)
 
 
 def frames_from_xy(
@@ -203,7 +209,7 @@ def compose_frames(
     """
     check_frames("image_from_patch", image_from_patch)
     check_frames("patch_from_inner", patch_from_inner)
-    linear = image_from_patch[..., :2] @ patch_from_inner
+    linear = _product(image_from_patch[..., :2], patch_from_inner)
     return torch.cat((linear[..., :2], linear[..., 2:] + image_from_patch[..., 2:]), -1)
 
 
@@ -240,7 +246,7 @@ def map_frames(frames: Float[Tensor, "*b n 2 3"], dst_from_src: Float[Tensor, "*
     )  # *b 1 3 3
     known = torch.isfinite(frames).all(-1).all(-1) & whole  # *b n
     frames = torch.where(known[..., None, None], frames, 0.0)
-    lifted = m[..., :, :2] @ frames + torch.cat((torch.zeros_like(m[..., :2]), m[..., 2:]), -1)  # *b n 3 3
+    lifted = _product(m[..., :, :2], frames) + torch.cat((torch.zeros_like(m[..., :2]), m[..., 2:]), -1)  # *b n 3 3
     w = lifted[..., 2, 2]
     known = known & (w > 0)
     w = torch.where(known, w, 1.0)[..., None, None]
@@ -256,8 +262,8 @@ def frame_corners(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 4 2"]:
         frames: exact.
     """
     check_frames("frames", frames)
-    unit = frames.new_tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-    return unit @ frames[..., :2].mT + frames[..., None, :, 2]
+    unit = constant((-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0), frames.dtype, frames.device).view(4, 2)
+    return _product(unit, frames[..., :2].mT) + frames[..., None, :, 2]
 
 
 def frames_inside(frames: Float[Tensor, "*b 2 3"], image_size: tuple[int, int], *, margin: float = 0.0) -> Bool[Tensor, "*b"]:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.features.frames import check_frames
 from pellucid.kernels.patches import patches as kernel
@@ -20,7 +21,7 @@ from pellucid.types import Size
 
 __all__ = ["BLUR", "extract_patches", "patch_coverage"]
 
-BLUR = 0.6
+BLUR = 0.8
 """Standard deviation of the antialiasing blur, in distances between samples."""
 
 _FAR = 1e18  # beyond this the square of a number overflows float32
@@ -122,7 +123,9 @@ def _span(frames: Float[Tensor, "*b 2 3"], size: Size, blur: float) -> Float[Ten
 
     A polynomial in the frame: the mean of its two squared distances between samples, so nothing here has an edge but the 1.
     """
-    steps = frames[..., :2].square().sum(-2) * frames.new_tensor([4.0 / size[1] ** 2, 4.0 / size[0] ** 2])  # *b 2
+    steps = frames[..., :2].square().sum(-2) * constant(
+        (4.0 / size[1] ** 2, 4.0 / size[0] ** 2), frames.dtype, frames.device
+    )  # *b 2
     beyond = steps.mean(-1) - 1.0
     return 1.0 + 3.0 * blur**2 * torch.where(beyond > 0, beyond, 0.0)
 

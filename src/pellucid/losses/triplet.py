@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pellucid.errors import invalid
@@ -28,6 +28,7 @@ def hardest_triplet_loss(
     power: Literal[1, 2] = 1,
     anchor_swap: bool = True,
     duplicate_distance: float = 0.008,
+    not_negative: Bool[Tensor, "n n"] | None = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*reduced"]:
     """Pull each pair together and push the nearest wrong descriptor of the batch away.
@@ -43,6 +44,8 @@ def hardest_triplet_loss(
         power: 1 for HardNet, 2 for the quadratic hinge of SOSNet.
         anchor_swap: also look for negatives of the positive.
         duplicate_distance: pairs closer than this are taken for the same point under two ids and masked. 0 turns it off.
+        not_negative: True where anchor i and positive j must not be taken for different points, whatever their ids: for example
+            because they lie a pixel apart in one image (``pellucid.features.near_in_image``).
         reduction: ``mean``, ``sum``, or ``none`` for (N,).
 
     Returns:
@@ -69,9 +72,13 @@ def hardest_triplet_loss(
     n = anchors.shape[0]
     if ids is not None and tuple(ids.shape) != (n,):
         raise invalid("ids", expected=f"shape ({n},)", got=tuple(ids.shape))
+    if not_negative is not None and (tuple(not_negative.shape) != (n, n) or not_negative.dtype != torch.bool):
+        raise invalid("not_negative", expected=f"a boolean ({n}, {n})", got=f"{not_negative.dtype} {tuple(not_negative.shape)}")
     points = torch.arange(n, device=anchors.device) if ids is None else ids
     table = table_distance(anchors, positives)
     wrong = (points[:, None] != points) & (table.detach() >= duplicate_distance)
+    if not_negative is not None:
+        wrong = wrong & ~not_negative
     negatives = torch.where(wrong, table, torch.inf)
     nearest = negatives.amin(dim=1)
     if anchor_swap:

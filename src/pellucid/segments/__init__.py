@@ -6,7 +6,7 @@ Read next: ``specs.py``.
 """
 
 from pellucid.segments.specs import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
-from pellucid.segments.values import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Warp
+from pellucid.segments.values import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
 
 __all__ = [
     "BlendSpec",
@@ -22,6 +22,7 @@ __all__ = [
     "Segment",
     "SegmentSpec",
     "Sharpen",
+    "Tone",
     "Warp",
     "WarpSpec",
 ]

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-__all__ = ["Color", "ColorSteps", "Convolve", "Curve", "Noise", "Patch", "Segment", "Sharpen", "Warp"]
+__all__ = ["Color", "ColorSteps", "Convolve", "Curve", "Noise", "Patch", "Segment", "Sharpen", "Tone", "Warp"]
 
 
 class Warp(NamedTuple):
@@ -47,6 +47,17 @@ class Curve(NamedTuple):
     clip: bool
 
 
+class Tone(NamedTuple):
+    """A tone curve with jumps, or one read off the histogram, by name, with the surrogate gradients it was given."""
+
+    name: str
+    amount: Float[Tensor, "b"] | None
+    gate: Float[Tensor, "b"] | None
+    image_gradient: str
+    magnitude: str
+    h: float
+
+
 class Convolve(NamedTuple):
     """A vertical and a horizontal kernel."""
 
@@ -78,4 +89,4 @@ class Patch(NamedTuple):
     words: Int64[Tensor, "b 2"] | None
 
 
-Segment: TypeAlias = Warp | Color | ColorSteps | Curve | Convolve | Sharpen | Noise | Patch
+Segment: TypeAlias = Warp | Color | ColorSteps | Curve | Convolve | Sharpen | Noise | Patch | Tone

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_world"]
+__all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_world", "leave_world"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ def join_world() -> World:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("nccl" if gpu else "gloo")
     return World(dist.get_rank(), dist.get_world_size())
+
+
+def leave_world() -> int:
+    """Leave the group, if there is one; returns the rank this process had."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return 0
+    rank = dist.get_rank()
+    dist.destroy_process_group()
+    return rank
 
 
 def barrier(world: World) -> None:

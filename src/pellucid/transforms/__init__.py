@@ -10,8 +10,10 @@ from pellucid.transforms.base import Transform
 from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
+from pellucid.transforms.discrete import RandomAutoContrast, RandomEqualize, RandomPosterize, RandomSolarize
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
 from pellucid.transforms.jitter import ColorJitter, RandomBrightness, RandomContrast, RandomHue, RandomSaturation
+from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.noise import RandomErasing, RandomGaussianNoise
 from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.resize import Letterbox, Pad, Resize
@@ -26,6 +28,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomTranslate",
     "RandomShear",
     "RandomScale",
+    "RandomLieAffine",
     "RandomPerspective",
     "RandomCrop",
     "RandomResizedCrop",
@@ -41,6 +44,10 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomGrayscale",
     "RandomInvert",
     "RandomGamma",
+    "RandomPosterize",
+    "RandomSolarize",
+    "RandomEqualize",
+    "RandomAutoContrast",
     "RandomChannelShuffle",
     "RandomGaussianBlur",
     "RandomSharpness",

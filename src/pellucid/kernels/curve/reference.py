@@ -1,8 +1,8 @@
 """Tone curves in plain PyTorch.
 
-Owns: the power law with a finite gradient at black.
-Must not: mix channels or pixels.
-Read next: ``../convolve/reference.py``.
+Owns: the power law with a finite gradient at black, posterising, solarising, and the two that stretch the histogram.
+Must not: mix channels, or invent gradients where an operation has none (``surrogate.py`` does).
+Read next: ``surrogate.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["power"]
+__all__ = ["autocontrast", "equalize", "posterize", "power", "solarize"]
+
+_SLACK = 1e-3
+"""In 8-bit units: whole grey levels survive the division by 255 and back."""
 
 
 def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
@@ -25,3 +28,89 @@ def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: 
     positive = image > 0
     safe = torch.where(positive, image, 1.0)
     return torch.where(positive, gain * safe**exponent, 0.0)
+
+
+def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
+    """Round down to 2 ** bits levels, with ``bits`` rounded to a whole number.
+
+    Args:
+        image: in [0, 1].
+        bits: how many of the 8 to keep.
+        scale: 255 for images that came as 8 bits, whose low bits are cleared; 1 for others, whose levels are k / 2 ** bits.
+
+    Gradient:
+        none: a staircase in both.
+    Source:
+        ``torchvision.transforms.v2.functional.posterize``, which also differs between the two.
+    """
+    whole = torch.floor(bits + 0.5)[:, None, None, None]
+    if scale == 1.0:
+        levels = torch.exp2(whole)
+        return torch.minimum(torch.relu(torch.floor(image * levels)), levels - 1.0) / levels
+    step = torch.exp2(8.0 - whole)
+    return torch.floor((image * scale + _SLACK) / step) * step / scale
+
+
+def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
+    """Invert what is at least the threshold.
+
+    Args:
+        image: in [0, 1].
+        threshold: in the same units.
+        scale: 255 for images that came as 8 bits, 1 for others.
+
+    Gradient:
+        image: almost everywhere. threshold: none (pixels jump).
+    Source:
+        ``torchvision.transforms.v2.functional.solarize``.
+    """
+    slack = 0.0 if scale == 1.0 else _SLACK / scale
+    return torch.where(image + slack >= threshold[:, None, None, None], 1.0 - image, image)
+
+
+def autocontrast(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+    """Stretch each channel so that its darkest pixel is 0 and its brightest 1; a flat channel stays as it is.
+
+    Gradient:
+        image: almost everywhere, through both extremes (shared equally by tied pixels).
+    Source:
+        ``torchvision.transforms.v2.functional.autocontrast``.
+    """
+    low, high = image.amin((-2, -1), keepdim=True), image.amax((-2, -1), keepdim=True)
+    flat = high == low
+    span = torch.where(flat, 1.0, high - low)
+    return torch.where(flat, image, (image - low) / span)
+
+
+def equalize(image: Float[Tensor, "b c h w"], scale: float) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "b c h w"]]:
+    """Flatten the histogram of each channel, in 256 grey levels.
+
+    A channel with fewer than 255 pixels below its brightest level stays as it is.
+
+    Args:
+        image: in [0, 1].
+        scale: 255 for images that came as 8 bits (levels are rounded to), 1 for others (levels are cut off at).
+
+    Returns:
+        The equalised image, and the slope of the curve at each pixel, over one level to either side.
+
+    Gradient:
+        none: a staircase, of the pixel and of the histogram.
+    Source:
+        ``torchvision.transforms.v2.functional.equalize``, which follows Pillow.
+    """
+    level = torch.floor(image * 255.999) if scale == 1.0 else torch.floor(image * scale + 0.5)
+    index = torch.clamp(torch.nan_to_num(level), 0.0, 255.0).to(torch.int64).flatten(2)  # b c n
+    count = index.shape[-1]
+    empty = torch.zeros((*index.shape[:2], 256), dtype=torch.int64, device=image.device)
+    histogram = empty.scatter_add(2, index, torch.ones_like(index))  # b c 256
+    below = histogram.cumsum(2)
+    brightest = histogram.gather(2, index.amax(2, keepdim=True))
+    step = torch.div(count - brightest, 255, rounding_mode="floor")  # b c 1
+    curve = torch.div(below + torch.div(step, 2, rounding_mode="floor"), step.clamp(min=1), rounding_mode="floor").clamp(0, 255)
+    curve = torch.cat((torch.zeros_like(curve[..., :1]), curve[..., :-1]), 2).to(image.dtype)
+    rise = torch.cat((curve[..., 1:], curve[..., -1:]), 2) - torch.cat((curve[..., :1], curve[..., :-1]), 2)
+    found = curve.gather(2, index).unflatten(2, image.shape[2:]) / 255.0
+    slope = rise.gather(2, index).unflatten(2, image.shape[2:]) / 2.0
+    stays = (step == 0)[..., None]
+    return torch.where(stays, image, found), torch.where(stays, 1.0, slope)

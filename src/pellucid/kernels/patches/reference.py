@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.kernels.patches.layout import BINOMIAL, Level, levels_of
 from pellucid.types import Size
 
@@ -115,7 +116,7 @@ def _read(packed: Tensor, stack: list[Level], which: Tensor, x: Tensor, y: Tenso
     """Bilinear samples of each patch's own level."""
     batch, channels, _ = packed.shape
     low_y, low_x, height, width, start = (
-        torch.tensor(column, dtype=torch.int64, device=x.device)[which][..., None]  # b n 1
+        constant(column, torch.int64, x.device)[which][..., None]  # b n 1
         for column in zip(*stack, strict=True)
     )
     shrink = 0.5 ** which[..., None].to(x.dtype)

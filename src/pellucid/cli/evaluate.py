@@ -1,0 +1,139 @@
+"""``pellucid eval-descriptor`` and ``export-descriptor``: a table of descriptors on planar sequences, and their export.
+
+Owns: the options of the commands and where their files go.
+Must not: measure; ``pellucid.features.evaluation`` does.
+Read next: ``../features/evaluation/run.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pellucid.features.data.sequences import PlanarSequence
+    from pellucid.features.evaluation.run import OnPair
+
+__all__ = ["eval_descriptor", "export_descriptor"]
+
+
+def eval_descriptor(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="a sequence in HPatches layout, or a folder of such")
+    ] = None,
+    weights: Annotated[
+        list[Path] | None, typer.Option("--weights", "-w", help="a run's folder, .safetensors or .pt; may be repeated")
+    ] = None,
+    joint: Annotated[
+        list[Path] | None, typer.Option("--joint", "-j", help="a run's folder with a detector: measure it with its own keypoints")
+    ] = None,
+    baselines: Annotated[str, typer.Option(help="peers beside it: rootsift,sift,raw,random")] = "rootsift,sift,raw,random",
+    photographs: Annotated[str, typer.Option(help="without DIR: bundled photographs to warp and measure on, comma-separated")] = "",
+    keypoints: Annotated[int, typer.Option(help="SIFT keypoints per image, at most")] = 2048,
+    factor: Annotated[float, typer.Option(help="a patch's side in keypoint sizes")] = 8.0,
+    json: Annotated[Path | None, typer.Option(help="write everything measured to this file")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="write the table to this file")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="write pictures of matches into this folder")] = None,
+    seed: Annotated[int, typer.Option(help="of the warps, without DIR")] = 0,
+) -> None:
+    """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
+    import importlib.util
+    import json as text
+
+    from rich.console import Console
+
+    from pellucid.cli.errors import MissingExtraError
+    from pellucid.cli.files import write_bytes
+    from pellucid.features.evaluation.methods import baselines as peers
+    from pellucid.features.evaluation.methods import joint_method, network_method
+    from pellucid.features.evaluation.protocol import Protocol
+    from pellucid.features.evaluation.run import evaluate_methods
+    from pellucid.features.evaluation.table import markdown_table, terminal_table
+    from pellucid.features.weights import detector_notes, load_descriptor, load_detector
+
+    for package, module in (("OpenCV", "cv2"), ("safetensors", "safetensors")):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtraError(package, "train")
+    protocol = Protocol(keypoints=keypoints, factor=factor)
+    methods = {_label(path): network_method(load_descriptor(path)) for path in weights or ()}
+    for path in joint or ():
+        scale = detector_notes(path).get("patch_scale", 16.0)
+        own = joint_method(load_detector(path), load_descriptor(path), protocol, scale=scale)
+        methods[f"{_label(path)}, own keypoints"] = own
+    methods |= peers(baselines)
+    sequences = _sequences(directory, photographs, seed)
+    drawn: dict[tuple[str, str], Any] = {}
+    report = evaluate_methods(
+        sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods))
+    )
+    Console().print(terminal_table(report))
+    if json is not None:
+        write_bytes(json, (text.dumps(report.to_dict(), indent=1) + "\n").encode())
+    if markdown is not None:
+        write_bytes(markdown, markdown_table(report).encode())
+    if pictures is not None:
+        _write_pictures(drawn, pictures)
+
+
+def export_descriptor(
+    weights: Annotated[Path, typer.Argument(help="a run's folder, .safetensors or .pt")],
+    output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
+) -> None:
+    """Write a trained descriptor for programs that have no Pellucid."""
+    import importlib.util
+
+    from pellucid.cli.errors import MissingExtraError
+    from pellucid.features.export import export_descriptor as export
+    from pellucid.features.weights import load_descriptor
+
+    if output.suffix == ".onnx":
+        for module in ("onnx", "onnxscript"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(module, "onnx")
+    typer.echo(f"{export(load_descriptor(weights), output)}")
+
+
+def _label(path: Path) -> str:
+    """A short name: of the run's folder, or of the file."""
+    named = path.parent if path.stem == "descriptor" and not path.is_dir() else path
+    return named.resolve().name
+
+
+def _sequences(directory: Path | None, photographs: str, seed: int) -> Iterator[PlanarSequence]:
+    from pellucid.errors import invalid
+    from pellucid.features.data.photographs import bundled_photographs
+    from pellucid.features.data.sequences import find_sequences, read_sequence, warped_sequences
+
+    if (directory is None) == (not photographs):
+        raise invalid("DIR", expected="either a folder or --photographs", got="both" if directory else "neither")
+    if directory is not None:
+        return (read_sequence(path) for path in find_sequences(directory))
+    names = [name.strip() for name in photographs.split(",") if name.strip()]
+    return iter(warped_sequences(bundled_photographs(names), seed=seed))
+
+
+def _keep_pictures(drawn: dict[tuple[str, str], Any], methods: list[str]) -> OnPair:
+    """Draw pair (1, 3) of each sequence (or its only one) with the first method and with RootSIFT (or whatever comes second)."""
+    from pellucid.features.evaluation.pictures import draw_matches
+
+    shown = methods[:1] + [name for name in ("rootsift", *methods[1:]) if name in methods[1:]][:1]
+
+    def keep(sequence: str, method: str, k: int, views: Any, described: Any, result: Any) -> None:
+        if method in shown and k <= 2:
+            caption = f"{sequence} 1-{k + 1}   {method}: {result.correct} of {result.matches} matches right"
+            caption += f", AP {result.average_precision:.3f}"
+            images = (views[0].image, views[1].image)
+            drawn[sequence, method] = draw_matches(images, described, result, caption=caption)
+
+    return keep
+
+
+def _write_pictures(drawn: dict[tuple[str, str], Any], folder: Path) -> None:
+    from pellucid.features.evaluation.pictures import stack_pictures
+
+    for sequence in dict.fromkeys(name for name, _ in drawn):
+        stack_pictures([picture for (name, _), picture in drawn.items() if name == sequence], folder / f"matches-{sequence}.png")

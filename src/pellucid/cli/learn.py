@@ -1,0 +1,250 @@
+"""``pellucid learn``: recipes that train the augmentation, a check with a known answer, a demo and the study.
+
+Owns: the options, the progress of a study, and what is printed.
+Must not: train; ``pellucid.learn`` does.
+Read next: ``../learn/run.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pellucid.learn.data import Pictures
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Train the augmentation: its ranges, probabilities and magnitudes.", no_args_is_help=True)
+
+Data = Annotated[Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The run's folder: log, checkpoints, plot, policy.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file with settings.")]
+Images = Annotated[int | None, typer.Option(help="Training images.")]
+Steps = Annotated[int | None, typer.Option(help="Steps of the optimiser.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything.")]
+Held = Annotated[int | None, typer.Option(help="Held-out training images.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; default cuda under torchrun where there is one.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Refuse to go on from a checkpoint in the folder.")]
+
+
+@app.command()
+def augerino(
+    data: Data = None,
+    output: Output = Path("learn-augerino"),
+    config: Config = None,
+    images: Images = None,
+    steps: Steps = None,
+    seed: Seed = None,
+    entropy: Annotated[float | None, typer.Option(help="Nats of loss per nat of entropy.")] = None,
+    device: Device = None,
+    fresh: Fresh = False,
+) -> None:
+    """Ranges and network together on the training loss, with a reward for spreading."""
+    _learn("augerino", data, output, config, device, fresh, images=images, steps=steps, seed=seed, entropy=entropy)
+
+
+@app.command()
+def bilevel(
+    data: Data = None,
+    output: Output = Path("learn-bilevel"),
+    config: Config = None,
+    images: Images = None,
+    steps: Steps = None,
+    seed: Seed = None,
+    held: Held = None,
+    hypergradient: Annotated[str | None, typer.Option(help="unrolled or implicit.")] = None,
+    device: Device = None,
+    fresh: Fresh = False,
+) -> None:
+    """Ranges on the loss of held-out images, through a virtual step or the implicit function theorem."""
+    settings = {"images": images, "steps": steps, "seed": seed, "hypergradient": hypergradient}
+    _learn("bilevel", data, output, config, device, fresh, held=held, **settings)
+
+
+@app.command()
+def density(
+    data: Data = None,
+    output: Output = Path("learn-density"),
+    config: Config = None,
+    images: Images = None,
+    steps: Steps = None,
+    seed: Seed = None,
+    pairs: Annotated[int | None, typer.Option(help="Sub-policies; 0 takes every pair of operations.")] = None,
+    device: Device = None,
+    fresh: Fresh = False,
+) -> None:
+    """Search a policy whose pictures a critic cannot tell from others (Faster AutoAugment), then train with it."""
+    _learn("density", data, output, config, device, fresh, images=images, steps=steps, seed=seed, pairs=pairs)
+
+
+@app.command()
+def teach(
+    data: Data = None,
+    output: Output = Path("learn-teach"),
+    config: Config = None,
+    images: Images = None,
+    steps: Steps = None,
+    seed: Seed = None,
+    device: Device = None,
+    fresh: Fresh = False,
+) -> None:
+    """Ranges against the network, as far as its own running average still reads the pictures (TeachAugment)."""
+    _learn("teach", data, output, config, device, fresh, images=images, steps=steps, seed=seed)
+
+
+@app.command()
+def rotation(
+    output: Output = Path("learn-rotation"),
+    theta: Annotated[float, typer.Option(min=1.0, max=85.0, help="The data's own rotation, in degrees.")] = 45.0,
+    steps: Annotated[int, typer.Option(min=1, help="Steps from each start.")] = 600,
+    entropy: Annotated[float, typer.Option(help="Nats of loss per nat of entropy.")] = 0.02,
+    seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
+) -> None:
+    """Augerino where the right width is known, from a narrow and from a wide start; exit code 1 beyond 10 %."""
+    from pellucid.learn.demo import turn_both_ways
+    from pellucid.learn.rotation import Rotation, optimal_width
+
+    settings = Rotation(theta=theta, steps=steps, entropy=entropy, seed=seed)
+    with _one_thread():
+        turned = turn_both_ways(settings, output)
+    console = _console()
+    console.print(f"Truth {settings.truth:.1f} degrees; optimum with this reward {optimal_width(theta, entropy):.2f}.")
+    for result in turned:
+        error = 100 * (result.learned / settings.truth - 1)
+        console.print(f"From {result.start:5.1f}: learned {result.learned:.2f} degrees ({error:+.1f} %).")
+    if any(abs(result.learned / settings.truth - 1) > 0.1 for result in turned):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    output: Output = Path("learn-demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Steps on digits.")] = 300,
+    turns: Annotated[int, typer.Option(min=1, help="Steps of the rotation, from each start.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
+) -> None:
+    """Watch ranges grow on scikit-learn's digits: a table, plots and index.html in under two minutes."""
+    import time
+
+    from rich.table import Table
+
+    from pellucid.learn.demo import run_demo, table
+
+    started, console = time.perf_counter(), _console()
+    with _one_thread():
+        result = run_demo(output, steps=steps, turns=turns, seed=seed, say=console.print)
+    shown = Table("range", "start", "learned")
+    for row in table(result):
+        shown.add_row(*row)
+    console.print(shown)
+    plain, learned = 100 * result.plain, 100 * result.outcome.accuracy
+    console.print(f"Test accuracy: {plain:.1f} % without augmentation, {learned:.1f} % with learned ranges.")
+    console.print(f"Wrote {output / 'index.html'} in {time.perf_counter() - started:.0f} s.", soft_wrap=True)
+
+
+@app.command()
+def study(
+    data: Data = None,
+    output: Output = Path("learn-study"),
+    config: Config = None,
+    write: Annotated[Path | None, typer.Option(help="Write the page there, and its picture into img/ beside it.")] = None,
+    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000",
+    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
+    arms: Annotated[str | None, typer.Option(help="Only these; default all.")] = None,
+    steps: Steps = 500,
+    entropy: Annotated[float | None, typer.Option(help="The reward of the learned ranges.")] = None,
+    policy_entropy: Annotated[float | None, typer.Option(help="The reward of the policy search.")] = None,
+    held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
+) -> None:
+    """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
+    import json
+
+    from pellucid.learn.settings import Settings
+    from pellucid.learn.study import Study, read_arms, read_sizes, run_study
+    from pellucid.learn.study_page import draw_study, study_page
+    from pellucid.training import read_settings
+    from pellucid.training.progress import progress_bar
+
+    defaults = {"pairs": 8} if config is None else {}
+    settings = read_settings(Settings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy, **defaults)
+    plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
+    pictures = _pictures(data)
+    with _one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
+        results = run_study(plan, pictures, output, tell)
+    command = f"pellucid learn study --data {pictures.name}"
+    name = f"{write.stem if write else 'study'}.png"
+    page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")
+    target = write or output / "study.md"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draw_study(results, target.parent / "img" / name)
+    target.write_text(page)
+    target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    _console().print(f"Wrote {target}.", soft_wrap=True)
+
+
+def _learn(
+    recipe: str,
+    data: Path | None,
+    output: Path,
+    config: Path | None,
+    device: str | None,
+    fresh: bool,
+    **overrides: float | str | None,
+) -> None:
+    import torch
+    from rich.table import Table
+
+    from pellucid.learn.ranges import readable
+    from pellucid.learn.run import learn
+    from pellucid.learn.settings import Settings
+    from pellucid.training import join_world, read_settings
+
+    settings = read_settings(Settings, config, **overrides)
+    world = join_world()
+    place = device or ("cuda" if world.size > 1 and torch.cuda.is_available() else "cpu")
+    outcome = learn(recipe, _pictures(data), settings, output, world=world, device=place, resume=not fresh)
+    if world.size > 1:
+        torch.distributed.destroy_process_group()
+    if world.rank:
+        return
+    start, end = readable(outcome.start), readable(outcome.learned)
+    shown = Table("range", "start", "learned")
+    for name, value in end.items():
+        shown.add_row(name, start[name], value)
+    console = _console()
+    console.print(shown)
+    console.print(f"Test accuracy {100 * outcome.accuracy:.2f} %. Wrote {outcome.directory}.", soft_wrap=True)
+
+
+def _pictures(data: Path | None) -> Pictures:
+    from pellucid.learn.data import find_data, load_pictures
+
+    if data is not None and not data.exists():
+        data = find_data(str(data)) or data  # a name in the shared data folder
+    return load_pictures(data)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small pictures gain nothing from a second thread, and results do not depend on the machine's number of cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

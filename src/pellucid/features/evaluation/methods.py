@@ -1,0 +1,163 @@
+"""What is measured: ways to turn a picture into points and descriptors.
+
+Owns: the descriptors that stand beside ours (SIFT, RootSIFT, raw pixels, a network that learned nothing) and how ours are run.
+Must not: match or measure.
+Read next: ``protocol.py``.
+
+All descriptors describe the same keypoints, OpenCV's SIFT, so that a row differs from the next by the descriptor alone; only
+:func:`joint_method` brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pellucid.errors import invalid
+from pellucid.features.detect import detect
+from pellucid.features.evaluation.protocol import Described, Protocol
+from pellucid.features.frames_cv2 import frames_from_cv2
+from pellucid.features.hardnet import HardNet
+from pellucid.features.patches import extract_patches
+from pellucid.nn import PatchNorm
+
+__all__ = ["BASELINES", "Method", "SiftView", "baselines", "describe_patches", "detect_view", "joint_method", "network_method"]
+
+_CHUNK: Final = 512
+
+
+@dataclass(frozen=True)
+class SiftView:
+    """A picture with its SIFT keypoints.
+
+    Args:
+        image: (1, H, W) in [0, 1].
+        pixels: the same as OpenCV wants it, (H, W) uint8.
+        keypoints: ``cv2.KeyPoint`` objects, the strongest first.
+        frames: (N, 2, 3), covering ``factor`` keypoint sizes.
+    """
+
+    image: Float[Tensor, "1 h w"]
+    pixels: Any
+    keypoints: tuple[Any, ...]
+    frames: Float[Tensor, "n 2 3"]
+
+
+Method = Callable[[SiftView], Described]
+
+
+def detect_view(image: Float[Tensor, "1 h w"], protocol: Protocol) -> SiftView:
+    """Detect SIFT keypoints in a picture: at most ``protocol.keypoints``, by OpenCV with its default options."""
+    cv2: Any = import_module("cv2")
+    pixels = (image[0].clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).numpy()
+    found = sorted(cv2.SIFT_create(protocol.keypoints).detect(pixels, None), key=lambda point: -point.response)
+    keypoints = tuple(found[: protocol.keypoints])
+    return SiftView(image, pixels, keypoints, frames_from_cv2(keypoints, factor=protocol.factor))
+
+
+def describe_patches(network: nn.Module, image: Float[Tensor, "1 h w"], frames: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n d"]:
+    """Describe frames of one picture by a network that takes (N, 1, 32, 32), a few hundred at a time, without gradients."""
+    with torch.no_grad():
+        patches = extract_patches(image[None], frames[None], 32)[0]  # n 1 32 32
+        rows = [network(chunk) for chunk in patches.split(_CHUNK)]
+        return torch.cat(rows) if rows else torch.zeros(0, 128)
+
+
+def network_method(network: nn.Module) -> Method:
+    """SIFT keypoints described by a network in evaluation mode."""
+    network = network.eval()
+
+    def method(view: SiftView) -> Described:
+        return _described(view, describe_patches(network, view.image, view.frames))
+
+    return method
+
+
+def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol, *, scale: float = 16.0) -> Method:
+    """A detector's own keypoints, ``protocol.keypoints`` at most, described by a network: nothing of SIFT is used.
+
+    Args:
+        detector: gives a response map.
+        descriptor: takes (N, 1, 32, 32).
+        protocol: only its number of keypoints counts.
+        scale: half the side of the patches in pixels, for a detector that learned no scale.
+    """
+    detector, descriptor = detector.eval(), descriptor.eval()
+
+    def method(view: SiftView) -> Described:
+        with torch.no_grad():
+            found = detect(detector, view.image[None], protocol.keypoints, scale=scale, border=8)
+        kept = found.keypoints.valid[0]
+        descriptors = describe_patches(descriptor, view.image, found.frames[0][kept])
+        return Described(found.keypoints.points[0][kept], descriptors, (view.image.shape[-2], view.image.shape[-1]))
+
+    return method
+
+
+def _described(view: SiftView, descriptors: Tensor) -> Described:
+    points = torch.tensor([point.pt for point in view.keypoints], dtype=torch.float32).reshape(-1, 2)
+    return Described(points, descriptors, (view.image.shape[-2], view.image.shape[-1]))
+
+
+def _sift(view: SiftView) -> Described:
+    return _described(view, F.normalize(_sift_histograms(view), dim=1))
+
+
+def _rootsift(view: SiftView) -> Described:
+    return _described(view, F.normalize(_sift_histograms(view), p=1.0, dim=1).sqrt())
+
+
+def _sift_histograms(view: SiftView) -> Float[Tensor, "n 128"]:
+    cv2: Any = import_module("cv2")
+    if not view.keypoints:
+        return torch.zeros(0, 128)
+    kept, values = cv2.SIFT_create().compute(view.pixels, list(view.keypoints))
+    if len(kept) != len(view.keypoints):
+        raise RuntimeError("OpenCV left out keypoints it had found itself")
+    return torch.from_numpy(values)
+
+
+def _raw(view: SiftView) -> Described:
+    normalize = PatchNorm()
+
+    def flatten(patches: Tensor) -> Tensor:
+        return F.normalize(normalize(patches).flatten(1), dim=1)
+
+    return _described(view, describe_patches(_Function(flatten), view.image, view.frames))
+
+
+class _Function(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, patches: Tensor) -> Tensor:
+        return self.function(patches)
+
+
+def _random(view: SiftView) -> Described:
+    return network_method(HardNet(width=0.5, seed=0))(view)
+
+
+BASELINES: Final[Mapping[str, Method]] = {"rootsift": _rootsift, "sift": _sift, "raw": _raw, "random": _random}
+"""RootSIFT, SIFT, 32x32 pixels standardised, and a HardNet with its initial weights."""
+
+
+def baselines(names: str) -> dict[str, Method]:
+    """The methods of a comma-separated list; an empty one gives none.
+
+    Errors:
+        ``InvalidArgument`` for a name that is not in :data:`BASELINES`.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in BASELINES:
+            raise invalid("baselines", expected=f"names among {', '.join(BASELINES)}, comma-separated", got=repr(name))
+    return {name: BASELINES[name] for name in wanted}

@@ -1,0 +1,64 @@
+"""The report as a table: for the terminal and for a page.
+
+Owns: which columns are shown, their names and their precision.
+Must not: compute.
+Read next: ``run.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.features.evaluation.run import Report, Row
+
+__all__ = ["columns", "markdown_table", "terminal_table"]
+
+
+def columns(report: Report) -> list[tuple[str, list[str]]]:
+    """(heading, one text per row) of the columns shown; the JSON has all thresholds."""
+    rows = report.rows
+    shown: list[tuple[str, list[str]]] = [("descriptor", [row.method for row in rows])]
+    shown.append(("mAP", [f"{row.mean_average_precision:.4f}" for row in rows]))
+    limits = [limit for limit in ("1", "3", "5", "10") if limit in rows[0].matching_accuracy]
+    shown += [(f"MMA@{limit}", [f"{row.matching_accuracy[limit]:.3f}" for row in rows]) for limit in limits]
+    shown += [(f"AUC@{limit}", [f"{row.homography[limit]:.3f}" for row in rows]) for limit in rows[0].homography]
+    if "3" in rows[0].repeatability:
+        shown.append(("rep@3", [f"{row.repeatability['3']:.3f}" for row in rows]))
+    for name in ("keypoints", "matches", "correct", "inliers"):
+        shown.append((name, [f"{_number(row, name):.0f}" for row in rows]))
+    return shown
+
+
+def markdown_table(report: Report) -> str:
+    """The table for a page, the best of each column in bold."""
+    shown = columns(report)
+    lines = [[heading for heading, _ in shown], ["---"] * len(shown)]
+    for i in range(len(report.rows)):
+        line = [_bold(values, i) if j else values[i] for j, (_, values) in enumerate(shown)]
+        lines.append(line)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def terminal_table(report: Report) -> Any:
+    """The table for rich's console."""
+    from rich.table import Table
+
+    pairs = len(report.rows[0].pairs)
+    table = Table(title=f"{pairs} pairs of {len(report.sequences)} sequences, at most {report.protocol.keypoints} SIFT keypoints")
+    shown = columns(report)
+    for j, (heading, _) in enumerate(shown):
+        table.add_column(heading, justify="right" if j else "left")
+    for i in range(len(report.rows)):
+        table.add_row(*(values[i] for _, values in shown))
+    return table
+
+
+def _number(row: Row, name: str) -> float:
+    value: float = getattr(row, name)
+    return value
+
+
+def _bold(values: list[str], i: int) -> str:
+    best = max(float(value) for value in values)
+    alone = len({*values}) > 1
+    return f"**{values[i]}**" if alone and float(values[i]) == best else values[i]

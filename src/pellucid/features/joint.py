@@ -1,0 +1,115 @@
+"""What trains a detector through a descriptor: the pair term, and nothing else.
+
+Owns: which loss reaches the descriptor's weights and which reaches the detector.
+Must not: extract patches or mine negatives.
+Read next: ``detector_step.py``, ``../losses/triplet.py``.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pellucid.errors import invalid
+from pellucid.losses.descriptor_distance import pair_distance
+
+__all__ = ["JointLosses", "joint_losses", "keypoint_pair_loss"]
+
+
+class JointLosses(NamedTuple):
+    """Two scalars whose sum may be differentiated at once: their gradients do not mix."""
+
+    descriptor: Tensor
+    """Reaches the descriptor's weights only."""
+    pair: Tensor
+    """Reaches the patches, and through them frames, keypoints and the detector; never the descriptor's weights."""
+
+
+def joint_losses(
+    describe: nn.Module,
+    patches: Float[Tensor, "n 1 h w"],
+    targets: Float[Tensor, "n 1 h w"],
+    criterion: Callable[[Tensor, Tensor], Tensor],
+    *,
+    valid: Bool[Tensor, "n"] | None = None,
+    stop_gradient: bool = False,
+) -> JointLosses:
+    """Train a descriptor on patches, and let only the distance of each pair flow back to whoever placed the patches.
+
+    Negatives are chosen by the batch: they say how a descriptor should tell points apart, not where a keypoint should lie, and
+    their gradient is noise to the detector (the signal-to-noise ratio falls by 40 % when the whole triplet loss flows back).
+
+    Args:
+        describe: patches to unit descriptors.
+        patches: one view, row i showing the same point as row i of ``targets``.
+        targets: the other view.
+        criterion: ``(anchors, positives) -> loss`` for the descriptor's weights, for example ``hardest_triplet_loss``.
+        valid: False marks rows that show no point: they take no part in the pair term. Leave them out of ``criterion`` yourself.
+        stop_gradient: take the descriptors of ``targets`` as constants in the pair term, so that only ``patches`` moves.
+
+    Gradient:
+        descriptor term: to the weights, exact; none to the patches. pair term: to the patches (and targets), as the descriptor
+        declares it; none to the weights. In it the descriptor is evaluated as after training: no dropout, and running statistics.
+    """
+    if valid is not None and valid.shape != patches.shape[:1]:
+        raise invalid("valid", expected=f"shape ({patches.shape[0]},)", got=tuple(valid.shape))
+    n = patches.shape[0]
+    learned = describe(torch.cat((patches.detach(), targets.detach())))
+    descriptor = criterion(learned[:n], learned[n:])
+    with _frozen(describe):
+        first, second = describe(patches), describe(targets.detach() if stop_gradient else targets)
+    distance = pair_distance(first, second).square()
+    counted = torch.ones_like(distance) if valid is None else valid.to(distance.dtype)
+    kept = torch.where(counted > 0, distance, 0.0).sum() / torch.clamp(counted.sum(), min=1)
+    return JointLosses(descriptor, kept)
+
+
+def keypoint_pair_loss(
+    first: Float[Tensor, "b k 2"],
+    second: Float[Tensor, "b k 2"],
+    *,
+    valid: Bool[Tensor, "b k"] | None = None,
+    radius: float = 4.0,
+) -> Float[Tensor, ""]:
+    """Mean squared distance of each keypoint to the other view's nearest one, which is a target, constant to the gradient.
+
+    Args:
+        first: keypoints of one view.
+        second: keypoints of the other, mapped into the first view; rows need not correspond. NaN marks what has no place there.
+        valid: False marks rows of ``first`` that hold no keypoint.
+        radius: pairs farther apart, in pixels, are no pairs.
+
+    Gradient:
+        first: exact for fixed pairs. second: none by declaration; call again with the views exchanged.
+    """
+    target = torch.where(torch.isfinite(second), second, torch.inf).detach()  # b k 2
+    table = (first.detach()[:, :, None] - target[:, None]).square().sum(-1)  # b k k
+    nearest, index = table.min(dim=-1)  # b k
+    paired = nearest <= radius**2
+    if valid is not None:
+        paired = paired & valid
+    chosen = target.gather(1, index[..., None].expand(-1, -1, 2))
+    chosen = torch.where(paired[..., None], chosen, 0.0)
+    apart = torch.where(paired[..., None], first, 0.0) - chosen
+    count = paired.sum()
+    return apart.square().sum() / torch.where(count > 0, count, 1)
+
+
+@contextmanager
+def _frozen(module: nn.Module) -> Iterator[None]:
+    """The module as a constant function of its input: weights without gradient, evaluation mode. Restored afterwards."""
+    modes = {part: part.training for part in module.modules()}
+    needed = [weight for weight in module.parameters() if weight.requires_grad]
+    module.eval()
+    for weight in needed:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+        for weight in needed:
+            weight.requires_grad_(True)

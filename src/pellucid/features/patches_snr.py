@@ -1,0 +1,139 @@
+"""How clearly the gradient of a patch comparison points a keypoint home: signal against noise, over many draws.
+
+Owns: the measurement behind the antialiasing figures.
+Must not: be needed by anything else here.
+Read next: ``patches.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.features.frames import frames_from_xy
+from pellucid.features.patches import BLUR, extract_patches
+from pellucid.nn.standardize import standardize
+from pellucid.random.key import Key, draw_words
+from pellucid.random.philox import normal_pairs, uniforms
+
+__all__ = ["GradientSignal", "keypoint_gradient_signal"]
+
+
+class GradientSignal(NamedTuple):
+    """What :func:`keypoint_gradient_signal` found."""
+
+    snr: float
+    """mean / deviation."""
+    mean: float
+    """The mean component of the gradient along the displacement, per footprint: positive if descent leads home."""
+    deviation: float
+    """Its standard deviation over the draws."""
+    right_way: float
+    """The share of draws in which descent leads home at all."""
+
+
+def keypoint_gradient_signal(
+    images: Sequence[Float[Tensor, "c h w"]],
+    footprint: float,
+    *,
+    size: int = 32,
+    antialias: bool = True,
+    blur: float = BLUR,
+    displacement: float = 1 / 8,
+    noise: float = 0.05,
+    draws: int = 64,
+    key: Key | None = None,
+) -> GradientSignal:
+    """Displace keypoints, compare patches, and ask whether the gradient to the keypoint leads back.
+
+    Each draw places a keypoint in the image, turns its frame at random, and displaces a copy in a random direction d. Both patches,
+    cut from two views of the picture that differ by their own white noise, are standardised; the loss is their mean squared
+    difference, and the gradient to the displaced keypoint is projected on d. The signal-to-noise ratio is the mean of that
+    projection over its standard deviation, pooled over draws and images.
+
+    Args:
+        images: pictures in [0, 1], of any sizes larger than the footprint; channels are averaged in the loss.
+        footprint: the side of a patch in the image, in pixels.
+        size: the side of a patch in samples.
+        antialias, blur: as for :func:`extract_patches`.
+        displacement: its length, in footprints.
+        noise: standard deviation of each view's own noise.
+        draws: per image.
+        key: decides places, directions and noise; ``Key(0)`` by default.
+
+    Returns:
+        A :class:`GradientSignal`.
+    Gradient:
+        none: the result is numbers.
+    Errors:
+        ``InvalidArgument`` for an image without room for the displaced patch's centre, or no images.
+
+    Example:
+        >>> picture = torch.rand(1, 8, 8).repeat_interleave(12, 1).repeat_interleave(12, 2)
+        >>> 0 <= keypoint_gradient_signal([picture], 24.0, size=8, draws=16).right_way <= 1
+        True
+    """
+    if not images:
+        raise invalid("images", expected="at least one picture", got="none")
+    key = Key(0) if key is None else key
+    found = [
+        _projections(image, number, footprint, size, antialias, blur, displacement * footprint, noise, draws, key)
+        for number, image in enumerate(images)
+    ]
+    along = torch.cat(found) * footprint
+    mean, deviation = along.mean().item(), along.std().item()
+    return GradientSignal(mean / deviation if deviation > 0 else 0.0, mean, deviation, (along > 0).double().mean().item())
+
+
+def _projections(
+    image: Tensor,
+    number: int,
+    footprint: float,
+    size: int,
+    antialias: bool,
+    blur: float,
+    length: float,
+    noise: float,
+    draws: int,
+    key: Key,
+) -> Float[Tensor, "draws"]:
+    """The gradient's component along the displacement, for every draw of one image."""
+    height, width = image.shape[-2:]
+    # A patch may stick out by a quarter of its side: keypoints near borders are part of life.
+    margin = footprint / 4 + length
+    if min(height, width) <= 2 * margin:
+        raise invalid("images", expected=f"pictures of more than {2 * margin:g} pixels a side", got=(height, width))
+    u = uniforms(_words(key, number, 0, draws)).to(image.dtype).to(image.device)  # draws 4
+    room = u.new_tensor([width - 1 - 2 * margin, height - 1 - 2 * margin])
+    home = margin + u[:, :2] * room
+    turn = 2.0 * math.pi * u[:, 2]
+    direction = torch.stack((torch.cos(turn), torch.sin(turn)), -1)
+    first, second = (image + noise * field for field in _fields(image, number, key))
+    away = (home + length * direction).requires_grad_()
+
+    def patches(view: Tensor, xy: Tensor) -> Tensor:
+        frames = frames_from_xy(xy, footprint / 2, 360.0 * u[:, 3])[None]
+        return standardize(extract_patches(view[None], frames, size, antialias=antialias, blur=blur)[0], (-2, -1), eps=1e-6)
+
+    with torch.enable_grad():
+        loss = (patches(first, home).detach() - patches(second, away)).square().mean((-1, -2, -3)).sum()
+    (gradient,) = torch.autograd.grad(loss, away)
+    return (gradient * direction).sum(-1)
+
+
+def _words(key: Key, number: int, slot: int, count: int) -> Tensor:
+    seed, step = (torch.as_tensor(value, dtype=torch.int64) for value in (key.seed, key.step))
+    index = torch.arange(count, dtype=torch.int64) + (number << 32)
+    return draw_words(seed, step, index, torch.tensor([slot], dtype=torch.int64))
+
+
+def _fields(image: Tensor, number: int, key: Key) -> tuple[Tensor, Tensor]:
+    """Two independent fields of standard normal noise."""
+    normal = normal_pairs(_words(key, number, 1, image.numel()), torch.float32)[:, ::2]  # Box-Muller pairs are independent too
+    return tuple(normal.to(image.dtype).to(image.device).T.reshape(2, *image.shape).unbind(0))  # type: ignore[return-value]

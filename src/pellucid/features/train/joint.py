@@ -1,0 +1,209 @@
+"""Detector and descriptor end to end: keypoints, patches cut with gradients, descriptors, loss, and back to the keypoints.
+
+Owns: the step through the patches, its two optimisers, and the order pretrain, then join.
+Must not: decide which loss reaches what; ``../joint.py`` does.
+Read next: ``../joint.py``, ``../patches.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pellucid.features.data.pairs import HomographicPairs
+from pellucid.features.detect import detect
+from pellucid.features.detector_step import detector_losses
+from pellucid.features.frames import frames_from_xy, frames_inside
+from pellucid.features.hardnet import HardNet
+from pellucid.features.joint import joint_losses
+from pellucid.features.keypoint_net import KeypointNet
+from pellucid.features.patches import extract_patches
+from pellucid.features.train.descriptor import read_photographs, train_descriptor
+from pellucid.features.train.detector import rank_share, train_detector
+from pellucid.features.train.precision import pick_device, synchronised
+from pellucid.features.train.run import run_steps
+from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, JointSettings
+from pellucid.features.weights import (
+    DESCRIPTOR_FILE,
+    DETECTOR_FILE,
+    load_descriptor,
+    load_detector,
+    save_descriptor,
+    save_detector,
+)
+from pellucid.geometry.points import transform_points
+from pellucid.losses import hardest_triplet_loss
+from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world
+from pellucid.training.distributed import barrier
+
+__all__ = ["JointTrainer", "train_joint"]
+
+
+class JointTrainer:
+    """Everything a joint run changes, and the step that changes it.
+
+    The detector answers to two losses: the one it was trained with, and the distance of each pair's descriptors, which reaches its
+    weights through the patches and the keypoints that placed them. The descriptor answers to the triplet loss. Each has its own
+    optimiser.
+
+    Args:
+        settings: of the run.
+        detector, descriptor: as pretrained.
+        pairs: makes the views of a step.
+        world: the ranks; each sees its share of the pairs, negatives come from all.
+        device: where the networks are.
+    """
+
+    def __init__(
+        self,
+        settings: JointSettings,
+        detector: KeypointNet,
+        descriptor: HardNet,
+        pairs: HomographicPairs,
+        world: World,
+        device: torch.device,
+    ) -> None:
+        self.settings, self.pairs, self.world, self.device = settings, pairs, world, device
+        self.detector = detector.to(device)
+        descriptor = descriptor.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.descriptor = synchronised(descriptor, world)
+        self.optimizers = {
+            "detector": torch.optim.Adam(self.detector.parameters(), lr=settings.detector_rate),
+            "descriptor": torch.optim.Adam(self.descriptor.parameters(), lr=settings.descriptor_rate, weight_decay=1e-4),
+        }
+
+    @property
+    def state(self) -> TrainState:
+        """What a checkpoint holds."""
+        return TrainState({"detector": self.detector, "descriptor": self.descriptor}, self.optimizers)
+
+    def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:
+        """Do step ``index`` of ``total``."""
+        fade = 1.0 - index / total
+        for name, start in (("detector", self.settings.detector_rate), ("descriptor", self.settings.descriptor_rate)):
+            for group in self.optimizers[name].param_groups:
+                group["lr"] = fade * start
+        views, weight = rank_share(self.pairs, index, self.settings.batch, self.world)
+        first, second = views.first.to(self.device), views.second.to(self.device)
+        second_from_first = views.second_from_first.to(self.device, torch.float32)
+        own = detector_losses(self.detector, first, second, second_from_first, step=index)
+        cut = self._cut(first, second, second_from_first)
+        self.descriptor.train()
+        losses = joint_losses(self.descriptor, cut.patches, cut.targets, self._triplet, stop_gradient=self.settings.stop_gradient)
+        total_loss = weight * (own.total + self.settings.pair_weight * losses.pair) + losses.descriptor
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
+        total_loss.backward()
+        for network in (self.detector, self.descriptor):
+            average_gradients(network.parameters(), self.world)
+        # The pair term's gradient passes a sampling grid: a rare steep one must not undo what was learned.
+        torch.nn.utils.clip_grad_norm_(self.detector.parameters(), 1.0)
+        for optimizer in self.optimizers.values():
+            optimizer.step()
+        return {
+            "loss": total_loss.detach(),
+            "detector": own.total.detach(),
+            "pair": losses.pair.detach(),
+            "descriptor": losses.descriptor.detach(),
+            "patches": float(len(cut.patches)),
+        }
+
+    def _cut(self, first: Tensor, second: Tensor, second_from_first: Tensor) -> _Cut:
+        """Patches around the first view's keypoints, and around where the homography sends them: upright, of one scale, as the
+        detector itself would cut them in either view. Only those that lie inside both are kept.
+        """
+        options = self.settings
+        size = (first.shape[-2], first.shape[-1])
+        found = detect(self.detector, first, options.keypoints, scale=options.patch_scale, border=8)
+        moved = frames_from_xy(transform_points(found.keypoints.points, second_from_first), options.patch_scale)
+        inside = frames_inside(found.frames, size, margin=-options.patch_scale) & frames_inside(
+            moved, size, margin=-options.patch_scale
+        )
+        kept = found.keypoints.valid & inside  # b k
+        moved = torch.where(kept[..., None, None], moved, 0.0)
+        patches = extract_patches(first, found.frames)[kept]
+        targets = extract_patches(second, moved)[kept]
+        if len(patches) < 2:  # nothing in common: a pair of flat patches keeps every rank in step, and teaches nothing
+            blank = first.new_zeros(2, 1, 32, 32)
+            return _Cut(blank, blank)
+        return _Cut(patches, targets)
+
+    def _triplet(self, anchors: Tensor, positives: Tensor) -> Tensor:
+        gathered = [all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives)]
+        return hardest_triplet_loss(gathered[0], gathered[1])
+
+
+class _Cut(NamedTuple):
+    patches: Tensor
+    targets: Tensor
+
+
+def train_joint(
+    settings: JointSettings,
+    directory: str | os.PathLike[str],
+    *,
+    resume: bool = True,
+    quiet: bool = False,
+) -> Path:
+    """Pretrain a detector and a descriptor, each on its own, then train both through the patches.
+
+    Every stage is a run of its own, in ``detector/``, ``descriptor/`` and ``joint/``, and goes on where it was interrupted; what
+    the first two made is kept in ``before/``, so that the effect of the third can be measured.
+
+    Args:
+        settings: of the three runs.
+        directory: gets the stages, ``before/``, ``detector.safetensors`` and ``descriptor.safetensors``.
+        resume: go on where runs are found, instead of failing.
+        quiet: no progress bar.
+
+    Returns:
+        ``directory``.
+
+    Errors:
+        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run.
+    """
+    home = Path(directory)
+    shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
+    detector_file = train_detector(
+        DetectorSettings(**shared, steps=settings.detector_steps, strength=settings.strength),
+        home / "detector",
+        resume=resume,
+        quiet=quiet,
+    )
+    descriptor_file = train_descriptor(
+        DescriptorSettings(**shared, steps=settings.descriptor_steps, width=settings.width),
+        home / "descriptor",
+        resume=resume,
+        quiet=quiet,
+    )
+    world = join_world()
+    device = pick_device(settings.device)
+    barrier(world)  # until the first rank has written the files of the stages before
+    photographs = list(read_photographs(settings.photographs, settings.exclude).values())
+    pairs = HomographicPairs(photographs, size=settings.size, strength=settings.strength, seed=settings.seed + 1)
+    trainer, notes = run_steps(
+        lambda: JointTrainer(settings, load_detector(detector_file), load_descriptor(descriptor_file), pairs, world, device),
+        settings,
+        home / "joint",
+        notes=dataclasses.asdict(settings),
+        title="Joint",
+        panels={"loss": ("loss",), "detector": ("detector",), "pair": ("pair",), "descriptor": ("descriptor",)},
+        world=world,
+        device=device,
+        resume=resume,
+        quiet=quiet,
+    )
+    assert isinstance(trainer, JointTrainer)
+    if world.rank == 0:
+        before = load_detector(detector_file), load_descriptor(descriptor_file)
+        save_detector(before[0], home / "before" / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
+        save_descriptor(before[1], home / "before" / DESCRIPTOR_FILE, settings=notes)
+        save_detector(trainer.detector, home / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
+        save_descriptor(trainer.descriptor, home / DESCRIPTOR_FILE, settings=notes)
+    return home

@@ -1,0 +1,77 @@
+"""How a step is computed: number format, memory layout, compilation, and batch statistics across ranks.
+
+Owns: what "auto" means on this machine.
+Must not: know what is trained.
+Read next: ``descriptor.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from pellucid.errors import invalid
+from pellucid.nn import convert_batchnorm
+from pellucid.training import World
+
+__all__ = ["autocast", "compiled", "pick_device", "resolve_precision", "synchronised"]
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def pick_device(name: str) -> torch.device:
+    """The device to train on: ``auto`` takes a GPU where there is one.
+
+    Errors:
+        ``InvalidArgument`` for a device that is not there.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise invalid("device", expected="auto, cpu or cuda", got=repr(name)) from error
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
+        raise invalid("device", expected="auto, cpu, or cuda where there is a GPU", got=repr(name))
+    return device
+
+
+def resolve_precision(name: str, device: torch.device) -> str:
+    """``float32`` or ``bfloat16``; ``auto`` takes bfloat16 where the hardware multiplies in it.
+
+    Errors:
+        ``InvalidArgument`` for another name.
+    """
+    if name == "auto":
+        if device.type == "cuda":
+            fast = torch.cuda.is_bf16_supported()
+        else:
+            fast = bool(getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)())
+        return "bfloat16" if fast else "float32"
+    if name not in ("float32", "bfloat16"):
+        raise invalid("precision", expected="auto, float32 or bfloat16", got=repr(name))
+    return name
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
+    """The context a forward pass runs in; weights, losses and the optimiser stay in float32."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bfloat16" else nullcontext()
+
+
+def compiled(network: nn.Module, wanted: bool) -> Callable[..., Any]:
+    """The network, compiled if wanted; its weights and their names stay those of ``network``."""
+    return torch.compile(network, dynamic=False) if wanted else network
+
+
+def synchronised(network: M, world: World) -> M:
+    """The same network with batch statistics over all ranks; state dicts fit both. Alone, nothing changes."""
+    if world.size == 1:
+        return network
+    # torch's conversion finds the batch norms; ours needs no GPU and differentiates through the reduction.
+    whole = convert_batchnorm(nn.SyncBatchNorm.convert_sync_batchnorm(network), statistics_grad="full")
+    assert isinstance(whole, type(network))
+    return whole

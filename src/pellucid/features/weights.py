@@ -1,0 +1,153 @@
+"""Networks on disk: what training leaves behind, and checkpoints others published.
+
+Owns: the files of trained networks, and telling a network's size from its file.
+Must not: know how it was trained; checkpoints to resume from are ``pellucid.training``'s.
+Read next: ``hardnet.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import invalid
+from pellucid.features.hardnet import HardNet
+from pellucid.features.keypoint_net import KeypointNet
+
+__all__ = [
+    "DESCRIPTOR_FILE",
+    "DETECTOR_FILE",
+    "load_descriptor",
+    "load_detector",
+    "read_weights",
+    "save_descriptor",
+    "save_detector",
+]
+
+DESCRIPTOR_FILE: Final = "descriptor.safetensors"
+DETECTOR_FILE: Final = "detector.safetensors"
+"""Their names in the folder of a run."""
+
+
+def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any) -> Path:
+    """Write the weights (safetensors, the names of the published checkpoints), at once or not at all.
+
+    Args:
+        network: its weights and running statistics are written.
+        path: the file.
+        notes: JSON-ready facts kept in the file's header.
+    """
+    return _write(network, path, {"kind": "HardNet", **notes})
+
+
+def save_detector(network: KeypointNet, path: str | os.PathLike[str], **notes: Any) -> Path:
+    """Write a keypoint network as :func:`save_descriptor` writes a descriptor; its shape goes into the header."""
+    heads = {"orientation": network.direction is not None, "scale": network.log_scale is not None}
+    shape = {"levels": network.levels, "channels": _widths(network), "sigma": network.sigma, **heads}
+    return _write(network, path, {"kind": "KeypointNet", "shape": shape, **notes})
+
+
+def _widths(network: KeypointNet) -> list[int]:
+    return [part.out_channels for part in network.body if isinstance(part, nn.Conv2d)]
+
+
+def _write(network: nn.Module, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> Path:
+    from safetensors.torch import save_file
+
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".writing-{os.getpid()}-{target.name}")
+    weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in network.state_dict().items()}
+    save_file(weights, draft, metadata={"pellucid": json.dumps(notes, sort_keys=True)})
+    draft.replace(target)
+    return target
+
+
+def load_descriptor(path: str | os.PathLike[str]) -> HardNet:
+    """Load a descriptor, in evaluation mode.
+
+    Args:
+        path: the folder of a run, a ``.safetensors`` file of :func:`save_descriptor`, or a PyTorch checkpoint of a HardNet (the
+            state dict, or a dict that has it under ``state_dict``). Nothing in a file is ever executed.
+
+    Errors:
+        ``InvalidArgument`` for a file that is no HardNet's.
+    """
+    weights = read_weights(path)
+    first, last = weights.get("features.0.weight"), weights.get("features.19.weight")
+    if first is None or last is None or first.dim() != 4 or last.dim() != 4:
+        raise invalid(str(path), expected="the weights of a HardNet (features.0.weight ...)", got=f"{sorted(weights)[:3]} ...")
+    network = HardNet(width=first.shape[0] / 32, dimensions=last.shape[0])
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise invalid(str(path), expected="the weights of a HardNet", got=str(error).splitlines()[-1].strip()) from error
+    return network.eval()
+
+
+def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
+    """Load a keypoint network written by :func:`save_detector`, or that of a run's folder, in evaluation mode.
+
+    Errors:
+        ``InvalidArgument`` for a file that is no such network's.
+    """
+    notes = detector_notes(path)
+    if notes.get("kind") != "KeypointNet":
+        raise invalid(str(path), expected="the weights of a KeypointNet", got=notes.get("kind", "another file"))
+    shape = notes["shape"]
+    network = KeypointNet(**{**shape, "channels": tuple(shape["channels"])})
+    network.load_state_dict(read_weights(_detector_file(path)))
+    return network.eval()
+
+
+def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was noted beside a detector's weights: its shape, and what training said of it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(_detector_file(path), framework="pt") as opened:
+            notes: dict[str, Any] = json.loads((opened.metadata() or {}).get("pellucid", "{}"))
+    except SafetensorError as error:
+        raise invalid(str(path), expected="a safetensors file", got=str(error)) from error
+    return notes
+
+
+def _detector_file(path: str | os.PathLike[str]) -> Path:
+    file = Path(path) / DETECTOR_FILE if Path(path).is_dir() else Path(path)
+    if not file.exists():
+        raise invalid("detector", expected=f"a file of weights, or a run's folder with {DETECTOR_FILE}", got=str(path))
+    return file
+
+
+def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a safetensors file or a PyTorch checkpoint by name; of a run's folder, those of its descriptor."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    file = Path(path)
+    if file.is_dir():
+        if not (file / DESCRIPTOR_FILE).exists():
+            fix = "A run writes it when it ends; resume the run to finish it."
+            raise invalid(str(path), expected=f"the folder of a finished run, with {DESCRIPTOR_FILE}", got="none", fix=fix)
+        file = file / DESCRIPTOR_FILE
+    if not file.exists():
+        raise invalid("weights", expected="an existing file or the folder of a run", got=str(path))
+    try:
+        if file.suffix == ".safetensors":
+            loaded: Any = load_file(file)
+        else:
+            loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
+        raise invalid(str(path), expected="a safetensors file or a PyTorch checkpoint of tensors", got=str(error)[:200]) from error
+    if isinstance(loaded, Mapping) and isinstance(loaded.get("state_dict"), Mapping):
+        loaded = loaded["state_dict"]
+    if not isinstance(loaded, Mapping) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise invalid(str(path), expected="a state dict", got=type(loaded).__name__)
+    return dict(loaded)

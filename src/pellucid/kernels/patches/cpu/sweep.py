@@ -1,0 +1,280 @@
+"""The compiled passes: pyramids, patches, and the gradients to frames and to the image.
+
+Owns: the loops over patches and planes, and what a thread may write.
+Must not: allocate, or compute anything the reference does not.
+Read next: ``reference.py`` one folder up.
+
+A patch is handled whole, in three steps that each run over flat buffers: where its samples lie, which pixels they touch, and the
+sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, borrow, entry, exact, fused, summing
+from pellucid.kernels.patches.cpu.pyramid import build, give_back
+
+__all__ = ["pyramids", "sample", "to_frames", "to_images"]
+
+
+@exact
+def _locate(frame, u, v, shrink, low_x, low_y, x, y):  # type: ignore[no-untyped-def]
+    """Coordinates of all samples in a level's own pixels, bit for bit the reference's."""
+    apart()
+    a, b, c, d, e, f = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
+    for k in range(len(x)):
+        x[k] = (a * u[k] + (b * v[k] + c)) * shrink - low_x
+        y[k] = (d * u[k] + (e * v[k] + f)) * shrink - low_y
+
+
+@fused
+def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-untyped-def]
+    """Turn coordinates into fractions, and find the first pixel and the steps to its neighbours.
+
+    Outside, and on the ends, a step is 0: the neighbour is the pixel itself, so the value repeats and the slope is 0. What is not a
+    number counts as 0.
+    """
+    apart()
+    cast = x.dtype.type
+    last_x, last_y, zero = cast(width - 1), cast(height - 1), cast(0)
+    for k in range(len(x)):
+        at_x = x[k] if x[k] > zero else zero
+        at_x = at_x if at_x < last_x else last_x
+        at_y = y[k] if y[k] > zero else zero
+        at_y = at_y if at_y < last_y else last_y
+        column, row = np.int32(at_x), np.int32(at_y)
+        right[k] = 1 if (at_x > zero) & (at_x < last_x) else 0
+        down[k] = width if (at_y > zero) & (at_y < last_y) else 0
+        index[k] = start + row * width + column
+        x[k], y[k] = at_x - cast(column), at_y - cast(row)
+
+
+@fused
+def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-def]
+    apart()
+    for k in range(len(out)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        p, q, r, s = plane[i], plane[i + step], plane[j], plane[j + step]
+        top = p + tx[k] * (q - p)
+        out[k] = top + ty[k] * (r + tx[k] * (s - r) - top)
+
+
+@fused
+def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, out2):  # type: ignore[no-untyped-def]
+    """Three channels at once: the positions are read once."""
+    apart()
+    for k in range(len(out0)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        across, along = tx[k], ty[k]
+        p, q, r, s = plane0[i], plane0[i + step], plane0[j], plane0[j + step]
+        top = p + across * (q - p)
+        first = top + along * (r + across * (s - r) - top)
+        p, q, r, s = plane1[i], plane1[i + step], plane1[j], plane1[j + step]
+        top = p + across * (q - p)
+        second = top + along * (r + across * (s - r) - top)
+        p, q, r, s = plane2[i], plane2[i + step], plane2[j], plane2[j + step]
+        top = p + across * (q - p)
+        out0[k], out1[k], out2[k] = first, second, top + along * (r + across * (s - r) - top)
+
+
+@fused
+def _mix(out, other, weight):  # type: ignore[no-untyped-def]
+    apart()
+    for k in range(len(out)):
+        out[k] += weight * (other[k] - out[k])
+
+
+@fused
+def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first):  # type: ignore[no-untyped-def]
+    """Gradient times value and slopes, summed over channels."""
+    apart()
+    for k in range(len(g)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        p, q, r, s = plane[i], plane[i + step], plane[j], plane[j + step]
+        upper, lower = q - p, s - r
+        top = p + tx[k] * upper
+        fall = r + tx[k] * lower - top
+        v, gx, gy = g[k] * (top + ty[k] * fall), g[k] * (upper + ty[k] * (lower - upper)), g[k] * fall
+        value[k] = v if first else value[k] + v
+        along_x[k] = gx if first else along_x[k] + gx
+        along_y[k] = gy if first else along_y[k] + gy
+
+
+@fused
+def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1, g2, value, along_x, along_y):  # type: ignore[no-untyped-def]
+    """The same for three channels at once: their pixels are summed with the gradient first, because the rest is linear."""
+    apart()
+    for k in range(len(g0)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        a, b, c = g0[k], g1[k], g2[k]
+        p = a * plane0[i] + b * plane1[i] + c * plane2[i]
+        q = a * plane0[i + step] + b * plane1[i + step] + c * plane2[i + step]
+        r = a * plane0[j] + b * plane1[j] + c * plane2[j]
+        s = a * plane0[j + step] + b * plane1[j + step] + c * plane2[j + step]
+        upper, lower = q - p, s - r
+        top = p + tx[k] * upper
+        fall = r + tx[k] * lower - top
+        value[k], along_x[k], along_y[k] = top + ty[k] * fall, upper + ty[k] * (lower - upper), fall
+
+
+@summing
+def _total(a):  # type: ignore[no-untyped-def]
+    apart()
+    total = a.dtype.type(0)
+    for k in range(len(a)):
+        total += a[k]
+    return total
+
+
+@summing
+def _totals(a, u, v):  # type: ignore[no-untyped-def]
+    """Sums of a * u, a * v and a."""
+    apart()
+    with_u = with_v = alone = a.dtype.type(0)
+    for k in range(len(a)):
+        with_u += a[k] * u[k]
+        with_v += a[k] * v[k]
+        alone += a[k]
+    return with_u, with_v, alone
+
+
+@fused
+def _scatter(plane, index, right, down, tx, ty, g, weight):  # type: ignore[no-untyped-def]
+    apart()
+    for k in range(len(g)):
+        i, step = np.uint64(index[k]), np.uint64(right[k])
+        j = i + np.uint64(down[k])
+        given = weight * g[k]
+        lower = ty[k] * given
+        upper = given - lower
+        upper_right, lower_right = tx[k] * upper, tx[k] * lower
+        plane[i] += upper - upper_right
+        plane[i + step] += upper_right
+        plane[j] += lower - lower_right
+        plane[j + step] += lower_right
+
+
+@fused
+def _blend(span, levels):  # type: ignore[no-untyped-def]
+    """(finer level, weight of the next, derivative of that weight in the span), in the span's precision."""
+    cast = type(span)
+    fine = 0
+    shrink = cast(1)
+    while fine < levels - 2 and span * shrink >= cast(4):
+        fine += 1
+        shrink *= cast(0.25)
+    t = (span * shrink - cast(1)) / cast(3)
+    if levels == 1 or not t > cast(0):
+        return fine, cast(0), cast(0)
+    if t >= cast(1):
+        return fine, cast(1), cast(0)
+    return fine, t * t * (cast(3) - cast(2) * t), cast(2) * t * (cast(1) - t) * shrink
+
+
+@entry
+def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyped-def]
+    """Build the pyramids of planes [start, stop)."""
+    images, coarse, line = borrow(images), borrow(coarse), borrow(line)
+    for plane in range(start, stop):
+        build(images[plane], coarse[plane], table, line)
+
+
+@entry
+def sample(images, coarse, table, frames, span, count, u, v, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
+    """Patches [start, stop) of all images; ``count`` patches belong to each image. out: (patches, channels, samples)."""
+    images, coarse, frames, u, v, out = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(out)
+    floats, places, table = borrow(floats), borrow(places), borrow(table)
+    cast = floats.dtype.type
+    x, y, other = floats[0], floats[1], floats[5:]
+    index, right, down = places[0], places[1], places[2]
+    channels = out.shape[1]
+    for n in range(start, stop):
+        fine, weight, _ = _blend(span[n], len(table))
+        for level in range(fine, fine + (2 if weight > cast(0) else 1)):
+            low_y, low_x, height, width, begin = table[level]
+            _locate(frames[n], u, v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
+            _touch(x, y, height, width, begin, index, right, down)
+            plane = n // count * channels
+            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
+            into = out[n] if level == fine else other
+            if channels == 3:
+                _read_three(pixels[0], pixels[1], pixels[2], index, right, down, x, y, into[0], into[1], into[2])
+            else:
+                for c in range(channels):
+                    _read(pixels[c], index, right, down, x, y, into[c])
+            if level > fine:
+                for c in range(channels):
+                    _mix(out[n, c], other[c], weight)
+
+
+@entry
+def to_frames(grad, images, coarse, table, frames, span, count, u, v, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of the frames (six numbers) and of the span (one) of patches [start, stop), in float64."""
+    images, coarse, frames, u, v, grad = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(grad)
+    floats, places, table, sums = borrow(floats), borrow(places), borrow(table), borrow(sums)
+    cast = floats.dtype.type
+    x, y, value, along_x, along_y = floats[0], floats[1], floats[2], floats[3], floats[4]
+    index, right, down = places[0], places[1], places[2]
+    channels = grad.shape[1]
+    for n in range(start, stop):
+        fine, weight, slope = _blend(span[n], len(table))
+        into = sums[n]
+        for k in range(7):
+            into[k] = 0.0
+        for level in range(fine, fine + (2 if weight > cast(0) else 1)):
+            low_y, low_x, height, width, begin = table[level]
+            shrink = 0.5**level
+            _locate(frames[n], u, v, cast(shrink), cast(low_x), cast(low_y), x, y)
+            _touch(x, y, height, width, begin, index, right, down)
+            plane = n // count * channels
+            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
+            g = grad[n]
+            if channels == 3:
+                planes = pixels[0], pixels[1], pixels[2]
+                _slopes_of_three(*planes, index, right, down, x, y, g[0], g[1], g[2], value, along_x, along_y)
+            else:
+                for c in range(channels):
+                    _slopes(pixels[c], index, right, down, x, y, g[c], value, along_x, along_y, c == 0)
+            sign = 1.0 if level > fine else -1.0
+            into[6] += sign * np.float64(slope) * np.float64(_total(value))
+            share = shrink * (np.float64(weight) if level > fine else 1.0 - np.float64(weight))
+            by_u, by_v, alone = _totals(along_x, u, v)
+            into[0] += share * by_u
+            into[1] += share * by_v
+            into[2] += share * alone
+            by_u, by_v, alone = _totals(along_y, u, v)
+            into[3] += share * by_u
+            into[4] += share * by_v
+            into[5] += share * alone
+
+
+@entry
+def to_images(grad, images, coarse, table, line, frames, span, count, u, v, floats, places, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of the planes [start, stop), each of which this thread alone owns, patch after patch in order.
+
+    ``images`` are the gradients here, and ``coarse`` is one plane's scratch memory for the other levels.
+    """
+    images, coarse, frames, u, v, grad = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(grad)
+    floats, places, table, line = borrow(floats), borrow(places), borrow(table), borrow(line)
+    cast = floats.dtype.type
+    x, y = floats[0], floats[1]
+    index, right, down = places[0], places[1], places[2]
+    channels = grad.shape[1]
+    for plane in range(start, stop):
+        image, channel = plane // channels, plane % channels
+        images[plane][:] = cast(0)
+        coarse[:] = cast(0)
+        for n in range(image * count, (image + 1) * count):
+            fine, weight, _ = _blend(span[n], len(table))
+            for level in range(fine, fine + (2 if weight > cast(0) else 1)):
+                low_y, low_x, height, width, begin = table[level]
+                _locate(frames[n], u, v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
+                _touch(x, y, height, width, begin, index, right, down)
+                share = weight if level > fine else cast(1) - weight
+                _scatter(images[plane] if level == 0 else coarse, index, right, down, x, y, grad[n, channel], share)
+        give_back(images[plane], coarse, table, line)

@@ -1,0 +1,26 @@
+"""Learning recipes: augmentation that trains with, or for, a model.
+
+Owns: Augerino, hypergradients, density matching, TeachAugment, and the study that compares them with hand-set ranges.
+Must not: be imported by the library below it.
+Read next: ``augerino.py``, ``docs/learning.md``.
+"""
+
+from pellucid.learn.augerino import augerino_objective
+from pellucid.learn.bilevel import implicit_hypergradient, unrolled_hypergradient
+from pellucid.learn.density import gradient_penalty
+from pellucid.learn.run import RECIPES, learn
+from pellucid.learn.settings import Learning, Settings
+from pellucid.learn.teach import follow, teach_losses
+
+__all__ = [
+    "RECIPES",
+    "Learning",
+    "Settings",
+    "augerino_objective",
+    "follow",
+    "gradient_penalty",
+    "implicit_hypergradient",
+    "learn",
+    "teach_losses",
+    "unrolled_hypergradient",
+]

@@ -1,0 +1,92 @@
+"""The small network every learning command trains, and how it is judged.
+
+Owns: `SmallNet`, accuracy without and with averaging over draws, and the learning rate over a run.
+Must not: augment or know of recipes.
+Read next: ``augerino.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from pellucid.learn.data import Task
+
+__all__ = ["SmallNet", "accuracy", "accuracy_over_draws", "cosine", "network_for"]
+
+
+class SmallNet(nn.Module):
+    """Three 3x3 convolutions, each halved by pooling, and a linear layer: 29,000 parameters for 28 x 28 grey pictures.
+
+    Args:
+        shape: (C, H, W) of the images.
+        classes: how many logits.
+        mean, std: of the training images; the network normalises its input itself, after augmentation.
+        width: channels of the first convolution.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, shape: tuple[int, int, int], classes: int, *, mean: float, std: float, width: int = 16) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+        channels, height, inner = shape[0], shape[1], []
+        rows, columns = height, shape[2]
+        for out in (width, 2 * width, 4 * width):
+            # Pooling before the normalisation: the same features for a quarter of its work.
+            inner += [nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(out), nn.ReLU()]
+            channels, rows, columns = out, rows // 2, columns // 2
+        self.features = nn.Sequential(*inner, nn.Flatten())
+        self.head = nn.Linear(channels * rows * columns, classes)
+        self.features.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+        """Logits."""
+        logits: Tensor = self.head(self.features((images - self.mean) / self.std))
+        return logits
+
+
+def network_for(task: Task, *, seed: int, width: int = 16) -> SmallNet:
+    """The network for a task, its weights drawn from ``seed`` without touching the global generator's future."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        shape = (task.x.shape[1], task.x.shape[2], task.x.shape[3])
+        net = SmallNet(shape, task.classes, mean=float(task.x.mean()), std=float(task.x.std()), width=width)
+    return net.to(task.x.device)
+
+
+def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:
+    """The share of images classified right, in evaluation mode."""
+    return _accuracy(net, images, labels, lambda part: net(part))
+
+
+def accuracy_over_draws(
+    net: nn.Module, augment: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"], *, draws: int = 8
+) -> float:
+    """The same with class probabilities averaged over draws of the augmentation: how an invariant model is meant to be read."""
+
+    def mean(part: Tensor) -> Tensor:
+        return torch.stack([torch.softmax(net(augment(part)), 1) for _ in range(draws)]).mean(0)
+
+    return _accuracy(net, images, labels, mean)
+
+
+def _accuracy(net: nn.Module, images: Tensor, labels: Tensor, predict: Callable[[Tensor], Tensor]) -> float:
+    training = net.training
+    net.eval()
+    with torch.no_grad():
+        parts = zip(images.split(500), labels.split(500), strict=True)
+        right = sum(int((predict(part).argmax(1) == truth).sum()) for part, truth in parts)
+    net.train(training)
+    return right / max(1, images.shape[0])
+
+
+def cosine(step: int, total: int) -> float:
+    """The learning rate's factor: from 1 to 0 along half a cosine."""
+    return 0.5 + 0.5 * math.cos(math.pi * step / total)

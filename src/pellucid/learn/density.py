@@ -1,0 +1,130 @@
+"""Density matching: search a policy whose pictures a critic cannot tell from the others, and a classifier still reads.
+
+Owns: the critic with its gradient penalty, and the recipe that searches a policy.
+Must not: train the final network; a found policy is a value that any training can use.
+Read next: ``teach.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pellucid.learn.data import Batches, Task
+from pellucid.learn.ranges import numbers_of
+from pellucid.learn.settings import Learning, Settings
+from pellucid.policy import RandomChoice
+from pellucid.random import Key
+from pellucid.training import TrainState, World, average_gradients
+
+__all__ = ["Critic", "density", "gradient_penalty"]
+
+
+class Critic(nn.Module):
+    """A small network with two heads: how real a picture looks (unbounded), and what it shows (logits).
+
+    No batch normalisation: the penalty is about the gradient at one picture, which must not depend on its neighbours.
+
+    Args:
+        channels: of the pictures.
+        classes: how many logits.
+        mean, std: of the training images.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, channels: int, classes: int, *, mean: float, std: float, width: int = 16) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+        self.features = nn.Sequential(
+            nn.Conv2d(channels, width, 4, stride=2, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.Conv2d(width, 2 * width, 4, stride=2, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.Conv2d(2 * width, 4 * width, 3, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
+        )
+        self.realness = nn.Linear(64 * width, 1)
+        self.logits = nn.Linear(64 * width, classes)
+
+    def forward(self, images: Float[Tensor, "b c h w"]) -> tuple[Float[Tensor, "b"], Float[Tensor, "b k"]]:
+        """(realness, logits)."""
+        features = self.features((images - self.mean) / self.std)
+        return self.realness(features)[:, 0], self.logits(features)
+
+
+def gradient_penalty(
+    realness: Callable[[Tensor], Tensor], real: Float[Tensor, "b c h w"], fake: Float[Tensor, "b c h w"], share: Float[Tensor, "b"]
+) -> Float[Tensor, ""]:
+    """The mean of (|gradient of realness| - 1)^2 at points between real and fake pictures.
+
+    Args:
+        realness: pictures to (B,) numbers.
+        real, fake: pictures; no gradient flows to them.
+        share: in (0, 1): where between the two each point lies.
+
+    Gradient:
+        to whatever ``realness`` depends on, through a double backward pass.
+    Source:
+        Gulrajani, Ahmed, Arjovsky, Dumoulin, Courville: "Improved training of Wasserstein GANs", NeurIPS 2017.
+    """
+    share = share[:, None, None, None]
+    between = (share * real + (1.0 - share) * fake).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(realness(between).sum(), between, create_graph=True)
+    # The square root's slope at zero is infinite; a dead critic has that gradient.
+    norm = torch.sqrt(slope.square().sum((1, 2, 3)) + 1e-12)
+    return (norm - 1.0).square().mean()
+
+
+def density(task: Task, augment: RandomChoice, settings: Settings, world: World) -> Learning:
+    """Move the policy so that augmented images look like other images of the training set and keep their class.
+
+    Each step takes two different batches: the policy changes the first, the critic compares it with the second. The identity
+    matches any density best, so without the reward for entropy every magnitude and gate would shrink until the search is stopped.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        critic = Critic(task.x.shape[1], task.classes, mean=float(task.x.mean()), std=float(task.x.std()))
+    critic = critic.to(task.x.device)
+    judge = torch.optim.Adam(critic.parameters(), 1e-3, betas=(0.0, 0.99))
+    ranges = torch.optim.Adam(augment.parameters(), settings.range_rate, betas=(0.5, 0.99))
+    changed = Batches(task.x.shape[0], settings.batch, settings.seed, world)
+    compared = Batches(task.x.shape[0], settings.batch, settings.seed + 1, world)
+
+    def step(index: int) -> dict[str, float | Tensor]:
+        first, second = changed(index), compared(index)
+        fake = augment(task.x[first], key=Key(settings.seed, index))
+        real, labels = task.x[second], task.y[second]
+        for _ in range(settings.critic_steps):
+            fake_realness, _ = critic(fake.detach())
+            real_realness, logits = critic(real)
+            distance = real_realness.mean() - fake_realness.mean()
+            # Drawn from the generator that the loop seeds anew at every step.
+            share = torch.rand(min(real.shape[0], fake.shape[0])).to(real)
+            penalty = gradient_penalty(lambda x: critic(x)[0], real[: share.shape[0]], fake[: share.shape[0]], share)
+            loss = -distance + settings.penalty * penalty + F.cross_entropy(logits, labels)
+            judge.zero_grad()
+            loss.backward()
+            average_gradients(critic.parameters(), world)
+            judge.step()
+        realness, logits = critic(fake)
+        content = F.cross_entropy(logits, task.y[first])
+        # One branch is active per picture, so each branch is paid its share of the reward only.
+        spread = torch.stack(list(augment.pipeline.entropy().values())).sum() / len(augment.branches)
+        objective = -realness.mean() + settings.content * content - settings.policy_entropy * spread.to(content)
+        ranges.zero_grad()
+        objective.backward()
+        average_gradients(augment.parameters(), world)
+        ranges.step()
+        return {"loss": loss.detach(), "distance": distance.detach(), "content": content.detach(), **numbers_of(augment)}
+
+    state = TrainState({"critic": critic, "augment": augment}, {"judge": judge, "ranges": ranges})
+    return Learning(step, state, augment, None)

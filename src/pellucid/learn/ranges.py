@@ -1,0 +1,79 @@
+"""Learned ranges as numbers for a log, as lines for a terminal, and as bands of a plot.
+
+Owns: naming them after their transforms.
+Must not: change them.
+Read next: ``run.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from pellucid.pipeline import Pipeline
+from pellucid.policy import RandomChoice
+from pellucid.training import read_log
+from pellucid.training.curves import plot_curves
+
+__all__ = ["numbers_of", "plot_ranges", "readable"]
+
+_SHORT = {"gate": "p"}
+
+
+def numbers_of(augment: nn.Module) -> dict[str, float]:
+    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends."""
+    numbers: dict[str, float] = {}
+    with torch.no_grad():
+        pipeline = augment.pipeline if isinstance(augment, RandomChoice) else augment
+        if isinstance(augment, RandomChoice) and augment.logits.requires_grad:
+            numbers |= {f"{i}.branch.weight": float(w) for i, w in enumerate(augment.weights)}
+        if isinstance(pipeline, Pipeline):
+            for label, now in pipeline.ranges().items():
+                index, name = label.split(".", 1)
+                stem = f"{index}.{type(pipeline.transforms[int(index)]).__name__}.{name}"
+                plain = {field: float(value.mean()) for field, value in now.items()}
+                if "half_width" in plain:
+                    middle, half = plain.pop("center"), plain.pop("half_width")
+                    plain |= {"low": middle - half, "high": middle + half}
+                numbers |= {f"{stem}.{field}": value for field, value in plain.items()}
+    return numbers
+
+
+def readable(numbers: Mapping[str, float]) -> dict[str, str]:
+    """The same for people: ``{"0 RandomAffine degrees": "-12.3 .. 12.3"}``."""
+    lines: dict[str, str] = {}
+    for stem, fields in _grouped(numbers).items():
+        title = " ".join(_SHORT.get(part, part) for part in stem.split("."))
+        if {"low", "high"} <= fields.keys():
+            lines[title] = f"{numbers[fields['low']]:.3g} .. {numbers[fields['high']]:.3g}"
+        else:
+            lines[title] = ", ".join(f"{numbers[column]:.3g}" for column in fields.values())
+    return lines
+
+
+def plot_ranges(
+    log: str | os.PathLike[str], picture: str | os.PathLike[str], *, losses: Sequence[str] = ("loss",), title: str = ""
+) -> Path:
+    """Plot losses, and every learned range over the steps; transforms of one kind share a panel."""
+    columns = read_log(log)
+    panels: dict[str, list[str]] = {name: [name] for name in losses if name in columns}
+    bands: dict[str, list[tuple[str, str]]] = {}
+    for stem, fields in _grouped({name: 0.0 for name in columns if name.count(".") >= 2}).items():
+        panel = " ".join(_SHORT.get(part, part) for part in stem.split(".")[1:])
+        if {"low", "high"} <= fields.keys():
+            bands.setdefault(panel, []).append((fields["low"], fields["high"]))
+        else:
+            panels.setdefault(panel, []).extend(fields.values())
+    return plot_curves(columns, picture, panels=panels, bands=bands, title=title)
+
+
+def _grouped(numbers: Mapping[str, float]) -> dict[str, dict[str, str]]:
+    groups: dict[str, dict[str, str]] = {}
+    for column in numbers:
+        stem, field = column.rsplit(".", 1)
+        groups.setdefault(stem, {})[field] = column
+    return groups

@@ -1,0 +1,148 @@
+"""One learning run from the command line: data, recipe, loop, plot, and the learned policy as a file.
+
+Owns: which recipe starts from which augmentation, and what a run leaves in its folder.
+Must not: print; it returns what there is to say.
+Read next: ``../cli/learn.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from pellucid.errors import invalid
+from pellucid.learn.augerino import augerino
+from pellucid.learn.bilevel import bilevel
+from pellucid.learn.classifier import accuracy
+from pellucid.learn.data import Pictures, Task, small_task
+from pellucid.learn.density import density
+from pellucid.learn.fixed import fixed
+from pellucid.learn.ranges import numbers_of, plot_ranges
+from pellucid.learn.settings import Learning, Settings
+from pellucid.learn.spaces import narrow
+from pellucid.learn.teach import teach
+from pellucid.pipeline import Pipeline
+from pellucid.policy import searchable
+from pellucid.training import World, fit
+
+__all__ = ["RECIPES", "Outcome", "Recipe", "learn"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a recipe is started.
+
+    Args:
+        build: makes the learning out of a task, an augmentation, the settings and the ranks.
+        start: makes the augmentation for a number of channels.
+        losses: columns of the log that the plot shows beside the ranges.
+    """
+
+    build: Callable[[Task, Any, Settings, World], Learning]
+    start: Callable[[Settings, int], nn.Module]
+    losses: tuple[str, ...] = ("loss",)
+
+
+RECIPES = {
+    "augerino": Recipe(augerino, lambda s, _: narrow(seed=s.seed)),
+    "bilevel": Recipe(bilevel, lambda s, _: narrow(temperature=0.2, seed=s.seed), ("loss", "outer_loss")),
+    "density": Recipe(
+        density,
+        lambda s, channels: searchable(channels=channels, pairs=s.pairs or None, seed=s.seed),
+        ("loss", "distance", "content"),
+    ),
+    "teach": Recipe(teach, lambda s, _: narrow(seed=s.seed), ("loss", "objective")),
+}
+"""By the name of the command."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves behind.
+
+    Args:
+        directory: holds log.csv, checkpoints/, ranges.png, result.json and augment.pt (and augment.toml for plain pipelines).
+        learned: the learned numbers in the end, by readable name.
+        start: where they started.
+        accuracy: on the test set, without augmentation.
+    """
+
+    directory: Path
+    start: dict[str, float]
+    learned: dict[str, float]
+    accuracy: float
+
+
+def learn(
+    recipe: str,
+    pictures: Pictures,
+    settings: Settings,
+    directory: str | os.PathLike[str],
+    *,
+    world: World | None = None,
+    device: str = "cpu",
+    quiet: bool = False,
+    resume: bool = True,
+) -> Outcome:
+    """Run a recipe to its end, going on from the newest checkpoint in ``directory``.
+
+    Args:
+        recipe: one of `RECIPES`.
+        pictures: the data.
+        settings: of the run; a checkpoint made with others is refused.
+        directory: of the run.
+        world: the ranks, from ``join_world``; every rank calls this.
+        device: where images and network live.
+        quiet: no progress bar.
+        resume: as in ``training.fit``.
+    """
+    if recipe not in RECIPES:
+        raise invalid("recipe", expected=f"one of {', '.join(RECIPES)}", got=repr(recipe))
+    world, home, chosen = world or World(), Path(directory), RECIPES[recipe]
+    task = small_task(pictures, settings.images, held=settings.held, seed=settings.seed).to(device)
+    learning = chosen.build(task, chosen.start(settings, task.x.shape[1]).to(device), settings, world)
+    start = numbers_of(learning.augment)
+    about = {"recipe": recipe, "data": pictures.name, **asdict(settings)}
+    title = f"{recipe} on {settings.images} of {pictures.name}"
+    fit(
+        learning.step,
+        learning.state,
+        total=settings.steps,
+        directory=home,
+        seed=settings.seed,
+        settings=about,
+        title=title,
+        resume=resume,
+        quiet=quiet,
+        world=world,
+    )
+    learned = numbers_of(learning.augment)
+    score = float("nan")
+    if world.rank == 0:
+        score = accuracy(_network(learning, task, settings), task.x_test, task.y_test)
+        plot_ranges(home / "log.csv", home / "ranges.png", losses=chosen.losses, title=title)
+        torch.save(learning.augment.state_dict(), home / "augment.pt")
+        if isinstance(learning.augment, Pipeline):
+            learning.augment.frozen().save(home / "augment.toml")
+        result = {"about": about, "accuracy": score, "start": start, "learned": learned}
+        (home / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    return Outcome(home, start, learned, score)
+
+
+def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:
+    """The network that was trained along, or, after a search, one trained with what was found."""
+    if learning.net is not None:
+        return learning.net
+    from pellucid.learn.study import train
+
+    trained = fixed(task, learning.augment, settings, World())
+    train(trained, settings.steps, settings.seed)
+    assert trained.net is not None
+    return trained.net

@@ -1,0 +1,97 @@
+"""TeachAugment: an adversarial augmenter that a teacher keeps honest.
+
+Owns: the augmenter's objective, the teacher's running average, and the recipe.
+Must not: leave the network's training loss any other way than through augmented images.
+Read next: ``run.py``.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from pellucid.learn.classifier import cosine, network_for
+from pellucid.learn.data import Batches, Task
+from pellucid.learn.ranges import numbers_of
+from pellucid.learn.settings import Learning, Settings
+from pellucid.pipeline import Pipeline
+from pellucid.random import Key
+from pellucid.training import TrainState, World, average_gradients
+
+__all__ = ["follow", "teach", "teach_losses"]
+
+
+def teach_losses(
+    student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"], *, caution: float = 1.0
+) -> Float[Tensor, "b"]:
+    """What the augmenter minimises, per sample: pictures that the teacher still reads and the student does not.
+
+    It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded
+    below, and saturated once the student is wrong, so that nothing is gained by destroying a picture.
+
+    Gradient:
+        student, teacher: exact.
+    Source:
+        Suzuki: "TeachAugment: data augmentation optimization using teacher knowledge", CVPR 2022, with its non-saturating form.
+    """
+    logs = F.log_softmax(student, 1)
+    others = logs.masked_fill(F.one_hot(labels, student.shape[1]).bool(), -torch.inf)
+    # log(1 - p) as the log-sum-exp of the other classes: no cancellation where p is nearly 1.
+    return caution * F.cross_entropy(teacher, labels, reduction="none") - torch.logsumexp(others, 1)
+
+
+def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
+    """Move the teacher's weights and buffers to a running average of the student's."""
+    with torch.no_grad():
+        for mine, other in zip(teacher.parameters(), student.parameters(), strict=True):
+            mine.lerp_(other, 1.0 - momentum)
+        for kept, new in zip(teacher.buffers(), student.buffers(), strict=True):
+            if kept.is_floating_point():
+                kept.lerp_(new, 1.0 - momentum)
+            else:
+                kept.copy_(new)
+
+
+def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Learning:
+    """Train the network on augmented images, the augmenter against it, and the teacher after it."""
+    net = network_for(task, seed=settings.seed).train()
+    teacher = copy.deepcopy(net).eval().requires_grad_(False)
+    optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.weight_decay)
+    ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
+    batches = Batches(task.x.shape[0], settings.batch, settings.seed, world)
+
+    def adversarial(augmented: Tensor, labels: Tensor) -> Tensor:
+        net.eval()  # the student as it would be asked, and its statistics left alone
+        losses = teach_losses(net(augmented), teacher(augmented), labels, caution=settings.caution)
+        net.train()
+        return losses
+
+    def step(index: int) -> dict[str, float | Tensor]:
+        rows = batches(index)
+        images, labels, key = task.x[rows], task.y[rows], Key(settings.seed, index)
+        objective = torch.zeros(())
+        if index % settings.augmenter_every == 0:
+            objective = augment.expected(lambda augmented: adversarial(augmented, labels), images, key=key)
+            ranges.zero_grad()
+            objective.backward()
+            average_gradients(augment.parameters(), world)
+            ranges.step()
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate * cosine(index, settings.steps)
+        with torch.no_grad():
+            augmented = augment(images, key=key)
+        loss = F.cross_entropy(net(augmented), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        average_gradients(net.parameters(), world)
+        optimizer.step()
+        # A young average remembers the start; it follows faster in the beginning.
+        follow(teacher, net, min(settings.momentum, (1 + index) / (10 + index)))
+        return {"loss": loss.detach(), "objective": objective.detach(), **numbers_of(augment)}
+
+    state = TrainState({"net": net, "teacher": teacher, "augment": augment}, {"optimizer": optimizer, "ranges": ranges})
+    return Learning(step, state, augment, net)

@@ -1,0 +1,161 @@
+"""One of several lists of transforms per sample, with learnable weights, in one fused pass.
+
+Owns: `RandomChoice`.
+Must not: run one pipeline per branch; the branches not chosen rest at the identity inside one pipeline.
+Read next: ``presets.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from pellucid.errors import invalid
+from pellucid.pipeline import Pipeline
+from pellucid.random.key import Key, default_index, draw_words
+from pellucid.random.philox import uniforms
+from pellucid.record import Record
+from pellucid.transforms.base import Transform
+
+__all__ = ["RandomChoice"]
+
+_SLOT = (1 << 32) - 1
+"""The random slot of the choice: far above those of any transform."""
+
+
+class RandomChoice(nn.Module):
+    """Apply one of several branches, each a list of transforms, drawn per sample.
+
+    All branches lie in one pipeline, one after the other, and the gates of those not chosen are closed: at the identity they
+    cost a small matrix each, and geometry and colour of all branches still fuse into one resample. Every learnable number takes
+    part in every call, whatever is drawn, so distributed training needs no ``find_unused_parameters``.
+
+    Args:
+        branches: lists of transforms; every transform must have a probability ``p``.
+        weights: of the branches, not negative, normalised here; default equal.
+        learn: train the weights (as the logits of a softmax).
+        temperature: None draws one branch and lets gradients pass straight through; a number > 0 mixes the branches by the
+            Gumbel-softmax of that temperature, whose largest share falls on each branch with exactly its weight.
+        seed: with the step and the sample's index, decides every draw.
+        options: as in `Pipeline`.
+
+    Gradient:
+        images and learned numbers inside the branches: as in `Pipeline`. weights: surrogate (straight-through; or that of the
+        relaxed choice where ``temperature`` is set).
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.policy import RandomChoice
+        >>> flips = RandomChoice([[pellucid.RandomHorizontalFlip(p=1.0)], [pellucid.RandomVerticalFlip(p=1.0)]])
+        >>> sorted({tuple(row) for row in flips(torch.arange(4.0).reshape(1, 1, 2, 2).expand(32, 1, 2, 2)).flatten(1).tolist()})
+        [(1.0, 0.0, 3.0, 2.0), (2.0, 3.0, 0.0, 1.0)]
+    """
+
+    _seed: Tensor
+    _step: Tensor
+    _owner: Tensor
+    logits: Tensor
+
+    def __init__(
+        self,
+        branches: Sequence[Sequence[Transform]],
+        *,
+        weights: Sequence[float] | None = None,
+        learn: bool = False,
+        temperature: float | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        if not branches:
+            raise invalid("branches", expected="at least one list of transforms", got=branches)
+        for i, branch in enumerate(branches):
+            for transform in branch:
+                if "gate" not in transform.gradients:
+                    raise invalid(
+                        f"branches[{i}]",
+                        expected="transforms that have a probability p",
+                        got=repr(transform),
+                        fix="Put it before or after the choice.",
+                    )
+        shares = torch.ones(len(branches)) if weights is None else torch.tensor([float(w) for w in weights])
+        if shares.shape[0] != len(branches) or float(shares.min()) < 0 or float(shares.sum()) <= 0:
+            raise invalid("weights", expected=f"{len(branches)} non-negative numbers with a positive sum", got=weights)
+        if learn and float(shares.min()) <= 0:
+            raise invalid("weights", expected="numbers > 0 where they are learned", got=weights, fix="A weight of 0 cannot grow.")
+        if temperature is not None and temperature <= 0:
+            raise invalid("temperature", expected="a number > 0, or None for hard choices", got=temperature)
+        self.branches = tuple(tuple(branch) for branch in branches)
+        self.temperature = temperature
+        self.pipeline = Pipeline([t for branch in self.branches for t in branch], seed=seed, **options)
+        # One hundred orders of magnitude stand in for the logarithm of zero, whose gradient is NaN.
+        logits = torch.log((shares / shares.sum()).clamp(min=1e-38))
+        if learn:
+            self.logits = nn.Parameter(logits)
+        else:
+            self.register_buffer("logits", logits)
+        owner = [i for i, branch in enumerate(self.branches) for _ in branch]
+        self.register_buffer("_owner", torch.tensor(owner, dtype=torch.int64), persistent=False)
+        self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
+        self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
+
+    @property
+    def weights(self) -> Float[Tensor, "k"]:
+        """The probabilities of the branches; part of the graph where they are learned."""
+        return torch.softmax(self.logits, 0)
+
+    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
+        """Augment a batch; the arguments and results are those of a pipeline."""
+        record = self.draw(batch, key=key)
+        result = self.pipeline.apply(batch, record)
+        return (result, record) if return_record else result
+
+    def draw(self, batch: Any, *, key: Key | None = None) -> Record:
+        """Draw branches and parameters; ``apply(batch, record)`` finishes. The record is one of ``self.pipeline``."""
+        if key is None:
+            key = Key(self._seed, self._step.clone())
+            self._step.add_(1)
+        record = self.pipeline.draw(batch, key=key)
+        share = self.choose(record.samples, key, record.device)  # b k
+        params = []
+        for values, owner in zip(record.params, self._owner.tolist(), strict=True):
+            mine = share[:, owner]
+            params.append({**values, "gate": values["gate"] * mine if "gate" in values else mine})
+        return replace(record, params=tuple(params))
+
+    def apply(self, batch: Any, record: Record | None = None) -> Any:
+        """Replay a record; with a function instead of a batch it is ``nn.Module.apply``."""
+        if record is None:
+            # The pipeline says what is missing.
+            return self.pipeline.apply(batch) if isinstance(batch, Tensor | dict) else super().apply(batch)
+        return self.pipeline.apply(batch, record)
+
+    def choose(self, samples: int, key: Key, device: torch.device) -> Float[Tensor, "b k"]:
+        """The share of each branch in each sample: one-hot, or relaxed where there is a temperature."""
+        index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
+        logits = torch.log_softmax(self.logits.double(), 0).to(device)
+        if self.temperature is None:
+            u = uniforms(self._words(key, index, 1))[:, :1]  # b 1
+            edges = torch.softmax(logits, 0).cumsum(0)[:-1]
+            hard = nn.functional.one_hot((u >= edges).sum(1), len(self.branches)).to(u.dtype)
+            soft = torch.softmax(logits, 0)
+            return hard + (soft - soft.detach())
+        u = uniforms(self._words(key, index, -(-len(self.branches) // 4)))[:, : len(self.branches)]
+        return torch.softmax((logits - torch.log(-torch.log(u))) / self.temperature, dim=1)
+
+    def extra_repr(self) -> str:
+        """One line per branch."""
+        return "\n".join(f"({i}): {', '.join(map(repr, branch))}" for i, branch in enumerate(self.branches))
+
+    def _words(self, key: Key, index: Int64[Tensor, "b"], slots: int) -> Int64[Tensor, "b four_s"]:
+        at = _SLOT - torch.arange(slots, dtype=torch.int64, device=index.device)
+        return draw_words(_scalar(key.seed), _scalar(key.step), index, at)
+
+
+def _scalar(value: int | Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.int64)

@@ -1,0 +1,137 @@
+"""Published policies as plain values: TrivialAugment, RandAugment, and the space that a search starts from.
+
+Owns: which transforms with which ranges they consist of.
+Must not: hold state; `RandomChoice` does.
+Read next: ``../learn/density.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from torch import nn
+
+from pellucid.errors import invalid
+from pellucid.policy.choice import RandomChoice
+from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable
+from pellucid.transforms import (
+    RandomAffine,
+    RandomBrightness,
+    RandomContrast,
+    RandomErasing,
+    RandomHorizontalFlip,
+    RandomInvert,
+    RandomRotation,
+    RandomSaturation,
+    RandomShear,
+    RandomTranslate,
+)
+from pellucid.transforms.base import Transform
+
+__all__ = ["rand_augment", "searchable", "trivial_augment"]
+
+_REACH = {"shear": 45.0, "translate": 0.45, "rotate": 135.0, "factor": 0.95}
+"""The largest magnitudes of TrivialAugment's wide space (shear in degrees, translation as a fraction of the size)."""
+
+
+def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int = 0) -> RandomChoice:
+    """One operation per sample, with a uniform magnitude: nothing to tune.
+
+    Args:
+        channels: 3, or 1 for grey pictures, which have no saturation.
+        strength: scales every range.
+        seed: of the draws.
+
+    Source:
+        Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021; the wide space,
+        without the operations that have no gradient.
+    """
+    branches = _operations(channels, lambda reach: CenteredUniform(0.0, reach * strength))
+    return RandomChoice([(), *([one] for one in branches)], seed=seed)
+
+
+def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed: int = 0) -> nn.Sequential:
+    """``n`` operations per sample, one after the other, all of one magnitude and random sign.
+
+    Args:
+        n: operations per sample.
+        magnitude: in (0, 1]: the fraction of the largest one.
+        channels, seed: as in :func:`trivial_augment`.
+
+    Source:
+        Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
+    """
+    if not 0 < magnitude <= 1:
+        raise invalid("magnitude", expected="a number in (0, 1]", got=magnitude)
+    branches = _operations(channels, lambda reach: Categorical((-reach * magnitude, reach * magnitude)))
+    return nn.Sequential(*(RandomChoice([(), *([one] for one in branches)], seed=seed + i) for i in range(n)))
+
+
+def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int = 0) -> RandomChoice:
+    """Sub-policies of two operations, with learnable gates (relaxed) and magnitudes: where a policy search starts.
+
+    Args:
+        channels: as in :func:`trivial_augment`.
+        pairs: how many of the pairs of operations to take; default all.
+        temperature: of the relaxed gates.
+        seed: of the draws.
+
+    Source:
+        The search space of Hataya, Zdenek, Yoshizoe, Nakayama: "Faster AutoAugment", ECCV 2020, with continuous operations.
+    """
+    if pairs is not None and pairs < 1:
+        raise invalid("pairs", expected="at least 1", got=pairs)
+    count = len(_learned(channels, temperature))
+    chosen = list(combinations(range(count), 2))
+    if pairs is not None and pairs < len(chosen):
+        chosen = [chosen[i * len(chosen) // pairs] for i in range(pairs)]
+    branches = []
+    for one, two in chosen:
+        operations = _learned(channels, temperature)
+        branches.append([operations[one], operations[two]])
+    return RandomChoice(branches, seed=seed)
+
+
+def _learned(channels: int, temperature: float) -> list[Transform]:
+    gate = Bernoulli(Learnable(0.5), temperature=temperature)
+
+    def width(start: float, high: float) -> Distribution:
+        return CenteredUniform(0.0, Learnable(start, low=0.0, high=high))
+
+    def around_one(start: float) -> Distribution:
+        return CenteredUniform(1.0, Learnable(start, low=0.0, high=0.95))
+
+    operations: list[Transform] = [
+        RandomHorizontalFlip(p=gate),
+        RandomRotation(width(10.0, 180.0), p=gate),
+        RandomTranslate((width(0.08, 0.5), width(0.08, 0.5)), p=gate),
+        RandomShear((width(8.0, 60.0), width(8.0, 60.0)), p=gate),
+        RandomAffine(degrees=0.0, scale=around_one(0.1), p=gate),
+        RandomBrightness(around_one(0.15), p=gate),
+        RandomContrast(around_one(0.15), p=gate),
+        RandomErasing(scale=(0.0, Learnable(0.1, low=0.0, high=0.6)), ratio=(0.5, 2.0), p=gate),
+    ]
+    return operations if channels == 1 else [*operations, RandomSaturation(around_one(0.15), p=gate)]
+
+
+def _operations(channels: int, spread: Callable[[float], Distribution]) -> Sequence[Transform]:
+    def about_one(reach: float) -> Distribution:
+        inner = spread(reach)
+        if isinstance(inner, Categorical):
+            return Categorical(tuple(1.0 + v for v in inner.values))
+        assert isinstance(inner, CenteredUniform)
+        return CenteredUniform(1.0, inner.half_width)
+
+    shift = _REACH["translate"]
+    operations: list[Transform] = [
+        RandomShear((spread(_REACH["shear"]), spread(0.0)), p=1.0),
+        RandomShear((spread(0.0), spread(_REACH["shear"])), p=1.0),
+        RandomTranslate((spread(shift), 0.0), p=1.0),
+        RandomTranslate((0.0, spread(shift)), p=1.0),
+        RandomRotation(spread(_REACH["rotate"]), p=1.0),
+        RandomBrightness(about_one(_REACH["factor"]), p=1.0),
+        RandomContrast(about_one(_REACH["factor"]), p=1.0),
+        RandomInvert(p=1.0),
+    ]
+    return operations if channels == 1 else [*operations, RandomSaturation(about_one(_REACH["factor"]), p=1.0)]

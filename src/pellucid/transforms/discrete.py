@@ -1,0 +1,219 @@
+"""Operations that jump: posterise, solarise, equalise, and the contrast stretch that goes with them.
+
+Owns: RandomPosterize, RandomSolarize, RandomEqualize, RandomAutoContrast.
+Must not: hide that a gradient is a surrogate; each declares it.
+Read next: ``../kernels/curve/surrogate.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range, interval, probability
+from pellucid.segments import CurveSpec, Tone
+from pellucid.transforms.base import Params, Transform, check_choice
+from pellucid.types import ImageSpec
+
+__all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
+
+_IMAGE = ("straight_through", "soft", "none")
+_MAGNITUDE = ("secant", "straight_through", "none")
+
+
+def _check_secant(owner: str, magnitude: str, h: float) -> None:
+    check_choice(f"{owner}.magnitude", magnitude, _MAGNITUDE)
+    if not h > 0:
+        raise invalid(f"{owner}.h", expected="a reach > 0", got=h)
+
+
+@dataclass(frozen=True)
+class RandomPosterize(Transform):
+    """Keep a few bits of every grey level, with probability p.
+
+    Args:
+        bits: to keep, of 8: a number, pair, `Learnable` or distribution, in [0, 8]. A drawn value is rounded to a whole number, so
+            ``(3.5, 7.5)`` gives 4, 5, 6 and 7 equal chances.
+        p: probability.
+        image_gradient: ``straight_through`` (as if nothing were rounded), ``soft`` (of a smooth staircase) or ``none`` (zero).
+        magnitude: gradient to the bits: ``secant`` (the difference of the results with h bits more and less), ``straight_through``
+            or ``none`` (zero).
+        h: reach of the secant, in bits.
+        same_on_batch: one draw for the whole batch.
+
+    Images that come as 8 bits lose their low bits; floating-point images get the levels k / 2 ** bits, as in torchvision.
+
+    Gradient:
+        image: surrogate, as chosen. bits: surrogate, as chosen; a range of bits learns without bias under ``boundary``.
+        gate: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0, and 8 bits for images that come as 8 bits.
+    Source:
+        ``torchvision.transforms.v2.functional.posterize``.
+    """
+
+    bits: Range = 4
+    p: Chance = 0.5
+    image_gradient: str = "straight_through"
+    magnitude: str = "secant"
+    h: float = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "surrogate: straight_through",
+        "bits": "surrogate: secant",
+        "gate": "almost_everywhere",
+    }
+
+    def __post_init__(self) -> None:
+        check_choice("RandomPosterize.image_gradient", self.image_gradient, _IMAGE)
+        _check_secant("RandomPosterize", self.magnitude, self.h)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        bits = interval("RandomPosterize.bits", self.bits, low=0.0, high=8.0)
+        return {"gate": probability("RandomPosterize.p", self.p), "bits": bits}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
+        return Tone("posterize", values["bits"], values.get("gate"), self.image_gradient, self.magnitude, self.h)
+
+
+@dataclass(frozen=True)
+class RandomSolarize(Transform):
+    """Invert the pixels at or above a threshold, with probability p.
+
+    Args:
+        threshold: in [0, 1] for every dtype: a number, pair, `Learnable` or distribution.
+        p: probability.
+        magnitude: gradient to the threshold: ``secant`` (the difference of the results at threshold + h and - h),
+            ``straight_through`` or ``none`` (zero).
+        h: reach of the secant.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: almost everywhere (-1 for inverted pixels). threshold: surrogate, as chosen; a range of thresholds learns without
+        bias under ``boundary``. gate: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Source:
+        ``torchvision.transforms.v2.functional.solarize``.
+    """
+
+    threshold: Range = 0.5
+    p: Chance = 0.5
+    magnitude: str = "secant"
+    h: float = 0.1
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "almost_everywhere",
+        "threshold": "surrogate: secant",
+        "gate": "almost_everywhere",
+    }
+
+    def __post_init__(self) -> None:
+        _check_secant("RandomSolarize", self.magnitude, self.h)
+        self.draws(ImageSpec(3, 1, 1))
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        threshold = interval("RandomSolarize.threshold", self.threshold, low=0.0, high=1.0)
+        return {"gate": probability("RandomSolarize.p", self.p), "threshold": threshold}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
+        return Tone("solarize", values["threshold"], values.get("gate"), "none", self.magnitude, self.h)
+
+
+@dataclass(frozen=True)
+class RandomEqualize(Transform):
+    """Flatten the histogram of each channel, with probability p.
+
+    Args:
+        p: probability.
+        image_gradient: ``straight_through`` (as if nothing were mapped), ``soft`` (the slope of the curve at each pixel, with the
+            histogram held) or ``none`` (zero).
+        same_on_batch: one draw for the whole batch.
+
+    A channel with fewer than 255 pixels below its brightest level stays as it is, as in torchvision and Pillow.
+
+    Gradient:
+        image: surrogate, as chosen. gate: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Source:
+        ``torchvision.transforms.v2.functional.equalize``.
+    """
+
+    p: Chance = 0.5
+    image_gradient: str = "straight_through"
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "surrogate: straight_through", "gate": "almost_everywhere"}
+
+    def __post_init__(self) -> None:
+        check_choice("RandomEqualize.image_gradient", self.image_gradient, _IMAGE)
+        probability("RandomEqualize.p", self.p)
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomEqualize.p", self.p)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
+        return Tone("equalize", None, values.get("gate"), self.image_gradient, "none", 1.0)
+
+
+@dataclass(frozen=True)
+class RandomAutoContrast(Transform):
+    """Stretch each channel to the full range, with probability p.
+
+    Args:
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    A flat channel stays as it is. Images that come as 8 bits are rounded at the end, where torchvision cuts off: up to one grey
+    level of difference.
+
+    Gradient:
+        image: almost everywhere, through the darkest and the brightest pixel too (ties share). gate: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Source:
+        ``torchvision.transforms.v2.functional.autocontrast``.
+    """
+
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "almost_everywhere"}
+
+    def __post_init__(self) -> None:
+        probability("RandomAutoContrast.p", self.p)
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomAutoContrast.p", self.p)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
+        return Tone("autocontrast", None, values.get("gate"), "none", "none", 1.0)

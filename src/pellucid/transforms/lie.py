@@ -1,0 +1,99 @@
+"""Affine maps drawn from their generators, correlated if wanted.
+
+Owns: RandomLieAffine.
+Must not: draw its generators one by one; they share one distribution.
+Read next: ``perspective.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.matrices import from_rows, scale_shift
+from pellucid.random.distributions import Distribution, MultivariateNormal
+from pellucid.random.fields import Chance, probability
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
+from pellucid.types import Fill, ImageSpec
+
+__all__ = ["RandomLieAffine"]
+
+_GENERATORS = ("translate_x", "translate_y", "rotate", "scale", "stretch", "shear")
+_DEFAULT = MultivariateNormal(
+    (0.0,) * 6,
+    ((0.05,), (0.0, 0.05), (0.0, 0.0, 0.1), (0.0, 0.0, 0.0, 0.1), (0.0,) * 4 + (0.05,), (0.0,) * 5 + (0.05,)),
+)
+
+
+@dataclass(frozen=True)
+class RandomLieAffine(Transform):
+    """Move by the exponential of a random combination of the six affine generators, about the image's centre.
+
+    The generators, in order: translation in x and y (in units of the width and the height), rotation (radians, counter-clockwise),
+    scale (the logarithm of the factor), stretch (x against y, likewise), shear (stretch along the diagonals).
+
+    Args:
+        generators: how the six coefficients are drawn, with any correlation between them;
+            ``MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))`` learns all of it.
+        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
+
+    Because the maps form a group, a coefficient of 2 is twice the map of 1, and the mean and the covariance of a draw mean the same
+    wherever they are.
+
+    Gradient:
+        image: exact. generators: almost everywhere.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        all coefficients 0, bit for bit.
+    Source:
+        ``scipy.linalg.expm``; Benton, Finzi, Izmailov, Wilson: "Learning invariances in neural networks", NeurIPS 2020.
+    """
+
+    generators: MultivariateNormal = _DEFAULT
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        "generators": "almost_everywhere",
+        "gate": "almost_everywhere",
+    }
+
+    def __post_init__(self) -> None:
+        check_padding("RandomLieAffine", self.padding_mode, self.interpolation)
+        if not isinstance(self.generators, MultivariateNormal):
+            raise wrong_type("RandomLieAffine.generators", expected="a MultivariateNormal of 6 numbers", got=repr(self.generators))
+        if len(self.generators.mean) != len(_GENERATORS):
+            raise invalid(
+                "RandomLieAffine.generators",
+                expected=f"6 numbers: {', '.join(_GENERATORS)}",
+                got=f"{len(self.generators.mean)} numbers",
+            )
+        probability("RandomLieAffine.p", self.p)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {"gate": probability("RandomLieAffine.p", self.p), "generators": self.generators}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)
+        # The inverse of exp(A) is exp(-A): sampling needs no inverse. y points down, so counter-clockwise is negative there.
+        zero = torch.zeros_like(x)
+        first = (-(scale + stretch), -(shear + turn), -x * float(spec.width))
+        second = (-(shear - turn), -(scale - stretch), -y * float(spec.height))
+        algebra = from_rows(*first, *second, zero, zero, zero)
+        to_center = scale_shift(1.0, (spec.width - 1) / 2, 1.0, (spec.height - 1) / 2, like)
+        from_center = scale_shift(1.0, -(spec.width - 1) / 2, 1.0, -(spec.height - 1) / 2, like)
+        return Warp(gated_matrix(values, to_center @ torch.linalg.matrix_exp(algebra) @ from_center))

@@ -1,0 +1,204 @@
+"""What is learned can be logged, regularised, averaged, saved, and frozen."""
+
+import copy
+
+import pytest
+import torch
+from torch import distributions as D
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+import pellucid as P
+from pellucid import (
+    Bernoulli,
+    Categorical,
+    CenteredUniform,
+    Constant,
+    Key,
+    Learnable,
+    LogUniform,
+    MultivariateNormal,
+    Normal,
+    Pipeline,
+    Uniform,
+)
+from pellucid.estimators import entropy, kl_divergence
+from tests.draws.test_learning import FIELDS
+
+L, F64 = Learnable, torch.float64
+
+
+def moved(augment, seed=0):
+    """The same pipeline after some rough training."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in augment.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return augment
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_frozen_draws_what_the_learned_pipeline_draws_now(name, tmp_path):
+    augment = moved(Pipeline([FIELDS[name]], seed=4, return_valid=True))
+    frozen = augment.frozen()
+    assert not list(frozen.parameters())
+    assert frozen.options == augment.options
+    x = torch.rand(16, 3, 8, 8)
+    ours, theirs = augment.draw(x, key=Key(1, 2)), frozen.draw(x, key=Key(1, 2))
+    for drawn, plain in zip(ours.params, theirs.params, strict=True):
+        for value in drawn:
+            assert torch.allclose(drawn[value].detach().to(F64), plain[value].to(F64), rtol=1e-5, atol=1e-6), value
+    frozen.save(tmp_path / "plain.toml")
+    assert Pipeline.load(tmp_path / "plain.toml").transforms == frozen.transforms
+    assert augment.numbers().keys() != set()
+
+
+def test_frozen_keeps_seed_step_and_mode():
+    augment = Pipeline([P.RandomRotation(L(3.0))], seed=9).eval()
+    augment(torch.rand(1, 3, 4, 4))
+    frozen = augment.frozen()
+    assert (frozen.step, int(frozen._seed), frozen.training) == (1, 9, False)
+    plain = Pipeline([P.RandomRotation(3.0), P.RandomHorizontalFlip()])
+    assert plain.frozen().transforms == plain.transforms
+
+
+def test_frozen_takes_parameters_and_full_covariances():
+    own = torch.nn.Parameter(torch.tensor(7.0))
+    augment = moved(Pipeline([P.RandomRotation(own), P.RandomLieAffine(MultivariateNormal.learned_from((0.05,) * 6))]))
+    x = torch.rand(8, 3, 8, 8)
+    ours, theirs = augment.draw(x, key=Key(0, 0)), augment.frozen().draw(x, key=Key(0, 0))
+    assert torch.allclose(ours.params[0]["degrees"], theirs.params[0]["degrees"])
+    assert torch.allclose(ours.params[1]["generators"], theirs.params[1]["generators"], atol=1e-6)
+    assert augment.frozen().transforms[0].degrees == pytest.approx(own.item())
+
+
+def test_logs_are_plain():
+    augment = Pipeline([P.RandomAffine(degrees=Uniform(L(-10.0), L(10.0)), p=L(0.5)), P.RandomHorizontalFlip()])
+    numbers = augment.numbers()
+    assert numbers == pytest.approx({"0.gate.p": 0.5, "0.degrees.low": -10.0, "0.degrees.high": 10.0})
+    assert all(type(value) is float for value in numbers.values())
+    assert augment.ranges_text() == "0.gate  p 0.5\n0.degrees  low -10  high 10"
+
+
+def test_an_exponential_moving_average_of_a_policy_draws():
+    augment = Pipeline([P.RandomRotation(Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.5))])
+    average = AveragedModel(augment, multi_avg_fn=get_ema_multi_avg_fn(0.5))
+    average.update_parameters(augment)
+    start = augment.numbers()
+    with torch.no_grad():
+        for parameter in augment.parameters():
+            parameter += 1.0
+    average.update_parameters(augment)
+    middle, end = average.module.numbers(), augment.numbers()
+    for name in start:
+        assert min(start[name], end[name]) < middle[name] < max(start[name], end[name]), name
+    x = torch.rand(4, 3, 6, 6)
+    assert torch.equal(average(x, key=Key(0, 0)), average.module.frozen()(x, key=Key(0, 0))) or torch.allclose(
+        average(x, key=Key(0, 0)), average.module.frozen()(x, key=Key(0, 0)), atol=1e-5
+    )
+
+
+def test_state_dict_and_copies_carry_everything_learned(tmp_path):
+    head = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 36, 1))
+
+    def build():
+        return Pipeline(
+            [P.RandomRotation(L(5.0, by=copy.deepcopy(head))), P.RandomInvert(p=L(0.3)), P.RandomTranslate((L(0.1), 0.1))]
+        )
+
+    augment = moved(build())
+    augment(torch.rand(2, 3, 6, 6))
+    torch.save(augment.state_dict(), tmp_path / "policy.pt")
+    again = build()
+    again.load_state_dict(torch.load(tmp_path / "policy.pt"))
+    x = torch.rand(4, 3, 6, 6)
+    for other in (again, copy.deepcopy(augment)):
+        assert other.numbers(x) == augment.numbers(x)
+        assert torch.equal(other(x, key=Key(1, 1)), augment(x, key=Key(1, 1)))
+        assert other.step == augment.step
+
+
+LEARNED = [
+    (Uniform(L(-1.0), L(2.0)), lambda n: D.Uniform(n["low"], n["high"])),
+    (CenteredUniform(L(0.5), L(2.0)), lambda n: D.Uniform(n["center"] - n["half_width"], n["center"] + n["half_width"])),
+    (Normal(L(0.3), L(2.0)), lambda n: D.Normal(n["mean"], n["std"])),
+    (Bernoulli(L(0.3)), lambda n: D.Bernoulli(n["p"])),
+    (Categorical((1.0, 4.0, 5.0), (L(1.0), L(2.0), L(3.0))), lambda n: D.Categorical(torch.stack(list(n.values())))),
+]
+
+
+@pytest.mark.parametrize(("distribution", "oracle"), LEARNED, ids=lambda v: type(v).__name__)
+def test_entropy_is_torchs(distribution, oracle):
+    raw = {name: torch.tensor(v, dtype=F64, requires_grad=True) for name, v in distribution.start().items()}
+    expected = oracle(distribution.current(raw)).entropy()
+    found = entropy(distribution, raw)
+    assert torch.allclose(found, expected, rtol=1e-12)
+    for a, b in zip(
+        torch.autograd.grad(found, list(raw.values()), allow_unused=True),
+        torch.autograd.grad(expected, list(raw.values()), allow_unused=True),
+        strict=True,
+    ):
+        a, b = (torch.zeros((), dtype=F64) if g is None else g for g in (a, b))
+        assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_entropy_of_the_others():
+    stats = pytest.importorskip("scipy.stats")
+    assert entropy(LogUniform(0.5, 4.0), {}).item() == pytest.approx(stats.loguniform(0.5, 4.0).entropy(), rel=1e-9)
+    lower = torch.tensor([[0.5, 0.0], [0.2, 0.4]], dtype=F64)
+    oracle = D.MultivariateNormal(torch.zeros(2, dtype=F64), scale_tril=lower)
+    normal = MultivariateNormal((0.0, 0.0), ((0.5,), (0.2, 0.4)))
+    assert entropy(normal, {}).item() == pytest.approx(oracle.entropy().item(), rel=1e-12)
+    with pytest.raises(ValueError, match="spreads"):
+        entropy(Constant(1.0), {})
+
+
+PAIRS = [
+    (Uniform(0.0, 1.0), Uniform(-1.0, 3.0), D.Uniform(0.0, 1.0), D.Uniform(-1.0, 3.0)),
+    (Uniform(0.0, 1.0), CenteredUniform(1.0, 2.0), D.Uniform(0.0, 1.0), D.Uniform(-1.0, 3.0)),
+    (Uniform(0.0, 4.0), Uniform(-1.0, 3.0), D.Uniform(0.0, 4.0), D.Uniform(-1.0, 3.0)),
+    (Uniform(0.0, 4.0), Normal(1.0, 2.0), D.Uniform(0.0, 4.0), D.Normal(1.0, 2.0)),
+    (Normal(0.0, 1.5), Normal(1.0, 2.0), D.Normal(0.0, 1.5), D.Normal(1.0, 2.0)),
+    (Bernoulli(0.3), Bernoulli(0.6), D.Bernoulli(0.3), D.Bernoulli(0.6)),
+    (
+        Categorical((1.0, 2.0), (1.0, 3.0)),
+        Categorical((5.0, 6.0), (2.0, 2.0)),
+        D.Categorical(torch.tensor([1.0, 3.0])),
+        D.Categorical(torch.tensor([2.0, 2.0])),
+    ),
+    (
+        MultivariateNormal((0.0, 1.0), ((0.5,), (0.2, 0.4))),
+        MultivariateNormal((0.3, 0.0), ((1.0,), (-0.2, 0.8))),
+        D.MultivariateNormal(torch.tensor([0.0, 1.0]), scale_tril=torch.tensor([[0.5, 0.0], [0.2, 0.4]])),
+        D.MultivariateNormal(torch.tensor([0.3, 0.0]), scale_tril=torch.tensor([[1.0, 0.0], [-0.2, 0.8]])),
+    ),
+]
+
+
+@pytest.mark.parametrize(("p", "q", "oracle_p", "oracle_q"), PAIRS, ids=lambda v: type(v).__name__)
+def test_divergence_is_torchs(p, q, oracle_p, oracle_q):
+    assert kl_divergence(p, {}, q).item() == pytest.approx(D.kl_divergence(oracle_p, oracle_q).item(), rel=1e-5)
+
+
+def test_divergence_of_log_uniforms_and_of_strangers():
+    assert kl_divergence(LogUniform(1.0, 2.0), {}, LogUniform(1.0, 4.0)).item() == pytest.approx(
+        torch.log(torch.tensor(2.0)).item()
+    )
+    with pytest.raises(ValueError, match="one kind"):
+        kl_divergence(Normal(), {}, Uniform(0.0, 1.0))
+
+
+def test_regularisers_move_the_ranges():
+    augment = Pipeline([P.RandomRotation(Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.2)), P.RandomBrightness(0.2)])
+    assert set(augment.entropy()) == {"0.degrees", "1.gate"}
+    optimiser = torch.optim.Adam(augment.parameters(), lr=0.2)
+    for _ in range(600):
+        optimiser.zero_grad()
+        (-augment.entropy()["1.gate"] + augment.kl({"0.degrees": Normal(5.0, 1.0)})["0.degrees"]).backward()
+        optimiser.step()
+    now = augment.numbers()
+    assert now["1.gate.p"] == pytest.approx(0.5, abs=0.02)
+    assert (now["0.degrees.low"] + now["0.degrees.high"]) / 2 == pytest.approx(5.0, abs=0.1)
+    # The uniform closest to a normal has its variance: width sqrt(12) sigma.
+    assert now["0.degrees.high"] - now["0.degrees.low"] == pytest.approx(12**0.5, rel=0.02)
+    with pytest.raises(ValueError, match="names among"):
+        augment.kl({"2.brightness": Normal()})

@@ -1,0 +1,123 @@
+"""What the recipes minimise, against closed forms and scipy."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy import integrate, optimize
+from torch import nn
+
+import pellucid as P
+from pellucid import CenteredUniform, Key, Learnable, Pipeline
+from pellucid.learn import augerino_objective, follow, gradient_penalty, teach_losses
+from pellucid.learn.rotation import optimal_width
+
+
+def test_the_entropy_reward_finds_the_width_of_the_closed_form():
+    """The mean of a u^2 / 2 with u ~ U(-w, w) is a w^2 / 6, so minus c log(2 w) has its minimum at w = sqrt(3 c / a)."""
+    a, reward = 5.0, 0.02
+    augment = Pipeline([P.RandomBrightness(CenteredUniform(1.0, Learnable(0.4, low=0.0, high=1.0)), clip="none")])
+    x = 0.5 * torch.ones(256, 1, 1, 1)
+    optimizer = torch.optim.Adam(augment.parameters(), lr=0.03)
+    widths = []
+    for step in range(400):
+        objective, loss = augerino_objective(
+            augment, lambda out: 0.5 * a * (2.0 * out.mean((1, 2, 3)) - 1.0).square(), x, entropy=reward, key=Key(0, step)
+        )
+        optimizer.zero_grad()
+        objective.backward()
+        optimizer.step()
+        widths.append(augment.ranges()["0.brightness"]["half_width"].item())
+    assert not loss.requires_grad
+    assert np.mean(widths[200:]) == pytest.approx(math.sqrt(3 * reward / a), rel=0.02)
+    # And what the range costs in the end is half of the reward, whatever a is.
+    assert a * np.mean(np.square(widths[200:])) / 6 == pytest.approx(reward / 2, rel=0.04)
+
+
+@pytest.mark.parametrize(("theta", "reward"), [(45.0, 0.02), (30.0, 0.05), (60.0, 0.02)])
+def test_the_optimal_width_is_the_minimum_of_the_numerical_objective(theta, reward):
+    """Bayes' rule on the densities of a sum of two uniforms, integrated by scipy; nothing of the closed form is used."""
+
+    def density(angle, width):
+        low, high = max(angle - width, -theta), min(angle + width, theta)
+        return max(0.0, high - low) / (4 * theta * width)
+
+    def objective(width):
+        def conditional_entropy(angle):
+            p, q = density(angle, width) / 2, density(180.0 - angle, width) / 2
+            return 0.0 if min(p, q) <= 0 else -(p * math.log(p / (p + q)) + q * math.log(q / (p + q)))
+
+        edge = max(0.0, theta + width - 90.0)
+        # Two intervals, at +90 and -90 degrees, alike.
+        loss = 2 * integrate.quad(conditional_entropy, 90.0 - edge, 90.0 + edge)[0] if edge else 0.0
+        return loss - reward * math.log(width)
+
+    found = optimize.minimize_scalar(
+        objective, bounds=(91.0 - theta - 0.99, 110.0 - theta), method="bounded", options={"xatol": 1e-6}
+    )
+    assert optimal_width(theta, reward) == pytest.approx(found.x, abs=2e-3)
+
+
+def test_the_penalty_of_a_linear_critic():
+    """|gradient| is |w| everywhere: the penalty is (|w| - 1)^2 and its gradient 2 (|w| - 1) w / |w|."""
+    w = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    real, fake = torch.rand(2, 5, 2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    real.requires_grad_()
+    penalty = gradient_penalty(lambda x: (x * w).sum((1, 2, 3)), real, fake, torch.linspace(0.1, 0.9, 5, dtype=torch.float64))
+    norm = w.detach().norm()
+    torch.testing.assert_close(penalty, (norm - 1) ** 2)
+    penalty.backward()
+    torch.testing.assert_close(w.grad, 2 * (norm - 1) * w.detach() / norm)
+    assert real.grad is None
+
+
+def test_the_penalty_of_a_dead_critic_is_finite():
+    w = torch.zeros(3, requires_grad=True)
+    penalty = gradient_penalty(
+        lambda x: (x * w[:, None, None]).sum((1, 2, 3)), torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 4), torch.rand(2)
+    )
+    penalty.backward()
+    assert w.grad.isfinite().all()
+
+
+def test_the_penalty_judges_points_between_real_and_fake():
+    real, fake = torch.zeros(3, 1, 1, 1), torch.ones(3, 1, 1, 1)
+    seen = []
+    gradient_penalty(lambda x: (seen.append(x.detach()), x.sum((1, 2, 3)))[1], real, fake, torch.tensor([0.0, 0.25, 1.0]))
+    assert seen[0].flatten().tolist() == [1.0, 0.75, 0.0]
+
+
+def test_the_augmenters_loss_is_its_formula():
+    generator = torch.Generator().manual_seed(0)
+    student, teacher = torch.randn(2, 7, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    labels = torch.tensor([0, 1, 2, 3, 0, 1, 2])
+    p = torch.softmax(student, 1)[torch.arange(7), labels]
+    expected = F.cross_entropy(teacher, labels, reduction="none") - torch.log(1 - p)
+    torch.testing.assert_close(teach_losses(student, teacher, labels), expected)
+    assert torch.autograd.gradcheck(lambda s, t: teach_losses(s, t, labels), (student, teacher))
+
+
+def test_the_augmenters_loss_survives_a_certain_student():
+    student = torch.tensor([[80.0, 0.0, 0.0]], requires_grad=True)  # 1 - p underflows
+    loss = teach_losses(student, torch.zeros(1, 3), torch.tensor([0]))
+    loss.sum().backward()
+    assert loss.item() == pytest.approx(math.log(3) + 80 - math.log(2), rel=1e-6)
+    assert student.grad.isfinite().all()
+
+
+def test_the_teacher_is_a_running_average():
+    student = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    teacher = copy.deepcopy(student)
+    start = teacher[0].weight.clone()
+    with torch.no_grad():
+        student[0].weight += 1.0
+        student[1].running_mean += 1.0
+        student[1].num_batches_tracked += 3
+    for _ in range(4):
+        follow(teacher, student, 0.9)
+    torch.testing.assert_close(teacher[0].weight.detach(), start.detach() + 1 - 0.9**4)
+    torch.testing.assert_close(teacher[1].running_mean, torch.full((2,), 1 - 0.9**4))
+    assert teacher[1].num_batches_tracked == 3

@@ -1,0 +1,143 @@
+"""A choice among pipelines: the right branch, the right frequency, and gradients for everybody."""
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid import Key, Learnable
+from pellucid.errors import InvalidArgument
+from pellucid.pipeline import Pipeline
+from pellucid.policy import RandomChoice, rand_augment, searchable, trivial_augment
+
+BRANCHES = (
+    [P.RandomRotation(20.0), P.RandomBrightness(0.3)],
+    [P.RandomHorizontalFlip(p=1.0)],
+    [P.RandomErasing(p=1.0, scale=(0.2, 0.3))],
+)
+
+
+def images(n=64, channels=3):
+    return torch.rand(n, channels, 12, 12, generator=torch.Generator().manual_seed(3))
+
+
+def test_each_sample_gets_its_branch_and_nothing_else():
+    choice, x, key = RandomChoice(BRANCHES, seed=5), images(), Key(5, 2)
+    out, record = choice(x, key=key, return_record=True)
+    chosen = choice.choose(64, key, x.device).argmax(1)
+    assert set(chosen.tolist()) == {0, 1, 2}
+    start = 0
+    for branch, transforms in enumerate(BRANCHES):
+        mine = chosen == branch
+        alone = Pipeline(transforms)
+        drawn = alone.draw(x[mine])
+        for i in range(len(transforms)):
+            for name in drawn.params[i]:
+                drawn = drawn.with_param(i, name, record[mine].params[start + i][name])
+        torch.testing.assert_close(out[mine], alone.apply(x[mine], drawn), rtol=0, atol=2e-6)
+        start += len(transforms)
+
+
+def test_branches_come_as_often_as_their_weights_say():
+    weights, n = (1.0, 2.0, 5.0), 20_000
+    counts = RandomChoice(BRANCHES, weights=weights).choose(n, Key(1, 0), torch.device("cpu")).sum(0)
+    for count, weight in zip(counts.tolist(), weights, strict=True):
+        p = weight / 8
+        assert abs(count - n * p) < 4 * (n * p * (1 - p)) ** 0.5
+
+
+def test_the_largest_relaxed_share_falls_on_each_branch_with_its_weight():
+    weights, n = (1.0, 2.0, 5.0), 20_000
+    shares = RandomChoice(BRANCHES, weights=weights, temperature=0.5).choose(n, Key(1, 0), torch.device("cpu"))
+    torch.testing.assert_close(shares.sum(1), torch.ones(n, dtype=torch.float64))
+    counts = torch.bincount(shares.argmax(1), minlength=3)
+    for count, weight in zip(counts.tolist(), weights, strict=True):
+        p = weight / 8
+        assert abs(count - n * p) < 4 * (n * p * (1 - p)) ** 0.5
+
+
+def test_a_draw_depends_on_the_sample_alone():
+    choice, x = RandomChoice(BRANCHES, seed=5), images(8)
+    state = torch.random.get_rng_state()
+    whole = choice(x, key=Key(5, 2))
+    assert torch.equal(choice(x[:3], key=Key(5, 2)), whole[:3])
+    assert torch.equal(choice(x[3:], key=Key(5, 2, torch.arange(3, 8))), whole[3:])
+    assert torch.equal(torch.random.get_rng_state(), state)
+    first, second = choice(x), choice(x)
+    assert not torch.equal(first, second)  # the counter moves
+    assert torch.equal(RandomChoice(BRANCHES, seed=5)(x), first)
+
+
+def test_every_learnable_takes_part_in_every_call():
+    choice = RandomChoice([[P.RandomRotation(Learnable(5.0))], [P.RandomTranslate((Learnable(0.1), 0.0))]], learn=True)
+    for step in range(6):  # a single sample: one branch is never chosen
+        choice.zero_grad()
+        choice(images(1), key=Key(0, step)).square().sum().backward()
+        assert all(parameter.grad is not None for parameter in choice.parameters())
+        touched = [bool(p.grad != 0) for name, p in choice.named_parameters() if "learned" in name]
+        assert sum(touched) == 1
+
+
+def test_relaxed_weights_have_the_gradient_of_finite_differences():
+    choice = RandomChoice(
+        [[P.RandomBrightness((0.5, 0.6))], [P.RandomBrightness((1.4, 1.5))]], learn=True, temperature=1.0
+    ).double()
+    x = images(32).double() * 0.5
+
+    def mean(at):
+        with torch.no_grad():
+            choice.logits.copy_(at)
+        return choice(x, key=Key(0, 0)).mean()
+
+    start = torch.tensor([0.3, -0.2], dtype=torch.float64)
+    mean(start).backward()
+    for i in range(2):
+        bump = torch.zeros(2, dtype=torch.float64)
+        bump[i] = 1e-5
+        numeric = (mean(start + bump) - mean(start - bump)).item() / 2e-5
+        assert choice.logits.grad[i].item() == pytest.approx(numeric, rel=1e-6)
+
+
+def test_straight_through_weights_move_towards_the_better_branch():
+    choice = RandomChoice([[P.RandomBrightness((0.5, 0.5))], [P.RandomBrightness((1.5, 1.5))]], learn=True)
+    optimizer = torch.optim.SGD(choice.parameters(), lr=5.0)
+    for _ in range(30):
+        optimizer.zero_grad()
+        choice(0.5 * images(16)).mean().backward()  # darker is better
+        optimizer.step()
+    assert choice.weights[0] > 0.9
+    other = RandomChoice([[P.RandomBrightness((0.5, 0.5))], [P.RandomBrightness((1.5, 1.5))]], learn=True)
+    other.load_state_dict(choice.state_dict())
+    assert torch.equal(other(images(4)), choice(images(4)))
+
+
+def test_mistakes_are_named():
+    with pytest.raises(InvalidArgument, match="probability p"):
+        RandomChoice([[P.Normalize((0.5,), (0.5,))]])
+    with pytest.raises(InvalidArgument, match="at least one"):
+        RandomChoice([])
+    with pytest.raises(InvalidArgument, match="3 non-negative"):
+        RandomChoice(BRANCHES, weights=(1.0, 2.0))
+    with pytest.raises(InvalidArgument, match="cannot grow"):
+        RandomChoice(BRANCHES, weights=(0.0, 1.0, 1.0), learn=True)
+    with pytest.raises(InvalidArgument, match="temperature"):
+        RandomChoice(BRANCHES, temperature=0.0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_presets_change_pictures_and_keep_their_shape(channels):
+    x = images(16, channels)
+    for policy in (trivial_augment(channels=channels), rand_augment(2, 0.5, channels=channels), searchable(channels=channels)):
+        out = policy(x)
+        assert out.shape == x.shape
+        assert out.isfinite().all()
+        assert (out != x).flatten(1).any(1).float().mean() > 0.5
+
+
+def test_a_searchable_policy_learns_every_number():
+    policy = searchable(channels=1, pairs=5)
+    assert len(policy.branches) == 5
+    weights = torch.rand(64, 1, 12, 12, generator=torch.Generator().manual_seed(1))
+    (policy(images(64, 1)) * weights).sum().backward()
+    for name, parameter in policy.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
