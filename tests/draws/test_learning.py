@@ -41,6 +41,12 @@ FIELDS = {
     "noise": P.RandomGaussianNoise(mean=Normal(L(0.0), 0.1), sigma=(L(0.05, low=0.0), L(0.2)), clip="none"),
     "erasing": P.RandomErasing(p=1.0, scale=(L(0.1, low=0.01), L(0.3, high=1.0)), ratio=(L(0.5), L(2.0)), value=0.3),
     "erasing.p": P.RandomErasing(p=L(0.4), value=0.3),
+    "posterize.bits": P.RandomPosterize((L(2.0), L(6.0)), p=1.0),
+    "posterize.p": P.RandomPosterize(2, p=L(0.4)),
+    "solarize.threshold": P.RandomSolarize((L(0.4), L(0.6)), p=1.0),
+    "autocontrast.p": P.RandomAutoContrast(p=L(0.4)),
+    "nearest": P.RandomAffine(degrees=L(10.0), translate=(L(0.1), L(0.1)), interpolation="nearest"),
+    "lie": P.RandomLieAffine(P.MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))),
 }
 
 

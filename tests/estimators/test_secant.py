@@ -1,7 +1,8 @@
 """The secant of a discrete magnitude points the way the loss of a natural-image classifier goes.
 
-The truth is the loss itself, evaluated at magnitude + h and - h on the same batch. A small convolution net tells from which photograph a
-crop was taken; it never saw these operations. DADA's straight-through gradient is measured on the same batches.
+The truth is the loss itself, evaluated at magnitude + h and - h on the same batch. A small convolution net tells from which
+photograph a crop was taken; it never saw these operations. DADA's straight-through gradient is measured on the same batches:
+posterising darkens, so there it happens to point the right way, and for solarising it does not.
 """
 
 import pytest
@@ -35,7 +36,7 @@ def crops(pictures, count, generator, size=24):
     return torch.stack(images), torch.tensor(labels)
 
 
-def classifier(pictures, seed, steps):
+def classifier(pictures, seed, steps, augment=None):
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     layers: list[nn.Module] = []
@@ -45,7 +46,7 @@ def classifier(pictures, seed, steps):
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
     for _ in range(steps):
         images, labels = crops(pictures, 64, generator)
-        loss = nn.functional.cross_entropy(net(images), labels)
+        loss = nn.functional.cross_entropy(net(images if augment is None else augment(images)), labels)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -76,9 +77,9 @@ def agreement(net, pictures, transform, name, low, high, h, seed, trials):
     return agreed / trials
 
 
-def measure(seed, steps, trials):
+def measure(seed, steps, trials, augment=None):
     pictures = photographs()
-    net = classifier(pictures, seed, steps)
+    net = classifier(pictures, seed, steps, augment)
     posterize = {
         how: agreement(net, pictures, P.RandomPosterize(4, p=1.0, magnitude=how), "bits", 1.5, 6.5, 1.0, seed, trials)
         for how in ("secant", "straight_through")
@@ -94,7 +95,6 @@ def check(found):
     posterize, solarize = found
     assert posterize["secant"] >= 0.95, found
     assert solarize["secant"] >= 0.88, found
-    assert posterize["straight_through"] < posterize["secant"], found
     assert solarize["straight_through"] < solarize["secant"], found
 
 
@@ -108,3 +108,14 @@ def test_the_secant_agrees_in_sign_for_three_seeds(seed):
     found = measure(seed, steps=150, trials=200)
     print(seed, found)
     check(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_model_trained_under_the_operations_leaves_less_to_agree_on(seed):
+    """Its loss is nearly flat in the magnitudes, and the sign of little is mostly noise: no more than that is promised."""
+    augment = Pipeline([P.RandomPosterize((1.5, 8.0)), P.RandomSolarize((0.0, 1.0))], seed=seed)
+    posterize, solarize = found = measure(seed, steps=150, trials=200, augment=augment)
+    print(seed, found)
+    assert posterize["secant"] > 0.7, found
+    assert solarize["secant"] > 0.5, found
