@@ -272,12 +272,15 @@ def test_warped_sequences_carry_the_true_homography(photographs):
     """OpenCV, warping the photograph through the matrix, makes the same picture up to light, blur and noise."""
     (sequence,) = warped_sequences({"coins": photographs["coins"]}, views=3, strength=0.5)
     height, width = sequence.views[0].shape[-2:]
-    assert torch.equal(sequence.views[0], photographs["coins"])
+    top, left = (photographs["coins"].shape[-2] - height) // 2, (photographs["coins"].shape[-1] - width) // 2
+    assert torch.equal(sequence.views[0], photographs["coins"][:, top : top + height, left : left + width])
     for view, matrix in zip(sequence.views[1:], sequence.view_from_first[1:], strict=True):
-        warped = cv2.warpPerspective(photographs["coins"][0].numpy(), matrix.numpy(), (width, height))
+        warped = cv2.warpPerspective(sequence.views[0][0].numpy(), matrix.numpy(), (width, height))
         inside = torch.from_numpy(warped) > 0
+        assert inside.float().mean() > 0.5
         both = torch.stack((torch.from_numpy(warped)[inside], view[0][inside]))
         assert torch.corrcoef(both)[0, 1] > 0.97
+        assert (view > 0.03).float().mean() > 0.97  # no border without a picture
 
 
 # IDX and npz

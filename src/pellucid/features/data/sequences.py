@@ -18,12 +18,27 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.features.data.photographs import read_gray
+from pellucid.geometry.matrices import inverse
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key, Normal
-from pellucid.transforms import RandomAffine, RandomGamma, RandomGaussianBlur, RandomGaussianNoise, RandomPerspective
+from pellucid.transforms import (
+    CenterCrop,
+    RandomAffine,
+    RandomGamma,
+    RandomGaussianBlur,
+    RandomGaussianNoise,
+    RandomPerspective,
+)
+from pellucid.transforms.base import Transform
 
 __all__ = ["PlanarSequence", "find_sequences", "read_sequence", "warped_sequences"]
 
+_SEEN = 0.75
+_LIGHT = (
+    RandomGamma((0.7, 1.4), gain=(0.75, 1.1)),
+    RandomGaussianBlur(sigma=(0.3, 1.0), p=0.5),
+    RandomGaussianNoise(sigma=0.01),
+)
 _SUFFIXES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
 
 
@@ -85,13 +100,14 @@ def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
 def warped_sequences(
     photographs: Mapping[str, Float[Tensor, "1 h w"]], *, views: int = 6, strength: float = 1.0, seed: int = 0
 ) -> list[PlanarSequence]:
-    """Make a sequence of each photograph: it itself, and warped views of it, each with its own light, blur and noise.
+    """Make a sequence of each photograph: its middle, and warped views of it, each with its own light, blur and noise.
 
-    Views are drawn by a :class:`~pellucid.Pipeline`, so the homography is the record's matrix, exact.
+    Views are drawn by a :class:`~pellucid.Pipeline`, so the homography is the record's matrix, exact. All show three quarters of
+    the height and width, so that what comes into view is mostly photograph, too, and not a black border that no camera would see.
 
     Args:
         photographs: by name.
-        views: of each, the photograph itself among them.
+        views: of each, the middle itself among them.
         strength: of the change of viewpoint: corners are pulled in by up to ``strength`` / 4 of the size.
         seed: of the draw.
     """
@@ -99,22 +115,24 @@ def warped_sequences(
         raise invalid("views", expected="at least 2", got=views)
     if not 0 < strength < 2:
         raise invalid("strength", expected="in (0, 2)", got=strength)
-    pipeline = Pipeline(
-        [
-            RandomPerspective(0.5 * strength, p=1.0),
-            RandomAffine(Normal(0.0, 12.0 * strength), scale=(0.8, 1.25)),
-            RandomGamma((0.7, 1.4), gain=(0.75, 1.1)),
-            RandomGaussianBlur(sigma=(0.3, 1.0), p=0.5),
-            RandomGaussianNoise(sigma=0.01),
-        ]
-    )
     sequences = []
     for number, (name, photograph) in enumerate(photographs.items()):
+        crop = CenterCrop((round(_SEEN * photograph.shape[-2]), round(_SEEN * photograph.shape[-1])))
+        first, middle = Pipeline([crop])(photograph[None], return_record=True)
         index = number * 1000 + torch.arange(1, views)
-        warped, record = pipeline(photograph.expand(views - 1, -1, -1, -1), key=Key(seed, 0, index), return_record=True)
-        maps = (torch.eye(3, dtype=torch.float64), *record.matrix.unbind())
-        sequences.append(PlanarSequence(name, (photograph, *warped.unbind()), maps))
+        warped, record = Pipeline([*_viewpoint(strength), crop, *_LIGHT])(
+            photograph.expand(views - 1, -1, -1, -1), key=Key(seed, 0, index), return_record=True
+        )
+        maps = record.matrix @ inverse(middle.matrix)
+        sequences.append(PlanarSequence(name, (first[0], *warped.unbind()), (torch.eye(3, dtype=torch.float64), *maps.unbind())))
     return sequences
+
+
+def _viewpoint(strength: float) -> list[Transform]:
+    return [
+        RandomPerspective(0.5 * strength, p=1.0),
+        RandomAffine(Normal(0.0, 10.0 * strength), scale=(1.0, 1.4)),
+    ]
 
 
 def _picture(home: Path, number: int) -> Path:
