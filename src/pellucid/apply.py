@@ -115,9 +115,7 @@ def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
             got="uint8 images and no dtype=",
             fix="Pass Pipeline(..., dtype=torch.float32), or leave Normalize out.",
         )
-    work = image.to(compute_dtype(image.dtype))
-    work = work * (1.0 / 255.0) if eight_bit else work
-    work = apply_image(lowered, work, scale=255.0 if eight_bit else 1.0, impl=options.impl)
+    work = apply_image(lowered, image if eight_bit else image.to(compute_dtype(image.dtype)), impl=options.impl)
     if out_dtype == torch.uint8:
         return torch.round(torch.clamp(work, 0.0, 1.0) * 255.0).to(torch.uint8)
     # An empty plan must not hand the input back: results never alias it.

@@ -53,28 +53,33 @@ def draw_params(
 
 def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> DrawnParams:
     """The same from a tape; only exact arithmetic is taped, so the bits are those of the code."""
-
-    def make() -> Recording:
-        return Recording(lambda u: params_of(plan, u, {}), [(4 * len(plan.slots),)], exact=True)
-
-    u = draw_uniforms(plan, seed, step, index)
-    tape = kept(plan, "draw", make)
-    params: DrawnParams = params_of(plan, u, {}) if tape is None else tape.play(u)
+    tape = kept(plan, "draw", lambda: _Tape(plan))
+    if tape is None:
+        return params_of(plan, draw_uniforms(plan, seed, step, index), {})
+    params: DrawnParams = tape.recording.play(draw_words(seed, step, index, tape.slots, tape.keep).to(torch.float64))
     return params
+
+
+class _Tape:
+    """What of a plan's draws is the same in every call."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.slots, self.keep = _slots(plan, torch.device("cpu"))
+        self.recording = Recording(lambda words: params_of(plan, uniforms(words), {}), [(4 * len(plan.slots),)], exact=True)
+
+
+def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """The slots of the hash, and which of them see the sample's index (None: all)."""
+    keep = constant([0 if shared else 1 for shared in plan.shared], torch.int64, device) if any(plan.shared) else None
+    return constant(plan.slots, torch.int64, device), keep
 
 
 def draw_uniforms(
     plan: Plan, seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"]
 ) -> Float[Tensor, "b words"]:
     """The uniforms in (0, 1) that every draw of the plan maps to its value."""
-    device = index.device
-    slots = constant(plan.slots, torch.int64, device)
-    if any(plan.shared):
-        keep = constant([0 if shared else 1 for shared in plan.shared], torch.int64, device)
-        words = draw_words(seed, step, index, slots, keep)
-    else:
-        words = draw_words(seed, step, index, slots)
-    return uniforms(words)
+    slots, keep = _slots(plan, index.device)
+    return uniforms(draw_words(seed, step, index, slots, keep))
 
 
 def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:

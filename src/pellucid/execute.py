@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant, wide_dtype
+from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
@@ -38,30 +38,37 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
     return total
 
 
-def apply_image(lowered: Lowered, image: Float[Tensor, "b c h w"], *, scale: float, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
+def apply_image(lowered: Lowered, image: Float[Tensor, "b c h w"], *, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
     Args:
         lowered: the plan and its values.
-        image: float32 or float64, in [0, 1] units.
-        scale: the image's own units per unit (255 for 8-bit input): fills are given in those.
+        image: float32 or float64 in [0, 1] units, or uint8: fills are given in its own units, and the result is in [0, 1].
         impl: who computes.
     """
+    scale = 255.0 if image.dtype == torch.uint8 else 1.0
     for group in lowered.plan.groups:
         if isinstance(group, Run):
             image = _apply_run(group, lowered, image, scale, impl)
         else:
-            image = _apply_single(lowered.segment(group.index), image, scale)
-    return image
+            image = _apply_single(lowered.segment(group.index), _in_units(image), scale)
+    return _in_units(image)
+
+
+def _in_units(image: Tensor) -> Tensor:
+    """8-bit images as fractions of 255."""
+    return image.to(torch.float32) * (1.0 / 255.0) if image.dtype == torch.uint8 else image
 
 
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str) -> Tensor:
-    mean = image.mean((-2, -1)).to(wide_dtype(image.device)) if run.pivot else None
-    if run.warps and not _resizes(run) and implementation(impl, image, run.interpolation, run.footprint) == "cpu":
-        packed = lowered.packed(run, mean, scale, image.dtype)
-        if packed is not None:
+    mean = color.mean_color(image) if run.pivot else None
+    dtype = compute_dtype(image.dtype)
+    if run.warps and not _resizes(run) and implementation(impl, image.device, dtype, run.interpolation, run.footprint) == "cpu":
+        packed = lowered.packed(run, mean, scale, dtype)
+        if packed is not None:  # which reads 8-bit images as they are
             return warp_packed(image, packed)
-    composed = lowered.composed(run, mean, scale, image.dtype)
+    image = _in_units(image)
+    composed = lowered.composed(run, mean, scale, dtype)
     image = color.stages(image, composed.prologue)
     if run.warps:
         return _resample(run, composed, image, impl)

@@ -9,6 +9,7 @@ import torch
 
 from pellucid import InvalidArgument, InvalidType
 from pellucid.features import compose_frames, extract_patches, frames_from_xy, frames_inside, patch_coverage, turn_frames
+from pellucid.features.patches import BLUR
 from tests.features.oracle import gaussian_patch, sample_positions, scipy_patch
 
 SIZE = (6, 8)
@@ -18,7 +19,7 @@ def noise(*shape, dtype=torch.float64):
     return torch.rand(shape, dtype=dtype)
 
 
-def span_of(frame, size, blur=0.7):
+def span_of(frame, size, blur=BLUR):
     """The squared distance to blur to, from the documented rule."""
     steps = [np.hypot(frame[0, k], frame[1, k]) * 2 / n for k, n in ((0, size[1]), (1, size[0]))]
     return 1 + 3 * blur**2 * max((steps[0] ** 2 + steps[1] ** 2) / 2 - 1, 0)
@@ -179,7 +180,7 @@ def test_the_pyramid_is_close_to_a_gaussian():
     image = torch.rand(1, 1, 256, 256, dtype=torch.float64)
     for footprint in (2.0, 3.0, 4.0, 5.5, 8.0):
         frame = frames_from_xy(torch.tensor([[[127.3, 128.1]]], dtype=torch.float64), 4 * footprint, 20.0)
-        oracle = gaussian_patch(image[0, 0].numpy(), frame[0, 0].numpy(), (8, 8), 0.7 * footprint)
+        oracle = gaussian_patch(image[0, 0].numpy(), frame[0, 0].numpy(), (8, 8), BLUR * footprint)
         error, without = (
             np.sqrt(np.mean((extract_patches(image, frame, 8, antialias=on)[0, 0, 0].numpy() - oracle) ** 2))
             for on in (True, False)

@@ -111,8 +111,10 @@ def test_killed_in_mid_run_and_resumed_ends_with_the_same_weights(folder, tmp_pa
 
 
 def test_two_ranks_follow_the_loss_curve_of_one(folder, tmp_path):
-    """torchrun with gloo; 15 pairs are 8 and 7. Without dropout, whose draw differs from rank to rank."""
-    changes = {"dropout": 0.0, "second_order": 0.5}
+    """torchrun with gloo; 15 pairs are 8 and 7. Without dropout, whose draw differs from rank to rank, and at a tenth of the
+    default rate: at 3e-3 the first steps are chaotic, and any rounding (another order of the rows will do) grows fourfold a step.
+    """
+    changes = {"dropout": 0.0, "second_order": 0.5, "rate": 3e-4}
     train_descriptor(settings_for(folder, **changes), tmp_path / "one", quiet=True)
     run_cli(tmp_path / "two", *assignments(folder, **changes), ranks=2)
     one, two = read_log(tmp_path / "one/log.csv"), read_log(tmp_path / "two/log.csv")

@@ -1,5 +1,7 @@
 """Hypergradients against closed forms on a quadratic, and against finite differences through a real augmentation."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,6 +10,10 @@ import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.errors import InvalidArgument
 from pellucid.learn import implicit_hypergradient, unrolled_hypergradient
+from pellucid.learn.bilevel import bilevel
+from pellucid.learn.data import load_pictures, small_task
+from pellucid.learn.settings import Settings
+from pellucid.training import World
 
 N, M = 5, 3
 
@@ -165,3 +171,18 @@ def test_the_warp_itself_can_be_differentiated_twice():
         raw -= 2 * step
     below = slope().item()
     assert got.item() == pytest.approx((above - below) / (2 * step), rel=1e-5)
+
+
+def test_turned_held_out_images_widen_the_rotation():
+    """Upright digits to train on, turned ones to be judged on: the range grows, and less so where those are upright too."""
+    pictures = load_pictures()
+    upright = small_task(pictures, 200, held=200)
+    turned = replace(upright, x_held=Pipeline([P.RandomRotation(30.0)], seed=3)(upright.x_held))
+    found = {}
+    for name, task in (("upright", upright), ("turned", turned)):
+        augment = Pipeline([P.RandomRotation(CenteredUniform(0.0, Learnable(5.0, low=0.0, high=180.0)))])
+        learning = bilevel(task, augment, Settings(steps=50), World())
+        for step in range(50):
+            found[name] = learning.step(step)["0.RandomRotation.degrees.high"]
+    assert found["turned"] > 7.0
+    assert found["turned"] > 2.0 * found["upright"]

@@ -20,6 +20,7 @@ from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
+from pellucid.cli.study import app as study
 from pellucid.cli.train import train_descriptor, train_detector, train_joint
 
 __all__ = ["app", "main"]
@@ -45,6 +46,7 @@ app.command("eval-descriptor")(eval_descriptor)
 app.command("export-descriptor")(export_descriptor)
 app.add_typer(bench, name="bench")
 app.add_typer(learn, name="learn")
+app.add_typer(study, name="study")
 
 
 def _print_version(wanted: bool) -> None:

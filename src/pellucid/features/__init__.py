@@ -31,6 +31,7 @@ from pellucid.features.keypoints import Keypoints, select_keypoints, suppress_no
 from pellucid.features.negatives import near_in_image
 from pellucid.features.patches import extract_patches, patch_coverage
 from pellucid.features.patches_snr import GradientSignal, keypoint_gradient_signal
+from pellucid.features.response_correlation import consistency_loss, imitation_loss
 from pellucid.features.response_windows import SharedView, share_view
 from pellucid.features.sift import SiftKeypoints, describe_sift, detect_sift
 from pellucid.features.soft_argmax import soft_argmax
@@ -50,6 +51,7 @@ __all__ = [
     "SiftKeypoints",
     "agreement_loss",
     "compose_frames",
+    "consistency_loss",
     "covariant_index_loss",
     "describe_sift",
     "detect",
@@ -71,6 +73,7 @@ __all__ = [
     "frames_to_ellipses",
     "harris_response",
     "hessian_response",
+    "imitation_loss",
     "joint_losses",
     "keypoint_gradient_signal",
     "keypoint_pair_loss",

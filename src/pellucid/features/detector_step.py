@@ -5,7 +5,7 @@ Must not: make pairs, hold an optimiser or keep state.
 Read next: ``covariant_loss.py``, ``response_windows.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,10 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
+from pellucid.features.classical import hessian_response
 from pellucid.features.covariant_loss import agreement_loss, covariant_index_loss
 from pellucid.features.detect import Detector, as_maps, frame_covariance_loss
 from pellucid.features.keypoint_net import DetectorMaps
 from pellucid.features.keypoints import select_keypoints
+from pellucid.features.response_correlation import consistency_loss, imitation_loss
 from pellucid.features.response_windows import share_view
 
 __all__ = ["DetectorLosses", "detector_losses", "window_offset"]
@@ -29,6 +31,8 @@ class DetectorLosses(NamedTuple):
     """The total, which is what to differentiate, and its parts for the log."""
 
     total: Tensor
+    imitation: Tensor
+    consistency: Tensor
     agreement: Tensor
     covariant: Tensor
     frames: Tensor
@@ -46,16 +50,21 @@ def detector_losses(
     second_from_first: Float[Tensor, "b 3 3"],
     *,
     step: int = 0,
-    windows: Sequence[int] = (16, 32),
+    teacher: Callable[[Tensor], Tensor] | None = hessian_response,
+    imitation_weight: float = 1.0,
+    consistency_weight: float = 1.0,
+    agreement_weight: float = 0.0,
     index_weight: float = 0.0,
-    tolerance: float = 1.0,
+    windows: Sequence[int] = (16, 32),
     border: int = 4,
 ) -> DetectorLosses:
     """Compute what a detector should minimise on a batch of pairs of views.
 
-    The agreement of both views' peaks in windows of several sizes is what makes keypoints repeatable
-    (:func:`~pellucid.features.agreement_loss`); the index loss of Key.Net may be added. A network with orientation or scale maps is
-    also asked that they follow the homography.
+    Two terms by default. The response of each view should correlate with the other's over all that both see
+    (:func:`~pellucid.features.consistency_loss`), so that the K highest places are the same; and with that of a classical detector
+    (:func:`~pellucid.features.imitation_loss`), which says what a peak is and keeps the first term from its smooth solutions.
+    Windowed losses may be added; alone they were worse than Harris in minutes (docs/detectors.md). A network with orientation or
+    scale maps is also asked that they follow the homography.
 
     Args:
         detector: a :class:`~pellucid.features.KeypointNet`, or any differentiable response.
@@ -63,13 +72,16 @@ def detector_losses(
         second: the other, of the same size.
         second_from_first: pixels of the first view to pixels of the second.
         step: moves the windows; count it up.
-        windows: sides in pixels.
-        index_weight: weight of :func:`~pellucid.features.covariant_index_loss`.
-        tolerance: as in :func:`~pellucid.features.agreement_loss`.
+        teacher: the response to imitate; None for none.
+        imitation_weight: of the teacher.
+        consistency_weight: of the correlation between the views.
+        agreement_weight: of :func:`~pellucid.features.agreement_loss`.
+        index_weight: of :func:`~pellucid.features.covariant_index_loss`.
+        windows: sides in pixels, for the last two.
         border: pixels along the views' edges that take no part.
 
     Returns:
-        Scalars. With Adam, 5e-3 falling to 0, batches of 8 pairs of 96x96 pixels: docs/detectors.md has the command and figures.
+        Scalars. With Adam, 1e-2 falling to 0, on batches of 4 pairs of 96x96 pixels; docs/detectors.md has the figures.
 
     Gradient:
         Total: exact, to weights and images, for fixed keypoints in the orientation and scale term.
@@ -89,15 +101,21 @@ def detector_losses(
     both = as_maps(detector(torch.cat((first, second))))  # one batch: half the calls
     maps = _halves(both, count)
     view = share_view(maps[0].response, maps[1].response, second_from_first.to(first.dtype), border=border)
-    offset = window_offset(step, max(windows))
-    agreement = agreement_loss(view, windows=windows, offset=offset, tolerance=tolerance)
-    covariant = frames = agreement.new_zeros(())
+    imitation = consistency = agreement = covariant = frames = view.first.new_zeros(())
+    if teacher is not None and imitation_weight > 0:
+        imitation = imitation_loss(both.response, teacher(torch.cat((first, second)).detach()))
+    if consistency_weight > 0:
+        consistency = consistency_loss(view)
+    if agreement_weight > 0:
+        agreement = agreement_loss(view, windows=windows, offset=window_offset(step, max(windows)))
     if index_weight > 0:
-        covariant = covariant_index_loss(view, windows=windows, offset=offset)
+        covariant = covariant_index_loss(view, windows=windows, offset=window_offset(step, max(windows)))
     if both.direction is not None or both.log_scale is not None:
         found = select_keypoints(maps[0].response, 64, border=border, visible=view.visible)
         frames = frame_covariance_loss((maps[0], maps[1]), found.points, second_from_first, valid=found.valid)
-    return DetectorLosses(agreement + index_weight * covariant + frames, agreement, covariant, frames)
+    total = imitation_weight * imitation + consistency_weight * consistency
+    total = total + agreement_weight * agreement + index_weight * covariant + frames
+    return DetectorLosses(total, imitation, consistency, agreement, covariant, frames)
 
 
 def _halves(both: DetectorMaps, count: int) -> tuple[DetectorMaps, DetectorMaps]:

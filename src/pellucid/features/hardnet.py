@@ -66,7 +66,7 @@ class HardNet(nn.Module):
         width: float = 1.0,
         dimensions: int = 128,
         statistics: StatisticsGrad = "detached",
-        floor: float = 1e-3,
+        floor: float = 3e-4,
         dropout: float = 0.3,
         seed: int = 0,
     ) -> None:

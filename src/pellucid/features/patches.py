@@ -21,7 +21,7 @@ from pellucid.types import Size
 
 __all__ = ["BLUR", "extract_patches", "patch_coverage"]
 
-BLUR = 0.7
+BLUR = 0.8
 """Standard deviation of the antialiasing blur, in distances between samples."""
 
 _FAR = 1e18  # beyond this the square of a number overflows float32

@@ -144,7 +144,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             loaded: Any = load_file(file)
         else:
             loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
         raise invalid(str(path), expected="a safetensors file or a PyTorch checkpoint of tensors", got=str(error)[:200]) from error
     if isinstance(loaded, Mapping) and isinstance(loaded.get("state_dict"), Mapping):
         loaded = loaded["state_dict"]

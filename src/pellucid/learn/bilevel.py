@@ -120,8 +120,9 @@ def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> 
         if index % settings.every == 0:
             held = outer_rows(index // settings.every)
 
-            def inner(at: Weights) -> Tensor:
-                return loss(at, augment(images, key=key), labels)
+            def inner_at(place: int) -> Loss:
+                chosen = inner_rows(place)
+                return lambda at: loss(at, augment(task.x[chosen], key=Key(settings.seed, place)), task.y[chosen])
 
             def outer(at: Weights) -> Tensor:
                 nonlocal outer_loss
@@ -129,6 +130,8 @@ def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> 
                 outer_loss = value.detach()
                 return value
 
+            ahead = settings.unrolled_steps if settings.hypergradient == "unrolled" else 1
+            inner = [inner_at(index + i) for i in range(ahead)]
             slopes = _hypergradient(inner, outer, weights, hyper, settings)
             for parameter, slope in zip(hyper, slopes, strict=True):
                 parameter.grad = slope
@@ -149,9 +152,11 @@ def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> 
     return Learning(step, state, augment, net)
 
 
-def _hypergradient(inner: Loss, outer: Loss, weights: Weights, hyper: Sequence[Tensor], settings: Settings) -> tuple[Tensor, ...]:
+def _hypergradient(
+    inner: Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], settings: Settings
+) -> tuple[Tensor, ...]:
     if settings.hypergradient == "unrolled":
         return unrolled_hypergradient(inner, outer, weights, hyper, rate=settings.inner_rate)
     if settings.hypergradient == "implicit":
-        return implicit_hypergradient(inner, outer, weights, hyper, rate=settings.inner_rate, terms=settings.terms)
+        return implicit_hypergradient(inner[0], outer, weights, hyper, rate=settings.inner_rate, terms=settings.terms)
     raise invalid("hypergradient", expected="'unrolled' or 'implicit'", got=repr(settings.hypergradient))

@@ -32,13 +32,16 @@ class Settings:
         policy_entropy: what one nat of entropy per picture is worth to the policy search (density).
         every: network steps per step of the ranges (bilevel).
         hypergradient: ``unrolled`` or ``implicit`` (bilevel).
-        inner_rate: step size of the unrolled step, and of the Neumann series (bilevel).
+        unrolled_steps: how many steps, on the coming batches, are unrolled (bilevel).
+        inner_rate: step size of the unrolled steps, and of the Neumann series: small, so that the loss is nearly linear along
+            the step (bilevel).
         terms: of the Neumann series (bilevel).
         pairs: sub-policies of the search (density); 0 takes every pair of operations.
         content: weight of the classification term against the critic (density).
         critic_steps: steps of the critic per step of the policy (density).
         penalty: weight of the gradient penalty (density).
         caution: weight of the teacher's loss against the student's (teach).
+        augmenter_every: network steps per step of the ranges (teach).
         momentum: of the teacher's running average (teach).
         held: images held out of the training set (the outer loss of bilevel).
         seed: of everything.
@@ -52,15 +55,17 @@ class Settings:
     range_rate: float = 0.05
     entropy: float = 0.02
     policy_entropy: float = 0.1
-    every: int = 4
+    every: int = 1
     hypergradient: str = "unrolled"
-    inner_rate: float = 0.1
-    terms: int = 8
+    unrolled_steps: int = 1
+    inner_rate: float = 0.02
+    terms: int = 5
     pairs: int = 0
     content: float = 0.5
     critic_steps: int = 1
     penalty: float = 10.0
-    caution: float = 1.0
+    caution: float = 10.0
+    augmenter_every: int = 4
     momentum: float = 0.99
     held: int = 0
     seed: int = 0

@@ -25,11 +25,13 @@ from pellucid.training import TrainState, World, average_gradients
 __all__ = ["follow", "teach", "teach_losses"]
 
 
-def teach_losses(student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"]) -> Float[Tensor, "b"]:
+def teach_losses(
+    student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"], *, caution: float = 1.0
+) -> Float[Tensor, "b"]:
     """What the augmenter minimises, per sample: pictures that the teacher still reads and the student does not.
 
-    It is the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded below, and
-    saturated once the student is wrong, so that nothing is gained by destroying a picture.
+    It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded
+    below, and saturated once the student is wrong, so that nothing is gained by destroying a picture.
 
     Gradient:
         student, teacher: exact.
@@ -39,7 +41,7 @@ def teach_losses(student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], l
     logs = F.log_softmax(student, 1)
     others = logs.masked_fill(F.one_hot(labels, student.shape[1]).bool(), -torch.inf)
     # log(1 - p) as the log-sum-exp of the other classes: no cancellation where p is nearly 1.
-    return F.cross_entropy(teacher, labels, reduction="none") - torch.logsumexp(others, 1)
+    return caution * F.cross_entropy(teacher, labels, reduction="none") - torch.logsumexp(others, 1)
 
 
 def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
@@ -64,7 +66,7 @@ def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Le
 
     def adversarial(augmented: Tensor, labels: Tensor) -> Tensor:
         net.eval()  # the student as it would be asked, and its statistics left alone
-        losses = teach_losses(net(augmented), teacher(augmented), labels)
+        losses = teach_losses(net(augmented), teacher(augmented), labels, caution=settings.caution)
         net.train()
         return losses
 
@@ -72,7 +74,7 @@ def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Le
         rows = batches(index)
         images, labels, key = task.x[rows], task.y[rows], Key(settings.seed, index)
         objective = torch.zeros(())
-        if index % settings.every == 0:
+        if index % settings.augmenter_every == 0:
             objective = augment.expected(lambda augmented: adversarial(augmented, labels), images, key=key)
             ranges.zero_grad()
             objective.backward()

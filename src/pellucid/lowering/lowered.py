@@ -44,7 +44,7 @@ class Lowered:
         self._taped = (
             device.type == "cpu"
             and undisturbed()
-            and plain([value for values in params for value in values.values()])
+            and plain(value for values in params for value in values.values())
             and numba_works()
         )
 

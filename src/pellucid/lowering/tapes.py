@@ -50,13 +50,16 @@ class RunTape:
         columns: list[Tensor] = []
         for i, name, shape in self._inputs:
             value = params[i].get(name)
-            if value is None or value.shape[1:] != shape:
+            if value is None or value.dim() != 1 + len(shape):
                 return None
-            value = value if value.dtype == torch.float64 else value.to(torch.float64)
-            if shape:
+            if value.dtype != torch.float64:
+                value = value.to(torch.float64)
+            if not shape:
+                columns.append(value)
+            elif value.shape[1:] == shape:
                 columns += value.flatten(1).unbind(1)
             else:
-                columns.append(value)
+                return None
         if self._channels:
             assert mean is not None
             columns += mean.unbind(1)

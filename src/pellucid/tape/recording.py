@@ -8,7 +8,8 @@ Read next: ``../lowering/tapes.py``.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -39,25 +40,23 @@ class Recording:
     """
 
     def __init__(self, function: Callable[..., Any], shapes: Sequence[tuple[int, ...]], *, exact: bool = False) -> None:
-        self._template: Any = None
+        self._places: list[_Place] = []
         self._singles = 0
+        self._build: Callable[[list[Tensor]], Any] = list
         self._tape = record(lambda *inputs: self._flat(function(*inputs)), shapes, exact=exact)
 
     def _flat(self, result: Any) -> list[Tensor]:
         leaves: list[Tensor] = []
-        _map(leaves.append, Tensor, result)
+        number = _builder(result, leaves)
         # Single numbers first: they come out as one call's views.
         order = sorted(range(len(leaves)), key=lambda i: leaves[i].dim() > 1)
         self._singles = sum(leaf.dim() < 2 for leaf in leaves)
-        places: dict[int, _Place] = {}
         at = 0
-        for i in order:
-            leaf = leaves[i]
+        for leaf in (leaves[i] for i in order):
             dtype = None if leaf.dtype.is_floating_point else leaf.dtype
-            places[i] = _Place(at, at + leaf.numel(), tuple(leaf.shape[1:]), dtype)
+            self._places.append(_Place(at, at + leaf.numel(), tuple(leaf.shape[1:]), dtype))
             at += leaf.numel()
-        numbers = iter(range(len(leaves)))
-        self._template = _map(lambda _: places[next(numbers)], Tensor, result)
+        self._build = number([order.index(i) for i in range(len(leaves))])
         return [leaves[i] for i in order]
 
     def play(self, rows: Tensor, dtype: torch.dtype = torch.float64) -> Any:
@@ -65,37 +64,49 @@ class Recording:
         out = self._tape.play(rows)
         if out.dtype != dtype:
             out = out.to(dtype)
-        singles = out[:, : self._singles].unbind(1) if self._singles else ()
-
-        def view(place: _Place) -> Tensor:
-            if place.shape:
-                part = out[:, place.start : place.stop]
-                part = part if len(place.shape) == 1 else part.unflatten(1, place.shape)
-            else:
-                part = singles[place.start]
-            return part if place.dtype is None else part.to(place.dtype)
-
-        return _map(view, _Place, self._template)
+        views = list(out[:, : self._singles].unbind(1)) if self._singles else []
+        for place in self._places[self._singles :]:
+            part = out[:, place.start : place.stop]
+            views.append(part if len(place.shape) == 1 else part.unflatten(1, place.shape))
+        for i, place in enumerate(self._places):
+            if place.dtype is not None:
+                views[i] = views[i].to(place.dtype)
+        return self._build(views)
 
 
-def _map(function: Callable[[Any], Any], kind: type, value: Any) -> Any:
-    if isinstance(value, kind):
-        return function(value)
+def _builder(value: Any, leaves: list[Tensor]) -> Callable[[list[int]], Callable[[list[Tensor]], Any]]:
+    """Take a nested value apart into leaves; returns what, told where each leaf will be found, returns what rebuilds the value."""
+    if isinstance(value, Tensor):
+        leaves.append(value)
+        at = len(leaves) - 1
+        return lambda found: itemgetter(found[at])
+    if isinstance(value, dict):
+        names, parts = list(value), _builder(tuple(value.values()), leaves)
+
+        def named(found: list[int]) -> Callable[[list[Tensor]], Any]:
+            build = parts(found)
+            return lambda views: dict(zip(names, build(views), strict=True))
+
+        return named
     if isinstance(value, tuple):
-        parts = [_map(function, kind, part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, Mapping):
-        return {name: _map(function, kind, part) for name, part in value.items()}
-    return value
+        children = [_builder(part, leaves) for part in value]
+        make: Callable[[list[Any]], Any] = type(value)._make if hasattr(value, "_make") else tuple
+
+        def nested(found: list[int]) -> Callable[[list[Tensor]], Any]:
+            builds = [child(found) for child in children]
+            return lambda views: make([build(views) for build in builds])
+
+        return nested
+    return lambda _: lambda __: value
 
 
-def plain(values: Sequence[Tensor]) -> bool:
+def plain(values: Iterable[Tensor]) -> bool:
     """Whether nothing about these tensors asks for the tensor code: no gradient, no other device, no unusual kind."""
     grad = torch.is_grad_enabled()
-    return all(
-        type(value) is Tensor and value.is_cpu and value.dtype in _NUMBERS and not (grad and value.requires_grad)
-        for value in values
-    )
+    for value in values:
+        if type(value) is not Tensor or not value.is_cpu or value.dtype not in _NUMBERS or (grad and value.requires_grad):
+            return False
+    return True
 
 
 _recordings: dict[int, dict[Any, Any]] = {}  # by identity of the owner

@@ -5,7 +5,8 @@ Must not: resample.
 Read next: ``reference.py``.
 """
 
+from pellucid.kernels.color.mean import mean_color
 from pellucid.kernels.color.mix import compose
 from pellucid.kernels.color.reference import affine, clip, hue, jitter_steps, stages
 
-__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "stages"]
+__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "stages"]

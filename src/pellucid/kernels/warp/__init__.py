@@ -36,11 +36,9 @@ def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) 
     return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
 
 
-def implementation(impl: str, image: Tensor, interpolation: str, footprint: Size | None) -> str:
+def implementation(impl: str, device: torch.device, dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
     """Who computes a call of :func:`warp`."""
-    return choose(
-        impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported(image.dtype, interpolation, footprint)
-    )
+    return choose(impl, available=AVAILABLE, device=device.type, unsupported=unsupported(dtype, interpolation, footprint))
 
 
 def warp(
@@ -59,7 +57,7 @@ def warp(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = implementation(impl, image, interpolation, footprint)
+    chosen = implementation(impl, image.device, image.dtype, interpolation, footprint)
     fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
     out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,

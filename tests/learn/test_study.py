@@ -1,0 +1,85 @@
+"""The study: resumable run by run, honest about settings, and a verdict that follows from the numbers."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from pellucid.cli import app
+from pellucid.errors import InvalidArgument
+from pellucid.learn.data import load_pictures
+from pellucid.learn.settings import Settings
+from pellucid.learn.study import ARMS, Study, read_arms, read_sizes, run_study
+from pellucid.learn.study_page import study_page, verdict
+
+TINY = Settings(steps=2, batch=16, pairs=2)
+
+
+def test_each_run_is_done_once(tmp_path, monkeypatch):
+    study = Study(images=(32,), seeds=1, settings=TINY, search_steps=1, held=100)
+    pictures = load_pictures()
+    told = []
+    first = run_study(study, pictures, tmp_path, lambda done, text: told.append((done, text)))
+    assert [r["about"]["arm"] for r in first] == list(ARMS)
+    assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
+    (tmp_path / "digits-none-32-0.json").unlink()
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
+    assert [r["accuracy"] for r in run_study(study, pictures, tmp_path)] == [r["accuracy"] for r in first]
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    other = Study(images=(32,), seeds=1, settings=Settings(steps=3, batch=16, pairs=2), search_steps=1, held=100)
+    with pytest.raises(InvalidArgument, match="steps"):
+        run_study(other, pictures, tmp_path)
+    ranges = next(r for r in first if r["about"]["arm"] == "ranges")
+    assert 0 <= ranges["accuracy_over_draws"] <= 1
+    assert "1.RandomAffine.degrees.high" in ranges["learned"]
+
+
+def test_the_command_writes_page_picture_and_numbers(tmp_path):
+    arguments = ["--images", "32", "--seeds", "2", "--steps", "1", "--arms", "none,ranges", "--held", "50"]
+    page = tmp_path / "docs/page.md"
+    result = CliRunner().invoke(app, ["learn", "study", *arguments, "-o", str(tmp_path / "runs"), "--write", str(page)])
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    assert "50 held-out training images" in text
+    assert "| learned ranges (Augerino) | no augmentation |" in text
+    assert (tmp_path / "docs/img/page.png").exists()
+    assert len(json.loads(page.with_suffix(".json").read_text())) == 4
+
+
+def results(**accuracies):
+    return [
+        {
+            "about": {"arm": arm, "images": 500, "seed": seed},
+            "accuracy": value / 100,
+            "accuracy_over_draws": 0.9,
+            "cpu_seconds": 1.0,
+            "search_cpu_seconds": 0.0,
+            "learned": {"0.RandomRotation.degrees.low": -4.0, "0.RandomRotation.degrees.high": 4.0},
+        }
+        for arm, values in accuracies.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_the_verdict_follows_from_pairs():
+    # By hand: differences 1, 2, 3; mean 2, standard deviation 1, standard error 1 / sqrt(3) = 0.58.
+    better = verdict(results(none=[80, 80, 80], hand=[79, 79, 79], ranges=[81, 82, 83]), 500)
+    assert better == "* 500 images: **better**: +2.00 points (standard error 0.58) against “no augmentation”."
+    assert "**worse**: -2.00" in verdict(results(mild=[83, 84, 85], none=[70, 70, 70], ranges=[82, 82, 82]), 500)
+    assert "**within noise**" in verdict(results(none=[80, 82, 81], ranges=[82, 80, 81.5]), 500)
+
+
+def test_the_page_has_means_and_deviations():
+    page = study_page(results(none=[80, 82], ranges=[81, 84]), Study(), data="shapes", command="run", picture="p.png")
+    assert "| no augmentation | 81.00 ± 1.41 |" in page
+    assert "| learned ranges (Augerino) | no augmentation | +1.50 ± 0.50 |" in page
+    assert "| RandomRotation degrees: upper end | 4.000 ± 0.000 |" in page
+
+
+def test_mistakes_are_named():
+    assert read_sizes("500,2000") == (500, 2000)
+    assert read_arms(None) == tuple(ARMS)
+    with pytest.raises(InvalidArgument, match="500,2000"):
+        read_sizes("many")
+    with pytest.raises(InvalidArgument, match="none,mild"):
+        read_arms("none,magic")
