@@ -58,7 +58,7 @@ had. What is not needed has no elements.
 warp_labels = torch.ops.pellucid.cpu_labels
 """(image, mapping, window, fill, size, mode) -> the nearest pixels; image and fill (b or 1, c) are of one integer dtype."""
 
-_STRIP = 512  # pixels that go through all phases together: few enough for the first cache, enough to forget the calls
+_STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
