@@ -105,7 +105,8 @@ def _fetch(img, meta, base, sink):  # type: ignore[no-untyped-def]
     """
     apart()
     channels, height, width = meta[CHANNELS], meta[HEIGHT], meta[WIDTH]
-    planes, row = (1, width * meta[STRIDE_X]) if meta[STRIDE_C] == 1 else (channels, width * meta[STRIDE_X])
+    across = (width - 1) * meta[STRIDE_X] + 1  # to the last element of a row, not beyond
+    planes, row = (1, across + channels - 1) if meta[STRIDE_C] == 1 else (channels, across)
     line = 64 // img.itemsize
     small = planes * height * row <= (1 << 20) // img.itemsize
     if not small or height * width > 4 * meta[OUT_HEIGHT] * meta[OUT_WIDTH]:
