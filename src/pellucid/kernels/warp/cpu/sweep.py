@@ -100,7 +100,7 @@ def _pixels(strip, width):  # type: ignore[no-untyped-def]
 def _fetch(img, meta, base, sink):  # type: ignore[no-untyped-def]
     """Read a sample once in memory's order, so that it waits in the second cache when its pixels are wanted in another order.
 
-    A turned row crosses many lines of the image, which no hardware sees coming; without this the warp spends a third of its time waiting.
+    A turned row crosses many lines of the image, which no hardware sees coming: without this the warp waits a third of its time.
     Left out where the sample does not fit (a megabyte) or most of it is not going to be read.
     """
     apart()
