@@ -240,9 +240,8 @@ class Pipeline(nn.Module):
 
     def evaluations(self) -> int:
         """How often :meth:`expected` evaluates the loss: once with gradient, the rest without."""
-        plan = self.plan(ImageSpec(3, 1 << 20, 1 << 20))
-        u = torch.zeros((1, 4 * len(plan.slots)))
-        return evaluations(_sites(plan, u, {at: {} for at in self.learned.distributions}))
+        none = torch.zeros(0)
+        return evaluations([Site(at, distribution, {}, none) for at, distribution in self.learned.distributions.items()])
 
     def ranges(self, batch: Any | None = None) -> dict[str, dict[str, Tensor]]:
         """The learned distributions as they are now: ``{"0.degrees": {"low": ..., "high": ...}}``; part of the graph.

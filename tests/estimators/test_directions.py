@@ -15,7 +15,8 @@ QUICK = ("affine.p", "affine.degrees", "solarize.threshold", "nearest")
 def template():
     """A smooth coloured picture without symmetries, clear of black and white, so that every operation shows in a loss about it."""
     y, x = torch.meshgrid(torch.linspace(0, 1, 8), torch.linspace(0, 1, 8), indexing="ij")
-    return torch.stack((0.3 + 0.3 * x * y, 0.35 + 0.2 * y**2, 0.65 - 0.3 * x))
+    spot = 0.15 * torch.exp(-30.0 * ((x - 0.4) ** 2 + (y - 0.6) ** 2))
+    return torch.stack((0.3 + 0.3 * x * y, 0.35 + 0.2 * y**2, 0.65 - 0.3 * x)) + spot
 
 
 def pictures():

@@ -30,7 +30,7 @@ from pellucid.features.evaluation import (
 from pellucid.features.evaluation.methods import baselines, detect_view
 from pellucid.features.evaluation.pictures import draw_matches, stack_pictures
 from pellucid.features.evaluation.protocol import corner_error, estimate_homography
-from pellucid.features.evaluation.table import markdown_table
+from pellucid.features.evaluation.table import markdown_table, plain_table
 from pellucid.geometry.points import transform_points
 
 SHIFT = torch.tensor([[1.0, 0, 7], [0, 1, -4], [0, 0, 1]], dtype=torch.float64)
@@ -206,6 +206,9 @@ def test_a_report_becomes_json_and_a_table(report):
     lines = markdown_table(report).splitlines()
     assert len(lines) == 2 + len(report.rows)
     assert len({line.count("|") for line in lines}) == 1
+    plain = plain_table(report).splitlines()
+    assert plain[0].startswith("2 pairs of 1 sequence,")
+    assert len({len(line) for line in plain[2:]}) == 1
 
 
 def test_methods_and_sequences_are_asked_for():

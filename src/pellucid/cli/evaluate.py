@@ -44,15 +44,13 @@ def eval_descriptor(
     import importlib.util
     import json as text
 
-    from rich.console import Console
-
     from pellucid.cli.errors import MissingExtraError
     from pellucid.cli.files import write_bytes
     from pellucid.features.evaluation.methods import baselines as peers
     from pellucid.features.evaluation.methods import joint_method, network_method
     from pellucid.features.evaluation.protocol import Protocol
     from pellucid.features.evaluation.run import evaluate_methods
-    from pellucid.features.evaluation.table import markdown_table, terminal_table
+    from pellucid.features.evaluation.table import markdown_table, plain_table
     from pellucid.features.weights import detector_notes, load_descriptor, load_detector
 
     for package, module in (("OpenCV", "cv2"), ("safetensors", "safetensors")):
@@ -70,7 +68,7 @@ def eval_descriptor(
     report = evaluate_methods(
         sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods))
     )
-    Console().print(terminal_table(report))
+    typer.echo(plain_table(report))
     if json is not None:
         write_bytes(json, (text.dumps(report.to_dict(), indent=1) + "\n").encode())
     if markdown is not None:

@@ -17,7 +17,7 @@ from pellucid.features.derivatives import check_grey, gaussian_derivatives
 
 __all__ = ["DetectorMaps", "KeypointNet", "derivative_features"]
 
-_FLOOR = 1e-3
+_FLOOR = 3e-4
 """Root mean square, of images in [0, 1], below which a channel counts as flat."""
 
 FEATURES = 10

@@ -30,12 +30,15 @@ def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
 
 
 def imitation_loss(response: Float[Tensor, "b 1 h w"], teacher: Float[Tensor, "b 1 h w"]) -> Float[Tensor, ""]:
-    """One minus the correlation with a teacher's response, which is constant to the gradient.
+    """One minus the correlation with the signed square root of a teacher's response, which is constant to the gradient.
+
+    A determinant's highest peaks tower above the rest; under the root the weaker ones, which the K best need too, count as well.
 
     Gradient:
         response: exact; 0 for flat ones. teacher: none by declaration.
     """
-    return _one_minus_correlation(response, teacher.detach(), torch.ones_like(response, dtype=torch.bool))
+    known = teacher.detach()
+    return _one_minus_correlation(response, known.sign() * known.abs().sqrt(), torch.ones_like(response, dtype=torch.bool))
 
 
 def _one_minus_correlation(

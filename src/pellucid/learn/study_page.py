@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import platform
 import statistics
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ _HAND = ("none", "mild", "hand")
 _INTRODUCTION = """*Written by `{command}`, which measured every figure below. pellucid {version}, torch {torch}, {machine},
 one thread.*
 
-{data}, {sizes} training images, {seeds} seeds. A seed draws the training images, the initial weights and the augmentations;
+`{data}`: {sizes} training images, {seeds} seeds. A seed draws the training images, the initial weights and the augmentations;
 the arms share it, so they can be compared in pairs. The same network (29,000 parameters) and the same budget everywhere:
 {s.steps} AdamW steps of {s.batch} images, learning rate {s.rate:g} to 0 along half a cosine. The policy search spends
 {search} steps of its own before that. Judged on {judged}."""
@@ -55,17 +56,19 @@ def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, co
     lines = [
         "# Learned augmentation on real data",
         "",
-        _INTRODUCTION.format(
-            command=command,
-            version=__version__,
-            torch=torch.__version__,
-            machine=platform.machine(),
-            data=data,
-            sizes=" and ".join(f"{n:,}" for n in sizes),
-            seeds=seeds,
-            s=s,
-            search=study.search_steps,
-            judged=f"{study.held:,} held-out training images" if study.held else judged,
+        _flowed(
+            _INTRODUCTION.format(
+                command=command,
+                version=__version__,
+                torch=torch.__version__,
+                machine=platform.machine(),
+                data=data,
+                sizes=" and ".join(f"{n:,}" for n in sizes),
+                seeds=seeds,
+                s=s,
+                search=study.search_steps,
+                judged=f"{study.held:,} held-out training images" if study.held else judged,
+            )
         ),
         "",
         "## Accuracy (%)",
@@ -99,21 +102,26 @@ def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, co
         lines += [verdict(results, n) for n in sizes]
         lines += [
             "",
-            _FAIRNESS,
+            _flowed(_FAIRNESS),
             "",
         ]
     if "ranges" in arms:
         lines += [
             "## What was learned",
             "",
-            _LEARNED,
+            _flowed(_LEARNED),
             "",
             "| | " + " | ".join(f"{n:,} images" for n in sizes) + " |",
             "|---|" + "---|" * len(sizes),
         ]
         lines += _learned_rows(results, sizes)
-    lines += ["", "## How the hyperparameters were chosen", "", _CHOSEN.format(s=s), ""]
+    lines += ["", "## How the hyperparameters were chosen", "", _flowed(_CHOSEN.format(s=s)), ""]
     return "\n".join(lines)
+
+
+def _flowed(text: str) -> str:
+    """Paragraphs as lines of equal length."""
+    return "\n\n".join(textwrap.fill(paragraph.replace("\n", " "), 132) for paragraph in text.split("\n\n"))
 
 
 def verdict(results: Sequence[dict[str, Any]], images: int) -> str:

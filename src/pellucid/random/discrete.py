@@ -66,8 +66,11 @@ class Bernoulli(Distribution):
         if self.temperature is not None and self.estimator != "relaxed":
             raise invalid("Bernoulli.temperature", expected="None, as only 'relaxed' has one", got=self.temperature)
 
+    def numbers(self) -> dict[str, Number]:
+        return {"p": self.p}
+
     def learned(self) -> dict[str, Learnable]:
-        return sources(p=self.p)
+        return sources(**self.numbers())
 
     def start(self) -> dict[str, float]:
         return start("p", self.p)

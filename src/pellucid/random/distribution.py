@@ -45,7 +45,7 @@ class Distribution:
     def numbers(self) -> dict[str, Number]:
         """What the distribution is made of, by the names of :meth:`current`."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: number for name, number in found.items() if isinstance(number, float | Learnable) and name != "temperature"}
+        return {name: number for name, number in found.items() if isinstance(number, float | Learnable)}
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
         """The numbers of the distribution as they are now, by field name."""

@@ -135,8 +135,8 @@ def average_precision(scores: Float[Tensor, "m"], correct: Bool[Tensor, "m"], po
         ``sklearn.metrics.average_precision_score`` where everything to find is listed and no two scores are equal.
 
     Example:
-        >>> average_precision(torch.tensor([0.3, 0.1, 0.2]), torch.tensor([True, True, False]), positives=4)
-        0.4166666666666667
+        >>> round(average_precision(torch.tensor([0.3, 0.1, 0.2]), torch.tensor([True, True, False]), positives=4), 4)
+        0.4167
     """
     if positives == 0:
         return float("nan")

@@ -7,11 +7,9 @@ Read next: ``run.py``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pellucid.features.evaluation.run import Report, Row
 
-__all__ = ["columns", "markdown_table", "terminal_table"]
+__all__ = ["columns", "markdown_table", "plain_table"]
 
 
 def columns(report: Report) -> list[tuple[str, list[str]]]:
@@ -39,18 +37,22 @@ def markdown_table(report: Report) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def terminal_table(report: Report) -> Any:
-    """The table for rich's console."""
-    from rich.table import Table
-
-    pairs = len(report.rows[0].pairs)
-    table = Table(title=f"{pairs} pairs of {len(report.sequences)} sequences, at most {report.protocol.keypoints} SIFT keypoints")
+def plain_table(report: Report) -> str:
+    """The table in aligned columns for a terminal, or a file that a terminal's output goes to."""
+    pairs, sequences = len(report.rows[0].pairs), len(report.sequences)
+    title = f"{_count(pairs, 'pair')} of {_count(sequences, 'sequence')}, at most {report.protocol.keypoints} keypoints per image"
     shown = columns(report)
-    for j, (heading, _) in enumerate(shown):
-        table.add_column(heading, justify="right" if j else "left")
-    for i in range(len(report.rows)):
-        table.add_row(*(values[i] for _, values in shown))
-    return table
+    widths = [max(len(heading), *map(len, values)) for heading, values in shown]
+    lines = [title, ""]
+    for i in range(-1, len(report.rows)):
+        cells = [heading if i < 0 else values[i] for heading, values in shown]
+        first = cells[0].ljust(widths[0])
+        lines.append("  ".join([first, *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))]))
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _number(row: Row, name: str) -> float:

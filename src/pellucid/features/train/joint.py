@@ -153,8 +153,9 @@ def train_joint(
 ) -> Path:
     """Pretrain a detector and a descriptor, each on its own, then train both through the patches.
 
-    Every stage is a run of its own, in ``detector/``, ``descriptor/`` and ``joint/``, and goes on where it was interrupted; what
-    the first two made is kept in ``before/``, so that the effect of the third can be measured.
+    Every stage is a run of its own (unless the settings name a finished one), in ``detector/``, ``descriptor/`` and ``joint/``, and
+    goes on where it was interrupted. What the first two made is kept in ``before/``, so that the effect of the third can be
+    measured.
 
     Args:
         settings: of the three runs.
@@ -169,19 +170,7 @@ def train_joint(
         ``InvalidArgument`` for settings that do not fit, and a folder that holds another run.
     """
     home = Path(directory)
-    shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
-    detector_file = train_detector(
-        DetectorSettings(**shared, steps=settings.detector_steps, strength=settings.strength),
-        home / "detector",
-        resume=resume,
-        quiet=quiet,
-    )
-    descriptor_file = train_descriptor(
-        DescriptorSettings(**shared, steps=settings.descriptor_steps, width=settings.width),
-        home / "descriptor",
-        resume=resume,
-        quiet=quiet,
-    )
+    detector_file, descriptor_file = _pretrained(settings, home, resume, quiet)
     world = join_world()
     device = pick_device(settings.device)
     barrier(world)  # until the first rank has written the files of the stages before
@@ -207,3 +196,20 @@ def train_joint(
         save_detector(trainer.detector, home / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
         save_descriptor(trainer.descriptor, home / DESCRIPTOR_FILE, settings=notes)
     return home
+
+
+def _pretrained(settings: JointSettings, home: Path, resume: bool, quiet: bool) -> tuple[Path, Path]:
+    """What to start from: the runs the settings name, or stages trained now."""
+    shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
+    detector, descriptor = Path(settings.detector), Path(settings.descriptor)
+    if settings.detector:
+        load_detector(detector)  # complain before anything is trained
+    if settings.descriptor:
+        load_descriptor(descriptor)
+    if not settings.detector:
+        own = DetectorSettings(**shared, steps=settings.detector_steps, strength=settings.strength)
+        detector = train_detector(own, home / "detector", resume=resume, quiet=quiet)
+    if not settings.descriptor:
+        other = DescriptorSettings(**shared, steps=settings.descriptor_steps, width=settings.width)
+        descriptor = train_descriptor(other, home / "descriptor", resume=resume, quiet=quiet)
+    return detector, descriptor

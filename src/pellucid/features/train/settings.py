@@ -148,6 +148,7 @@ class JointSettings:
     Args:
         photographs: a folder of pictures; empty takes the bundled ones.
         exclude: photographs to hold out.
+        detector, descriptor: finished runs (or files of weights) to start from, instead of training them now.
         detector_steps, descriptor_steps: of the stages before.
         steps: of the joint stage.
         minutes: as many joint steps as fit into the time, instead of ``steps``.
@@ -167,6 +168,8 @@ class JointSettings:
 
     photographs: str = ""
     exclude: tuple[str, ...] = ()
+    detector: str = ""
+    descriptor: str = ""
     detector_steps: int = 600
     descriptor_steps: int = 1000
     steps: int = 400
