@@ -17,7 +17,7 @@ from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
 from pellucid.kernels.warp.cpu.autograd import _arguments
-from pellucid.kernels.warp.cpu.packing import pack
+from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
 

@@ -17,8 +17,8 @@ from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference
 from pellucid.kernels.warp.cpu import warp_packed
-from pellucid.kernels.warp.cpu.autograd import Options, differentiate_again_with
-from pellucid.kernels.warp.cpu.packing import unpack
+from pellucid.kernels.warp.cpu.autograd import differentiate_again_with
+from pellucid.kernels.warp.packing import Options, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
@@ -58,7 +58,7 @@ def warp(
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
     chosen = implementation(impl, image.device, image.dtype, interpolation, footprint)
-    fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
+    fused = fusable(epilogue) if chosen == "cpu" else len(epilogue)
     out = (cpu.warp if chosen == "cpu" else reference.warp)(
         image,
         src_from_dst,
