@@ -35,7 +35,7 @@ def photographs():
 
 @pytest.fixture(scope="module")
 def pool(photographs):
-    return PatchPool.from_photographs(photographs, keypoints=150)
+    return PatchPool.from_photographs(list(photographs.values()), keypoints=150)
 
 
 def write_picture(path, array):
@@ -58,6 +58,9 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
     expected = cv2.cvtColor(colour.astype(np.float32) / 255, cv2.COLOR_RGB2GRAY)
     assert torch.allclose(folder[1][0], torch.from_numpy(expected), atol=1e-6)
     assert [p.shape for p in folder[:]] == [(1, 5, 4), (1, 6, 8)]
+    assert ImageFolder(tmp_path, exclude=("b.png",)).names == ("a/z.PNG",)
+    with pytest.raises(InvalidArgument, match="exclude"):
+        ImageFolder(tmp_path, exclude=("c.png",))
 
 
 def test_sixteen_bits_alpha_and_palettes_are_read(tmp_path):
@@ -178,13 +181,13 @@ def test_without_jitter_both_views_are_the_middle_of_the_stored_patch(pool):
 
 def test_every_patch_is_visited_once_in_an_epoch_and_batches_repeat(pool):
     still = patch_jitter(geometric=0.0, photometric=0.0)
-    pairs = PatchPairs(pool, still, batch=33, seed=2)
+    pairs = PatchPairs(pool, still, batch=99, seed=2)
     sizes = [len(pairs(step).anchors) for step in range(pairs.batches_per_epoch)]
     assert sum(sizes) in (len(pool), len(pool) - 1)
-    assert set(sizes[:-1]) == {33}
-    again = PatchPairs(pool, still, batch=33, seed=2)
-    assert torch.equal(pairs(7).anchors, again(7).anchors)
-    assert not torch.equal(pairs(7).anchors, pairs(7 + pairs.batches_per_epoch).anchors)
+    assert set(sizes[:-1]) == {99}
+    again = PatchPairs(pool, still, batch=99, seed=2)
+    assert torch.equal(pairs(2).anchors, again(2).anchors)
+    assert not torch.equal(pairs(2).anchors, pairs(2 + pairs.batches_per_epoch).anchors)
 
 
 @pytest.mark.parametrize("both", [True, False])
@@ -206,6 +209,11 @@ def test_variants_turn_the_main_gradient_back(pool):
     assert (slopes > 0).all()
 
 
+def test_many_photographs_give_fewer_patches_each(photographs):
+    pool = PatchPool.from_photographs(list(photographs.values()), keypoints=150, total=40)
+    assert pool.photographs.bincount().tolist() == [20, 20]
+
+
 def test_near_keypoints_of_one_photograph_are_one_place():
     photographs = torch.tensor([0, 0, 1, 0, 0])
     places = torch.tensor([[10.0, 10, 8], [13, 10, 8], [10, 10, 8], [16, 10, 8], [40, 40, 8]])
@@ -217,7 +225,7 @@ def test_a_batch_must_fit_the_pool(pool):
         with pytest.raises(InvalidArgument, match="batch"):
             PatchPairs(pool, patch_jitter(), batch=batch)
     with pytest.raises(InvalidArgument, match="photographs: expected pictures with SIFT keypoints"):
-        PatchPool.from_photographs({"flat": torch.zeros(1, 64, 64)})
+        PatchPool.from_photographs([torch.zeros(1, 64, 64)])
 
 
 # Sequences

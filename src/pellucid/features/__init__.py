@@ -10,6 +10,7 @@ from pellucid.features.collapse import CollapseError, CollapseGuard
 from pellucid.features.covariant_loss import agreement_loss, covariant_index_loss, dispersity_loss, peakiness_loss
 from pellucid.features.detect import Detections, detect, frame_covariance_loss
 from pellucid.features.detector_step import DetectorLosses, detector_losses
+from pellucid.features.export import export_descriptor
 from pellucid.features.frames import (
     compose_frames,
     frame_center,
@@ -35,6 +36,7 @@ from pellucid.features.response_correlation import consistency_loss, imitation_l
 from pellucid.features.response_windows import SharedView, share_view
 from pellucid.features.sift import SiftKeypoints, describe_sift, detect_sift
 from pellucid.features.soft_argmax import soft_argmax
+from pellucid.features.weights import load_descriptor, load_detector, save_descriptor, save_detector
 
 __all__ = [
     "CollapseError",
@@ -59,6 +61,7 @@ __all__ = [
     "detector_losses",
     "dispersity_loss",
     "dog_response",
+    "export_descriptor",
     "extract_patches",
     "frame_center",
     "frame_corners",
@@ -77,11 +80,15 @@ __all__ = [
     "joint_losses",
     "keypoint_gradient_signal",
     "keypoint_pair_loss",
+    "load_descriptor",
+    "load_detector",
     "map_frames",
     "near_in_image",
     "patch_coverage",
     "peakiness_loss",
     "rescale_frames",
+    "save_descriptor",
+    "save_detector",
     "select_keypoints",
     "share_view",
     "shi_tomasi_response",

@@ -31,11 +31,11 @@ class DetectorLosses(NamedTuple):
     """The total, which is what to differentiate, and its parts for the log."""
 
     total: Tensor
-    imitation: Tensor
-    consistency: Tensor
     agreement: Tensor
     covariant: Tensor
     frames: Tensor
+    imitation: Tensor
+    consistency: Tensor
 
 
 def window_offset(step: int, side: int) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def detector_losses(
         frames = frame_covariance_loss((maps[0], maps[1]), found.points, second_from_first, valid=found.valid)
     total = imitation_weight * imitation + consistency_weight * consistency
     total = total + agreement_weight * agreement + index_weight * covariant + frames
-    return DetectorLosses(total, imitation, consistency, agreement, covariant, frames)
+    return DetectorLosses(total, agreement, covariant, frames, imitation, consistency)
 
 
 def _halves(both: DetectorMaps, count: int) -> tuple[DetectorMaps, DetectorMaps]:

@@ -7,7 +7,7 @@ Read next: ``../train/descriptor.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, final
@@ -51,28 +51,30 @@ class PatchPool:
 
     @staticmethod
     def from_photographs(
-        photographs: Mapping[str, Float[Tensor, "1 h w"]],
+        photographs: Sequence[Float[Tensor, "1 h w"]],
         *,
         keypoints: int = 4000,
+        total: int = 200_000,
         factor: float = 8.0,
         size: int = 32,
     ) -> PatchPool:
         """Cut a patch around every SIFT keypoint of every photograph.
 
         Args:
-            photographs: grey, by name.
+            photographs: grey; each is asked for once.
             keypoints: of each photograph at each of two sizes, at most; the strongest.
+            total: of all photographs, at most (a patch takes 2.3 kB): many photographs give fewer each.
             factor: the side of what a network will see, in keypoint sizes.
             size: the side of what a network will see, in pixels.
 
         Errors:
             ``InvalidArgument`` where fewer than two keypoints are found in all photographs together. ImportError without OpenCV.
         """
-        parts = [
-            _cut(picture, number, zoom, keypoints, factor, round(size * _ROOM))
-            for number, picture in enumerate(photographs.values())
-            for zoom in _ZOOMS
-        ]
+        each = max(1, min(keypoints, total // (len(_ZOOMS) * max(1, len(photographs)))))
+        parts = []
+        for number in range(len(photographs)):
+            picture = photographs[number]
+            parts += [_cut(picture, number, zoom, each, factor, round(size * _ROOM)) for zoom in _ZOOMS]
         patches, which, places = (torch.cat(column) for column in zip(*parts, strict=True))
         if len(patches) < 2:
             raise invalid(

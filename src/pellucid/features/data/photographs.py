@@ -48,6 +48,9 @@ class ImageFolder(Sequence[Tensor]):
     Args:
         folder: where they are; png, jpg, ppm, pgm, bmp, tif and webp files count, whatever the case of their names.
         longest: pictures with a longer side are shrunk to it, in pixels; None keeps them.
+        exclude: names (paths within the folder) to leave out.
+
+    A picture is read when it is asked for, every time.
 
     Errors:
         ``InvalidArgument`` for a path that is no folder, and for a folder without pictures.
@@ -57,14 +60,19 @@ class ImageFolder(Sequence[Tensor]):
         240
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, longest: int | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, longest: int | None = None, exclude: Sequence[str] = ()) -> None:
         home = Path(folder)
         if not home.is_dir():
             raise invalid("folder", expected="a folder of pictures", got=str(folder))
-        self.paths = tuple(sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file()))
-        if not self.paths:
+        found = sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+        named = {path.relative_to(home).as_posix(): path for path in found}
+        for name in exclude:
+            if name not in named:
+                raise invalid("exclude", expected=f"names of pictures in {folder}", got=repr(name))
+        kept = {name: path for name, path in named.items() if name not in exclude}
+        if not kept:
             raise invalid("folder", expected=f"a folder with pictures ({', '.join(_SUFFIXES)})", got=f"{folder}, which has none")
-        self.names = tuple(path.relative_to(home).as_posix() for path in self.paths)
+        self.names, self.paths = tuple(kept), tuple(kept.values())
         self.longest = longest
 
     def __len__(self) -> int:

@@ -159,12 +159,11 @@ def train_descriptor(
     return home / DESCRIPTOR_FILE
 
 
-def read_photographs(folder: str, exclude: Sequence[str]) -> dict[str, Tensor]:
-    """The pictures of a folder, or the bundled photographs if it is empty, by name and without those excluded."""
+def read_photographs(folder: str, exclude: Sequence[str]) -> Sequence[Tensor]:
+    """The pictures of a folder, read when they are asked for, or the bundled photographs; without those excluded."""
     if not folder:
-        return bundled_photographs(exclude=exclude, longest=_LONGEST)
-    found = ImageFolder(folder, longest=_LONGEST)
-    return {name: found[i] for i, name in enumerate(found.names) if name not in exclude}
+        return list(bundled_photographs(exclude=exclude, longest=_LONGEST).values())
+    return ImageFolder(folder, longest=_LONGEST, exclude=exclude)
 
 
 def _distances(anchors: Tensor, positives: Tensor) -> dict[str, Tensor]:

@@ -61,7 +61,8 @@ class DetectorTrainer:
             views.second.to(self.device),
             views.second_from_first.to(self.device, torch.float32),
             step=index,
-            index_weight=self.settings.index_weight,
+            imitation_weight=self.settings.imitation_weight,
+            consistency_weight=self.settings.consistency_weight,
         )
         self.optimizer.zero_grad(set_to_none=True)
         (weight * losses.total).backward()
@@ -69,8 +70,8 @@ class DetectorTrainer:
         self.optimizer.step()
         return {
             "loss": losses.total.detach(),
-            "agreement": losses.agreement.detach(),
-            "index": losses[2].detach(),
+            "imitation": losses.imitation.detach(),
+            "consistency": losses.consistency.detach(),
             "frames": losses.frames.detach(),
             "overlap": views.overlap.mean(),
             "rate": rate,
@@ -112,14 +113,14 @@ def train_detector(
     if world.size > settings.batch:
         raise invalid("batch", expected=f"a pair for each of {world.size} ranks", got=settings.batch)
     photographs = read_photographs(settings.photographs, settings.exclude)
-    pairs = HomographicPairs(list(photographs.values()), size=settings.size, strength=settings.strength, seed=settings.seed)
+    pairs = HomographicPairs(photographs, size=settings.size, strength=settings.strength, seed=settings.seed)
     trainer, notes = run_steps(
         lambda: DetectorTrainer(settings, pairs, world, device),
         settings,
         home,
         notes={**dataclasses.asdict(settings), "views": len(photographs)},
         title="Detector",
-        panels={"loss": ("loss", "agreement"), "overlap": ("overlap",), "rate": ("rate",)},
+        panels={"loss": ("loss", "imitation", "consistency"), "overlap": ("overlap",), "rate": ("rate",)},
         world=world,
         device=device,
         resume=resume,

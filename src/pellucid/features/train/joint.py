@@ -174,7 +174,7 @@ def train_joint(
     world = join_world()
     device = pick_device(settings.device)
     barrier(world)  # until the first rank has written the files of the stages before
-    photographs = list(read_photographs(settings.photographs, settings.exclude).values())
+    photographs = read_photographs(settings.photographs, settings.exclude)
     pairs = HomographicPairs(photographs, size=settings.size, strength=settings.strength, seed=settings.seed + 1)
     trainer, notes = run_steps(
         lambda: JointTrainer(settings, load_detector(detector_file), load_descriptor(descriptor_file), pairs, world, device),

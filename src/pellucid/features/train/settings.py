@@ -109,7 +109,8 @@ class DetectorSettings:
         size: side of the views, in pixels.
         strength: of the change of viewpoint.
         rate: of Adam, falling to 0 in a straight line.
-        index_weight: weight of the covariant index loss.
+        imitation_weight: of the correlation with the Hessian's response.
+        consistency_weight: of the correlation between the views.
         orientation, scale: also learn an orientation, a scale.
         device: ``auto``, ``cpu`` or ``cuda``.
         seed: of weights and views.
@@ -120,11 +121,12 @@ class DetectorSettings:
     exclude: tuple[str, ...] = ()
     steps: int = 600
     minutes: float | None = None
-    batch: int = 8
+    batch: int = 4
     size: int = 96
     strength: float = 0.7
-    rate: float = 5e-3
-    index_weight: float = 0.0
+    rate: float = 1e-2
+    imitation_weight: float = 1.0
+    consistency_weight: float = 1.0
     orientation: bool = False
     scale: bool = False
     device: str = "auto"
@@ -137,7 +139,7 @@ class DetectorSettings:
             self,
             at_least_one="steps batch size save_every log_every",
             positive="rate",
-            not_negative="strength index_weight seed",
+            not_negative="strength imitation_weight consistency_weight seed",
         )
 
 
