@@ -13,9 +13,10 @@ from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, fractions, locate
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
-from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, META, SECOND_MIX
+from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_interior
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = ["backward", "forward"]
 
