@@ -23,6 +23,7 @@ from pellucid.features.frames import frames_from_xy, frames_inside
 from pellucid.features.hardnet import HardNet
 from pellucid.features.joint import joint_losses
 from pellucid.features.keypoint_net import KeypointNet
+from pellucid.features.negatives import near_in_image
 from pellucid.features.patches import extract_patches
 from pellucid.features.train.descriptor import read_photographs, train_descriptor
 from pellucid.features.train.detector import rank_share, train_detector
@@ -95,7 +96,11 @@ class JointTrainer:
         own = detector_losses(self.detector, first, second, second_from_first, step=index)
         cut = self._cut(first, second, second_from_first)
         self.descriptor.train()
-        losses = joint_losses(self.descriptor, cut.patches, cut.targets, self._triplet, stop_gradient=self.settings.stop_gradient)
+
+        def triplet(anchors: Tensor, positives: Tensor) -> Tensor:
+            return self._triplet(anchors, positives, cut)
+
+        losses = joint_losses(self.descriptor, cut.patches, cut.targets, triplet, stop_gradient=self.settings.stop_gradient)
         total_loss = weight * (own.total + self.settings.pair_weight * losses.pair) + losses.descriptor
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
@@ -131,17 +136,27 @@ class JointTrainer:
         targets = extract_patches(second, moved)[kept]
         if len(patches) < 2:  # nothing in common: a pair of flat patches keeps every rank in step, and teaches nothing
             blank = first.new_zeros(2, 1, 32, 32)
-            return _Cut(blank, blank)
-        return _Cut(patches, targets)
+            return _Cut(blank, blank, first.new_zeros(2, 2), torch.zeros(2, dtype=torch.int64, device=first.device))
+        pair = torch.arange(len(first), device=first.device)[:, None].expand_as(kept)
+        return _Cut(patches, targets, found.keypoints.points.detach()[kept], pair[kept])
 
-    def _triplet(self, anchors: Tensor, positives: Tensor) -> Tensor:
-        gathered = [all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives)]
-        return hardest_triplet_loss(gathered[0], gathered[1])
+    def _triplet(self, anchors: Tensor, positives: Tensor, cut: _Cut) -> Tensor:
+        """The loss over the rows of all ranks; keypoints of one view nearer than half a patch show each other's place."""
+        pair = cut.pair + self.world.rank * self.settings.batch  # no two ranks' pairs have one number
+        gathered = [all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives, cut.points, pair)]
+        near = near_in_image(gathered[2], gathered[3], radius=0.5 * self.settings.patch_scale)
+        return hardest_triplet_loss(gathered[0], gathered[1], not_negative=near)
 
 
 class _Cut(NamedTuple):
     patches: Tensor
+    """(N, 1, 32, 32) around keypoints of the first views."""
     targets: Tensor
+    """(N, 1, 32, 32) of the same places in the second views."""
+    points: Tensor
+    """(N, 2): the keypoints."""
+    pair: Tensor
+    """(N,): which pair each belongs to."""
 
 
 def train_joint(
