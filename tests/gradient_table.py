@@ -19,9 +19,9 @@ INTRO = """# Gradients, declared and measured
 Every transform declares, as data (`transform.gradients`), what kind of gradient reaches the image and each drawn value: `exact`,
 `almost_everywhere` (one-sided at kinks), `surrogate: <name>` or `none`. This table is the gradient audit over all of them, on
 2 x 3 x 8 x 8 images in float64: *measured* is what the audit saw, *coverage* the share of elements with a gradient (crops and
-half-open flips leave pixels out), *error* the largest relative difference from finite differences. A surrogate is measured as `surrogate`
-(the output is a staircase) or `wrong` (it is not the derivative of what it stands for): that is what it declares. A test fails when a
-declaration and its measurement part, or when any finding is above a note.
+half-open flips leave pixels out), *error* the largest relative difference from finite differences. A surrogate is measured as
+`surrogate` (the output is a staircase) or `wrong` (it is not the derivative of what it stands for): that is what it declares.
+A test fails when a declaration and its measurement part, or when any finding is above a note.
 
 Written by `python -m tests.gradient_table`.
 

@@ -53,8 +53,20 @@ def test_every_timed_call_runs(script, monkeypatch):
             call()
 
 
+def test_operators_behave_under_the_interpreter(script, monkeypatch):
+    pytest.importorskip("triton", reason="Triton is not installed")
+    monkeypatch.setattr(script, "DEVICE", "cpu")
+    monkeypatch.setattr(script, "photographs", lambda count, size: torch.rand(count, 3, 4, 4))
+    # In full it is part of tests/kernels; here the operators run once on what the script gives them.
+    monkeypatch.setattr(torch.library, "opcheck", lambda op, arguments: op(*arguments))
+    passed, _ = script.operators_behave("auto")
+    assert passed
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["forward_close", "draws_equal", "gradients_close", "same_bits", "graph_captured"])
+@pytest.mark.parametrize(
+    "name", ["forward_close", "draws_equal", "gradients_close", "same_bits", "operators_behave", "graph_captured"]
+)
 def test_checks_pass(script, name):
     passed, detail = getattr(script, name)("auto")
     assert passed, detail

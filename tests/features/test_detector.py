@@ -271,7 +271,7 @@ def test_a_few_steps_lower_the_loss():
 @pytest.mark.slow
 def test_detection_compiles_as_one_graph():
     net, image = KeypointNet(orientation=True, scale=True), picture(2, 48)
-    compiled = torch.compile(lambda i: detect(net, i, 12, border=4), fullgraph=True)
+    compiled = torch.compile(lambda i: detect(net, i, 12, border=4), fullgraph=True, backend="aot_eager")
     ours, plain = compiled(image), detect(net, image, 12, border=4)
     assert torch.allclose(ours.keypoints.points, plain.keypoints.points, atol=1e-2)
     assert torch.equal(ours.keypoints.valid, plain.keypoints.valid)

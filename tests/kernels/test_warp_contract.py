@@ -17,7 +17,7 @@ from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
 from pellucid.kernels.warp.cpu.autograd import _arguments
-from pellucid.kernels.warp.cpu.packing import pack
+from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
 
@@ -48,7 +48,11 @@ def jittered(image, src_from_dst, **options):
         ("auto", "cpu", torch.float32, "bilinear", (2, 2), "reference"),
         ("auto", "cpu", torch.uint8, "nearest", None, "cpu"),
         ("cpu", "cpu", torch.int64, "nearest", None, "cpu"),
-        ("auto", "cuda", torch.float32, "bilinear", None, "reference"),
+        ("auto", "cuda", torch.float32, "bilinear", None, "triton"),
+        ("auto", "cuda", torch.bfloat16, "bicubic", None, "triton"),
+        ("auto", "cuda", torch.uint8, "nearest", None, "triton"),
+        ("auto", "cuda", torch.uint8, "bilinear", None, "reference"),
+        ("auto", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
         ("auto", "mps", torch.float32, "bilinear", None, "reference"),
         ("reference", "cpu", torch.float32, "bilinear", None, "reference"),
         ("reference", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
@@ -56,10 +60,14 @@ def jittered(image, src_from_dst, **options):
         ("cpu", "cpu", torch.uint8, "bilinear", None, ImplementationError),
         ("cpu", "cpu", torch.float32, "bilinear", (2, 2), ImplementationError),
         ("cpu", "cuda", torch.float32, "bilinear", None, ImplementationError),
-        ("triton", "cuda", torch.float32, "bilinear", None, ImplementationError),
+        ("triton", "cuda", torch.float32, "bilinear", None, "triton"),
+        ("triton", "cuda", torch.float32, "bilinear", (2, 2), ImplementationError),
+        ("triton", "cpu", torch.float32, "bilinear", None, ImplementationError),
     ],
 )
-def test_choice_table(impl, device, dtype, interpolation, footprint, expected):
+def test_choice_table(impl, device, dtype, interpolation, footprint, expected, monkeypatch):
+    monkeypatch.setattr(dispatch, "_triton", True)  # installed or not
+
     def resolve():
         return choose(impl, available=AVAILABLE, device=device, unsupported=unsupported(dtype, interpolation, footprint))
 

@@ -173,6 +173,7 @@ def test_the_warp_itself_can_be_differentiated_twice():
     assert got.item() == pytest.approx((above - below) / (2 * step), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_turned_held_out_images_widen_the_rotation():
     """Upright digits to train on, turned ones to be judged on: the range grows, and less so where those are upright too."""
     pictures = load_pictures()

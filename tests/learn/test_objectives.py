@@ -97,6 +97,8 @@ def test_the_augmenters_loss_is_its_formula():
     p = torch.softmax(student, 1)[torch.arange(7), labels]
     expected = F.cross_entropy(teacher, labels, reduction="none") - torch.log(1 - p)
     torch.testing.assert_close(teach_losses(student, teacher, labels), expected)
+    cautious = 3 * F.cross_entropy(teacher, labels, reduction="none") - torch.log(1 - p)
+    torch.testing.assert_close(teach_losses(student, teacher, labels, caution=3.0), cautious)
     assert torch.autograd.gradcheck(lambda s, t: teach_losses(s, t, labels), (student, teacher))
 
 

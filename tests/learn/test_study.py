@@ -39,7 +39,8 @@ def test_the_command_writes_page_picture_and_numbers(tmp_path):
     page = tmp_path / "docs/page.md"
     result = CliRunner().invoke(app, ["learn", "study", *arguments, "-o", str(tmp_path / "runs"), "--write", str(page)])
     assert result.exit_code == 0, result.output
-    text = page.read_text()
+    text = " ".join(page.read_text().split())
+    assert "--data digits --images 32 --seeds 2 --steps 1 --arms none,ranges --held 50`" in text
     assert "50 held-out training images" in text
     assert "| learned ranges (Augerino) | no augmentation |" in text
     assert (tmp_path / "docs/img/page.png").exists()

@@ -141,3 +141,27 @@ def test_a_searchable_policy_learns_every_number():
     for name, parameter in policy.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [None, 0.5])
+def test_it_compiles_into_one_graph_and_learns_there(temperature):
+    choice = RandomChoice(
+        [[P.RandomRotation(Learnable(20.0))], [P.RandomBrightness(0.3), P.RandomHorizontalFlip()]],
+        learn=True,
+        temperature=temperature,
+    )
+    x = images(8)
+    compiled = torch.compile(choice, fullgraph=True)
+    for step in range(3):
+        key = Key(torch.tensor(3), torch.tensor(step))
+        choice.zero_grad()
+        expected = choice(x, key=key)
+        expected.square().mean().backward()
+        eager = [p.grad.clone() for p in choice.parameters()]
+        choice.zero_grad()
+        out = compiled(x, key=key)
+        out.square().mean().backward()
+        torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
+        for parameter, grad in zip(choice.parameters(), eager, strict=True):
+            torch.testing.assert_close(parameter.grad, grad, rtol=1e-3, atol=1e-6)

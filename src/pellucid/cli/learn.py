@@ -178,7 +178,11 @@ def study(
     pictures = _pictures(data)
     with _one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
         results = run_study(plan, pictures, output, tell)
-    command = f"pellucid learn study --data {pictures.name}"
+    given = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
+    given |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
+    usual = {"images": "500,2000", "seeds": 5, "steps": 500, "held": 0}
+    changed = [f" --{option} {value}" for option, value in given.items() if value is not None and value != usual.get(option)]
+    command = f"pellucid learn study --data {pictures.name}{''.join(changed)}"
     name = f"{write.stem if write else 'study'}.png"
     page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")
     target = write or output / "study.md"

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
 
 __all__ = ["Term", "antithetic", "arm", "boundary", "exact_choice", "exact_gate", "reinforce", "value"]
@@ -44,7 +45,7 @@ def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: A
     """
     probabilities = choice.probabilities(raw, u)
     k = len(choice.values)
-    values = torch.tensor(choice.values, dtype=u.dtype, device=u.device)
+    values = constant(choice.values, u.dtype, u.device)
     drawn = choice.choose(u, probabilities)  # b
     rows = probabilities.expand(u.shape[0], k)
     found = []
@@ -83,7 +84,7 @@ def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tenso
         credit = losses - (losses.sum() - losses) / (count - 1)
     if isinstance(distribution, Categorical):
         rows = distribution.probabilities(raw, drawn).expand(drawn.shape[0], len(distribution.values))
-        values = torch.tensor(distribution.values, dtype=drawn.dtype, device=drawn.device)
+        values = constant(distribution.values, drawn.dtype, drawn.device)
         chance = torch.where(drawn[:, None] == values, rows, 0.0).sum(1)  # equal values count as one
     else:
         assert isinstance(distribution, Bernoulli)

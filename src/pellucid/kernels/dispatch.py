@@ -1,6 +1,6 @@
 """Which implementation runs: a pure function of Python facts, printable and tested as a table.
 
-Owns: the meaning of ``impl=``, and whether Numba is there.
+Owns: the meaning of ``impl=``, and whether Numba and Triton are there.
 Must not: look at tensor values, or fall back from an explicit choice.
 Read next: ``warp/__init__.py``.
 """
@@ -15,12 +15,14 @@ import torch
 
 from pellucid.errors import ImplementationError, invalid
 
-__all__ = ["IMPLEMENTATIONS", "choose", "numba_works"]
+__all__ = ["IMPLEMENTATIONS", "choose", "numba_works", "triton_works"]
 
 IMPLEMENTATIONS = ("reference", "cpu", "triton")
 
 _FOUND = find_spec("numba") is not None
 _numba: bool | None = None
+_TRITON_FOUND = find_spec("triton") is not None
+_triton: bool | None = None
 
 
 def choose(impl: str, *, available: tuple[str, ...], device: str, unsupported: str = "") -> str:
@@ -45,7 +47,10 @@ def choose(impl: str, *, available: tuple[str, ...], device: str, unsupported: s
     if impl != "reference" and unsupported:
         raise ImplementationError(f"impl={impl!r} cannot do {unsupported}. Use impl='reference', or impl='auto', which picks it.")
     if not _installed(impl):
-        raise ImplementationError(f"impl={impl!r} needs Numba, which cannot be imported. Install numba, or use impl='reference'.")
+        needed = {"cpu": "Numba", "triton": "Triton"}[impl]
+        raise ImplementationError(
+            f"impl={impl!r} needs {needed}, which cannot be imported. Install {needed.lower()}, or use impl='reference'."
+        )
     return impl
 
 
@@ -54,7 +59,7 @@ def _runs_on(name: str, device: str) -> bool:
 
 
 def _installed(name: str) -> bool:
-    return name != "cpu" or numba_works()
+    return name == "reference" or {"cpu": numba_works, "triton": triton_works}[name]()
 
 
 def numba_works() -> bool:
@@ -74,3 +79,21 @@ def _try_numba() -> bool:
         _numba = False
         warnings.warn(f"Numba cannot be imported ({error}); Pellucid computes on the CPU with its slow reference.", stacklevel=2)
     return _numba
+
+
+def triton_works() -> bool:
+    """Whether Triton can be imported; tried once, and said once if not. It comes with torch's builds for CUDA on Linux."""
+    if torch.compiler.is_compiling():
+        return _TRITON_FOUND
+    return _try_triton() if _triton is None else _triton
+
+
+def _try_triton() -> bool:
+    global _triton
+    try:
+        importlib.import_module("triton")
+        _triton = True
+    except Exception as error:  # a broken installation raises many things
+        _triton = False
+        warnings.warn(f"Triton cannot be imported ({error}); Pellucid computes on CUDA with its slow reference.", stacklevel=2)
+    return _triton

@@ -2,7 +2,7 @@
 
 Owns: the compiler flags and why they are safe.
 Must not: be imported by anything that ``import pellucid`` imports: Numba takes a second to load.
-Read next: ``warp/cpu/rows.py``.
+Read next: ``warp/cpu/sweep.py``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ Read next: ``augerino.py``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +24,7 @@ from pellucid.random import CenteredUniform, Key, Learnable
 from pellucid.training import TrainState
 from pellucid.transforms import RandomRotation
 
-__all__ = ["Rotation", "learn_rotation", "optimal_width"]
+__all__ = ["Rotation", "half_width", "learn_rotation", "optimal_width"]
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,3 @@ def _discs(count: int = 4, side: int = 24) -> Float[Tensor, "n 1 h w"]:
     ticks = torch.arange(side) - (side - 1) / 2
     window = torch.sigmoid(2.0 * (side / 2 - 1.0 - torch.hypot(ticks[:, None], ticks)))
     return large * window
-
-
-def expected_excess(theta: float, width: float) -> float:
-    """How many degrees a width reaches beyond the truth; for reports."""
-    return math.fabs(width - (90.0 - theta))

@@ -121,7 +121,7 @@ def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, co
 
 def _flowed(text: str) -> str:
     """Paragraphs as lines of equal length."""
-    return "\n\n".join(textwrap.fill(paragraph.replace("\n", " "), 132) for paragraph in text.split("\n\n"))
+    return "\n\n".join(textwrap.fill(paragraph.replace("\n", " "), 132, break_on_hyphens=False) for paragraph in text.split("\n\n"))
 
 
 def verdict(results: Sequence[dict[str, Any]], images: int) -> str:

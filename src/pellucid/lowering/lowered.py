@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
-from pellucid.kernels.warp.cpu import Packed, fusable, pack
+from pellucid.kernels.warp.packing import Packed, fusable, pack
 from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry
 from pellucid.lowering.tapes import Params, RunTape
 from pellucid.plan import Plan, Run

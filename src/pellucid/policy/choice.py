@@ -58,7 +58,6 @@ class RandomChoice(nn.Module):
 
     _seed: Tensor
     _step: Tensor
-    _owner: Tensor
     logits: Tensor
 
     def __init__(
@@ -99,8 +98,7 @@ class RandomChoice(nn.Module):
             self.logits = nn.Parameter(logits)
         else:
             self.register_buffer("logits", logits)
-        owner = [i for i, branch in enumerate(self.branches) for _ in branch]
-        self.register_buffer("_owner", torch.tensor(owner, dtype=torch.int64), persistent=False)
+        self._owner = tuple(i for i, branch in enumerate(self.branches) for _ in branch)
         self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
         self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
 
@@ -123,7 +121,7 @@ class RandomChoice(nn.Module):
         record = self.pipeline.draw(batch, key=key)
         share = self.choose(record.samples, key, record.device)  # b k
         params = []
-        for values, owner in zip(record.params, self._owner.tolist(), strict=True):
+        for values, owner in zip(record.params, self._owner, strict=True):
             mine = share[:, owner]
             params.append({**values, "gate": values["gate"] * mine if "gate" in values else mine})
         return replace(record, params=tuple(params))

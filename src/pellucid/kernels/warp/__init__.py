@@ -15,16 +15,18 @@ from torch.autograd import forward_ad
 
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import cpu, reference
+from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.cpu import warp_packed
-from pellucid.kernels.warp.cpu.autograd import Options, differentiate_again_with
-from pellucid.kernels.warp.cpu.packing import unpack
+from pellucid.kernels.warp.cpu.autograd import differentiate_again_with as differentiate_cpu_again_with
+from pellucid.kernels.warp.packing import Options, fusable, unpack
+from pellucid.kernels.warp.triton.autograd import differentiate_again_with as differentiate_triton_again_with
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "implementation", "sample", "unsupported", "warp", "warp_packed"]
 
-AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
+_WARPS = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
 
 
 def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
@@ -58,8 +60,8 @@ def warp(
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
     chosen = implementation(impl, image.device, image.dtype, interpolation, footprint)
-    fused = cpu.fusable(epilogue) if chosen == "cpu" else len(epilogue)
-    out = (cpu.warp if chosen == "cpu" else reference.warp)(
+    fused = len(epilogue) if chosen == "reference" else fusable(epilogue)
+    out = _WARPS[chosen](
         image,
         src_from_dst,
         size=size,
@@ -97,6 +99,7 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     assert mapping is not None
     assert params is not None
     fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
+    image = image.to(mapping.dtype) / (1 if image.dtype.is_floating_point else 255)
     interpolation, padding_mode = options.names
     return reference.warp(
         image,
@@ -112,4 +115,5 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     )
 
 
-differentiate_again_with(_again)
+differentiate_cpu_again_with(_again)
+differentiate_triton_again_with(_again)

@@ -16,11 +16,12 @@ from torch.autograd import forward_ad
 
 from pellucid.kernels.warp.cpu.autograd import Warp, compute
 from pellucid.kernels.warp.cpu.op import warp_labels
-from pellucid.kernels.warp.cpu.packing import MODES, Packed, fusable, pack
+from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["Packed", "fusable", "pack", "warp", "warp_packed"]
+__all__ = ["warp", "warp_packed"]
 
 
 def warp(
@@ -42,7 +43,7 @@ def warp(
     Args:
         image: 16-bit floats are read as float32.
         footprint: must be None.
-        epilogue: must be :func:`fusable` as a whole.
+        epilogue: must be :func:`pellucid.kernels.warp.packing.fusable` as a whole.
 
     Gradient:
         The same; a second derivative goes through the reference, forward mode raises. Bit for bit the same for any number of

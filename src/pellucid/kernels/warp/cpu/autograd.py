@@ -8,27 +8,16 @@ Read next: ``op.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward
+from pellucid.kernels.warp.packing import Options
 
-__all__ = ["Options", "Warp", "compute", "differentiate_again_with"]
-
-
-class Options(NamedTuple):
-    """What is not a tensor."""
-
-    size: tuple[int, int]
-    taps: int
-    mode: int
-    flags: int  # which colour stages there are, as in ``layout.py``
-    out_channels: int
-    cubic: float
-    names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
+__all__ = ["Warp", "compute", "differentiate_again_with"]
 
 
 def _arguments(options: Options) -> tuple[Any, ...]:

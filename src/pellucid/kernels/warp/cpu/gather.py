@@ -147,8 +147,8 @@ def gather_faded(img, at, channels, shape, sc, sx, sy, x, y, kind, out, cover): 
         tx, ty = x[u] - column, y[u] - row
         left, right = (one - tx if i >= 0 else zero), (tx if i + 1 < width else zero)
         upper, lower = (one - ty if j >= 0 else zero), (ty if j + 1 < height else zero)
-        i0, i1 = np.uint64(max(i, 0)) * sx, np.uint64(min(i + 1, width - 1)) * sx
-        j0, j1 = at + np.uint64(max(j, 0)) * sy, at + np.uint64(min(j + 1, height - 1)) * sy
+        i0, i1 = np.uint64(i if i > 0 else 0) * sx, np.uint64(i + 1 if i + 1 < width else i) * sx
+        j0, j1 = at + np.uint64(j if j > 0 else 0) * sy, at + np.uint64(j + 1 if j + 1 < height else j) * sy
         for c in range(channels):
             plane = np.uint64(c) * sc
             top = left * cast(img[plane + j0 + i0]) + right * cast(img[plane + j0 + i1])

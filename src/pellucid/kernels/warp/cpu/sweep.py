@@ -13,9 +13,10 @@ from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, fractions, locate
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
-from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, META, SECOND_MIX
+from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_interior
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = ["backward", "forward"]
 
@@ -100,12 +101,13 @@ def _pixels(strip, width):  # type: ignore[no-untyped-def]
 def _fetch(img, meta, base, sink):  # type: ignore[no-untyped-def]
     """Read a sample once in memory's order, so that it waits in the second cache when its pixels are wanted in another order.
 
-    A turned row crosses many lines of the image, which no hardware sees coming; without this the warp spends a third of its time waiting.
+    A turned row crosses many lines of the image, which no hardware sees coming: without this the warp waits a third of its time.
     Left out where the sample does not fit (a megabyte) or most of it is not going to be read.
     """
     apart()
     channels, height, width = meta[CHANNELS], meta[HEIGHT], meta[WIDTH]
-    planes, row = (1, width * meta[STRIDE_X]) if meta[STRIDE_C] == 1 else (channels, width * meta[STRIDE_X])
+    across = (width - 1) * meta[STRIDE_X] + 1  # to the last element of a row, not beyond
+    planes, row = (1, across + channels - 1) if meta[STRIDE_C] == 1 else (channels, across)
     line = 64 // img.itemsize
     small = planes * height * row <= (1 << 20) // img.itemsize
     if not small or height * width > 4 * meta[OUT_HEIGHT] * meta[OUT_WIDTH]:

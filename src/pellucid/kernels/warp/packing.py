@@ -2,7 +2,7 @@
 
 Owns: the order of the colour parameters in a row, there and back, and which epilogues fit one.
 Must not: compute; packing is moving, so gradients pass through it by themselves.
-Read next: ``autograd.py``.
+Read next: ``cpu/autograd.py``, ``triton/autograd.py``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.warp.cpu.autograd import Options
-from pellucid.kernels.warp.cpu.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, MODES, SECOND_MIX, TAPS
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
-__all__ = ["MODES", "Packed", "fusable", "pack", "unpack"]
+__all__ = ["Options", "Packed", "fusable", "pack", "unpack"]
 
-TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
-MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}
+
+class Options(NamedTuple):
+    """What is not a tensor."""
+
+    size: tuple[int, int]
+    taps: int
+    mode: int
+    flags: int  # which colour stages there are, as in ``layout.py``
+    out_channels: int
+    cubic: float
+    names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
 
 
 class Packed(NamedTuple):

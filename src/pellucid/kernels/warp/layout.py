@@ -1,0 +1,30 @@
+"""The contract between torch and every compiled warp: flags, interpolation and border numbers, the row of colour parameters.
+
+Owns: what is where; kernels, operators and packing import these names.
+Must not: import a compiler.
+Read next: ``packing.py``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "MATRIX", "MODES", "SECOND_MIX", "TAPS", "parameter_count"]
+
+MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX = 1, 2, 4, 8, 16, 32
+"""Which stages there are: out = last(clip(second(hue(first(sample))))); FIRST_MIX without MATRIX mixes offset and fill alone.
+
+A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), turns, second mix
+(matrix, offset, fill), last mix (matrix, offset, fill); the fills of the later mixes are not used.
+"""
+
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
+MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}
+
+
+def parameter_count(flags: int, channels: int, out_channels: int) -> int:
+    """How many numbers a sample's parameter row has; one unused number where there is no stage."""
+    count = out_channels * channels if flags & MATRIX else 0
+    count += 2 * out_channels if flags & FIRST_MIX else 0
+    count += 1 if flags & HUE else 0
+    for flag in (SECOND_MIX, LAST_MIX):
+        count += out_channels * (out_channels + 2) if flags & flag else 0
+    return max(count, 1)

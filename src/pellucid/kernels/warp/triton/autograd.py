@@ -1,0 +1,147 @@
+"""The warp on CUDA as a differentiable function of all its tensors.
+
+Owns: the `autograd.Function`: saving inputs only, and handing out the gradients.
+Must not: differentiate twice by itself; the reference does that, or an error names it.
+Read next: ``op.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import ImplementationError
+from pellucid.kernels.warp.packing import Options
+from pellucid.kernels.warp.triton.op import warp_backward, warp_forward
+
+__all__ = ["Warp", "compute", "differentiate_again_with"]
+
+
+def _arguments(options: Options) -> tuple[Any, ...]:
+    """The operators' arguments after the tensors."""
+    return list(options.size), [options.taps, options.mode, options.flags, options.out_channels], options.cubic
+
+
+def compute(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
+    """The warp itself, without a derivative."""
+    out: Tensor = warp_forward(image, mapping, window, params, *_arguments(options), mapping.dtype)
+    return out
+
+
+class Warp(torch.autograd.Function):
+    """(options, image, mapping, window, params) -> the warped image; the tensors are those of the operators."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
+        """Every argument by name: Dynamo counts them to tell whether a context comes first."""
+        return compute(options, image, mapping, window, params)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
+        del output
+        ctx.options, image, mapping, window, params = inputs
+        ctx.windowed = window is not None
+        ctx.save_for_backward(image, mapping, params, *([window] if ctx.windowed else []))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:  # noqa: D102
+        image, mapping, params, *rest = ctx.saved_tensors
+        window = rest[0] if ctx.windowed else None
+        needed = tuple(ctx.needs_input_grad[1:])
+        # Only create_graph=True differentiates on; a compiled graph never does.
+        once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
+        found = (
+            _gradients(ctx.options, needed, grads[0], image, mapping, window, params)
+            if once
+            else _Backward.apply(ctx.options, needed, grads[0], image, mapping, window, params)
+        )
+        return (None, *found)
+
+
+def _gradients(
+    options: Options,
+    needed: tuple[bool, ...],
+    grad: Tensor,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """The gradient of every tensor, None where it is not needed."""
+    needs = [needed[0], needed[1] or needed[2], needed[3]]
+    to_image, to_map, to_window, to_params = warp_backward(grad, image, mapping, window, params, *_arguments(options), needs)
+    return (
+        to_image if needed[0] else None,
+        _share(to_map, mapping) if needed[1] else None,
+        _share(to_window, window) if needed[2] else None,
+        _share(to_params, params) if needed[3] else None,
+    )
+
+
+class _Backward(torch.autograd.Function):
+    """The gradients, as a function whose own derivative goes through the reference."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
+        return _gradients(options, needed, grad, *tensors)  # type: ignore[arg-type]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        del output
+        ctx.options, ctx.needed = inputs[:2]
+        ctx.given = tuple(tensor is not None for tensor in inputs[2:])
+        ctx.save_for_backward(*(tensor for tensor in inputs[2:] if tensor is not None))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if _reference is None or torch._C._are_functorch_transforms_active():
+            raise ImplementationError(
+                "impl='triton' of the warp has no second derivative here. "
+                "Use impl='reference' where gradients are differentiated again."
+            )
+        saved = iter(ctx.saved_tensors)
+        with torch.enable_grad():
+            # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
+            own = [next(saved) if given else None for given in ctx.given]
+            inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in own]
+            grad, *tensors = inputs
+            out = _reference(ctx.options, tuple(tensors))
+            wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
+            first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
+            incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
+            pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
+        places = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        second = torch.autograd.grad(
+            [f for f, _ in pairs],
+            [inputs[i] for i in places],
+            [g for _, g in pairs],
+            allow_unused=True,
+            create_graph=torch.is_grad_enabled(),
+        )
+        found: list[Tensor | None] = [None] * len(inputs)
+        for place, gradient in zip(places, second, strict=True):
+            found[place] = gradient
+        return (None, None, *found)
+
+
+_reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
+
+
+def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor]) -> None:
+    """Tell second derivatives how the reference computes the same; told by the dispatcher: implementations import no other."""
+    global _reference
+    _reference = function
+
+
+def _share(sums: Tensor, like: Tensor | None) -> Tensor:
+    """Per-sample sums in float64 as the gradient of a tensor that may have had one row for all."""
+    assert like is not None
+    total = sums.sum(0, keepdim=True) if like.shape[0] == 1 and sums.shape[0] != 1 else sums
+    return total.reshape(like.shape).to(like.dtype)

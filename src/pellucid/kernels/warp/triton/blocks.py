@@ -1,0 +1,70 @@
+"""Colours of a block of pixels: tuples of one block (P pixels) per channel, so that a thread holds all channels of its pixels.
+
+Owns: loading, storing, starting and summing such tuples.
+Must not: know what they mean.
+Read next: ``stages.py``.
+"""
+
+import triton
+import triton.language as tl
+
+__all__ = ["add_scaled", "exists", "load_channels", "store_channels", "store_sums", "zeros"]
+
+
+@triton.jit
+def zeros(N: tl.constexpr, P: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """N blocks of zeros."""
+    blocks = ()
+    for _ in tl.static_range(N):
+        blocks = blocks + (tl.zeros((P,), F),)
+    return blocks
+
+
+@triton.jit
+def exists(lane, channel, COUNT: tl.constexpr, GROUPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Where a channel is one of COUNT; every channel of a single group is."""
+    if GROUPS > 1:
+        lane = lane & (tl.zeros(lane.shape, tl.int32) + channel < COUNT)
+    return lane
+
+
+@triton.jit
+def load_channels(  # type: ignore[no-untyped-def]
+    source, at, stride, lane, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, F: tl.constexpr
+):
+    """Elements ``at`` of the channels first ... first + K - 1 of COUNT; zero where not in ``lane``."""
+    blocks = ()
+    for c in tl.static_range(K):
+        seen = exists(lane, first + c, COUNT, GROUPS)
+        blocks = blocks + (tl.load(source + at + (first + c) * stride, mask=seen, other=0).to(F),)
+    return blocks
+
+
+@triton.jit
+def store_channels(  # type: ignore[no-untyped-def]
+    out, at, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr
+):
+    """Write the channels first ... first + K - 1 of COUNT at elements ``at`` of the planes of ``out``."""
+    for c in tl.static_range(K):
+        value = blocks[c].to(out.dtype.element_ty)
+        tl.store(out + at + (first + c) * stride, value, mask=exists(lane, first + c, COUNT, GROUPS))
+
+
+@triton.jit
+def add_scaled(totals, factor, blocks, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Totals + factor * blocks."""
+    sums = ()
+    for c in tl.static_range(K):
+        sums = sums + (tl.fma(factor, blocks[c], totals[c]),)
+    return sums
+
+
+@triton.jit
+def store_sums(out, first, blocks, LIMIT: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Write each block's sum over its pixels, as numbers first ... first + N - 1 of LIMIT."""
+    for k in tl.static_range(N):
+        if GROUPS > 1:
+            if first + k < LIMIT:
+                tl.store(out + first + k, tl.sum(blocks[k], 0))
+        else:
+            tl.store(out + first + k, tl.sum(blocks[k], 0))

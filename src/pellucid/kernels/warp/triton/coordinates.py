@@ -1,0 +1,139 @@
+"""Where output pixels read: coordinates, taps, weights and border rules, as functions inlined into the kernels.
+
+Owns: the same arithmetic as the reference's ``coordinates`` and ``axis_taps``, for a block of pixels in registers.
+Must not: read an image.
+Read next: ``sampling.py``.
+"""
+
+# Coordinates must equal the reference's bit for bit, so that hard edges (nearest, windows) fall on the same pixel. Kernels are
+# therefore compiled without contraction; where a fused multiply-add does no harm it is written out.
+
+import triton
+import triton.language as tl
+
+__all__ = ["BORDER", "FILLED", "fold", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
+
+FILLED, BORDER, REFLECTION, REFLECT_101 = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)  # and 4: wrap
+FAR = tl.constexpr(4194304.0)  # as in taps.py
+
+
+@triton.jit
+def tile_pixels(tile, tiles_x, BW: tl.constexpr, P: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Column and row of each pixel of a tile, row by row; P = BW * rows."""
+    lane = tl.arange(0, P)
+    return (tile % tiles_x) * BW + lane % BW, (tile // tiles_x) * (P // BW) + lane // BW
+
+
+@triton.jit
+def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The nine numbers of a sample's map; the last row is never used where it is not projective."""
+    m0, m1, m2 = tl.load(mapping), tl.load(mapping + 1), tl.load(mapping + 2)
+    m3, m4, m5 = tl.load(mapping + 3), tl.load(mapping + 4), tl.load(mapping + 5)
+    m6, m7, m8 = m0, m0, m0
+    if PROJECTIVE:
+        m6, m7, m8 = tl.load(mapping + 6), tl.load(mapping + 7), tl.load(mapping + 8)
+    return m0, m1, m2, m3, m4, m5, m6, m7, m8
+
+
+@triton.jit
+def divide(a, b, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A quotient rounded to nearest; `/` alone is approximate in single precision."""
+    if F == tl.float32:
+        quotient = tl.div_rn(a, b)
+    else:
+        quotient = a / b
+    return quotient
+
+
+@triton.jit
+def locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(x, y, w, usable) of output pixels; x and y are 0 where they are not usable, w is the denominator (x where affine)."""
+    column, row = u.to(F), v.to(F)
+    x = m0 * column + (m1 * row + m2)
+    y = m3 * column + (m4 * row + m5)
+    w = x
+    if PROJECTIVE:
+        w = m6 * column + (m7 * row + m8)
+        x, y = divide(x, w, F), divide(y, w, F)
+        # On the horizon, and where a slope overflows, the point is nowhere.
+        usable = (tl.abs(divide(x, w, F)) < float("inf")) & (tl.abs(divide(y, w, F)) < float("inf"))
+    else:
+        usable = (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
+    return tl.where(usable, x, 0.0), tl.where(usable, y, 0.0), w, usable
+
+
+@triton.jit
+def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Window and limits applied to a coordinate: (index of the first tap, position between taps, whether the limits held it)."""
+    if WINDOW:
+        x = tl.minimum(tl.maximum(x, low), high)
+    held = x
+    # Beyond these bounds the taps no longer change, so neither may the gradient; and conversion to an integer stays defined.
+    if EDGE <= BORDER:
+        x = tl.minimum(tl.maximum(x, -3.0), length + 2.0)
+    else:
+        x = tl.minimum(tl.maximum(x, -FAR), FAR)
+    base = tl.floor(x + 0.5) if TAPS == 1 else tl.floor(x)
+    first = base.to(tl.int32)
+    if TAPS == 4:
+        first -= 1
+    return first, x - base, held != x
+
+
+@triton.jit
+def fold(i, length, EDGE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Map any integer position to the pixel the border rule puts there."""
+    if EDGE <= BORDER:
+        i = tl.minimum(tl.maximum(i, 0), length - 1)
+    else:
+        if EDGE == REFLECTION:
+            period = 2 * length
+        elif EDGE == REFLECT_101:
+            period = tl.maximum(2 * (length - 1), 1)
+        else:
+            period = length
+        i = i % period
+        i = tl.where(i < 0, i + period, i)
+        if EDGE == REFLECTION:
+            i = tl.where(i < length, i, period - 1 - i)
+        elif EDGE == REFLECT_101:
+            i = tl.where(i < length, i, period - i)
+    return i
+
+
+@triton.jit
+def weight(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Weight of tap K for the position t in [0, 1) between the taps."""
+    s = 1.0 - t
+    if TAPS == 1:
+        value = tl.full(t.shape, 1.0, t.dtype)
+    elif TAPS == 2:
+        value = s if K == 0 else t
+    elif K == 0:
+        value = CUBIC * t * s * s
+    elif K == 1:
+        value = 1.0 + t * t * ((CUBIC + 2.0) * t - (CUBIC + 3.0))
+    elif K == 2:
+        value = 1.0 + s * s * ((CUBIC + 2.0) * s - (CUBIC + 3.0))
+    else:
+        value = CUBIC * s * t * t
+    return value
+
+
+@triton.jit
+def slope(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The derivative of `weight` by t."""
+    s = 1.0 - t
+    if TAPS == 1:
+        value = tl.full(t.shape, 0.0, t.dtype)
+    elif TAPS == 2:
+        value = tl.full(t.shape, -1.0 if K == 0 else 1.0, t.dtype)
+    elif K == 0:
+        value = CUBIC * s * (s - 2.0 * t)
+    elif K == 1:
+        value = t * (3.0 * (CUBIC + 2.0) * t - 2.0 * (CUBIC + 3.0))
+    elif K == 2:
+        value = -s * (3.0 * (CUBIC + 2.0) * s - 2.0 * (CUBIC + 3.0))
+    else:
+        value = CUBIC * t * (2.0 * s - t)
+    return value

@@ -1,0 +1,149 @@
+"""Which output pixels may read an input pixel: a box that never misses one.
+
+Owns: the preimage of a rectangle under the map, with room for rounding; where it cannot be bounded, the box is the whole output.
+Must not: decide weights; the forward map of every candidate does that.
+Read next: ``gather.py``.
+"""
+
+# A convex region whose denominator keeps its sign maps to a convex region, so the images of a rectangle's corners under the inverse
+# bound its preimage. The inverse is formed in double precision from single-precision numbers, whose products are then exact: a
+# determinant above 1e-9 of its terms has seven digits. Corners are mapped in working precision, with first-order bounds on its
+# rounding and on that of the forward map added. All tests are written so that a NaN leads to the whole output. Constants stand
+# to the right of blocks, and no truth about a scalar meets one about a block: Triton's interpreter wants it so.
+
+import triton
+import triton.language as tl
+
+__all__ = ["candidates"]
+
+_TINY = tl.constexpr(1e-9)
+_ROOM = tl.constexpr(1e-3)
+_HUGE = tl.constexpr(1e30)
+
+
+@triton.jit
+def span(low, high, count, fine, none):  # type: ignore[no-untyped-def]
+    """Integers in [low, high] and [0, count): everything unless fine, nothing where none."""
+    last = tl.zeros(low.shape, low.dtype) + (count - 1)
+    first = tl.minimum(tl.maximum(tl.ceil(tl.where(fine, low, 0.0)), 0.0), last + 1.0)
+    end = tl.maximum(tl.minimum(tl.floor(tl.where(fine, high, last)), last), -1.0)
+    return first.to(tl.int32), tl.where(none, -1, end.to(tl.int32))
+
+
+@triton.jit
+def _affine(lx, hx, ly, hy, a, b, c, d, e, f, height, width, EPS: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
+    wide_a, wide_b, wide_d, wide_e = a.to(tl.float64), b.to(tl.float64), d.to(tl.float64), e.to(tl.float64)
+    det = wide_a * wide_e - wide_b * wide_d
+    terms = tl.abs(wide_a * wide_e) + tl.abs(wide_b * wide_d)
+    regular = tl.abs(det) > terms * _TINY
+    det = tl.where(regular, det, 1.0)
+    scale = 1.0 / det
+    i00, i01 = (wide_e * scale).to(F), (-wide_b * scale).to(F)
+    i10, i11 = (-wide_d * scale).to(F), (wide_a * scale).to(F)
+    # Rounding of the forward coordinates and of the differences below.
+    reach_x = tl.abs(a) * width + tl.abs(b) * height + tl.abs(c)
+    reach_y = tl.abs(d) * width + tl.abs(e) * height + tl.abs(f)
+    mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
+    rx = (hx - lx) * 0.5 + (reach_x + tl.abs(mx) + tl.abs(c)) * EPS + _ROOM
+    ry = (hy - ly) * 0.5 + (reach_y + tl.abs(my) + tl.abs(f)) * EPS + _ROOM
+    dx, dy = mx - c, my - f
+    mu, mv = i00 * dx + i01 * dy, i10 * dx + i11 * dy
+    ru = (tl.abs(i00) * rx + tl.abs(i01) * ry) * (1.0 + EPS) + (tl.abs(i00 * dx) + tl.abs(i01 * dy)) * EPS
+    rv = (tl.abs(i10) * rx + tl.abs(i11) * ry) * (1.0 + EPS) + (tl.abs(i10 * dx) + tl.abs(i11 * dy)) * EPS
+    fine = tl.abs(mu) + tl.abs(mv) + ru + rv < tl.where(regular, _HUGE, -1.0)
+    # A number that is not finite in an affine map leaves no coordinate finite.
+    none = (tl.zeros(lx.shape, F) + (reach_x + reach_y) < float("inf")) == 0
+    return mu - ru, mu + ru, mv - rv, mv + rv, fine, none
+
+
+@triton.jit
+def _minor(p, q, r, s):  # type: ignore[no-untyped-def]
+    """(p q - r s, the size of its terms)."""
+    return p * q - r * s, tl.abs(p * q) + tl.abs(r * s)
+
+
+@triton.jit
+def _corner(un, vn, dn, u_low, u_high, v_low, v_high):  # type: ignore[no-untyped-def]
+    """The bounds so far, extended by one corner's image."""
+    u, v = un / dn, vn / dn
+    return tl.minimum(u_low, u), tl.maximum(u_high, u), tl.minimum(v_low, v), tl.maximum(v_high, v)
+
+
+@triton.jit
+def _projective(  # type: ignore[no-untyped-def]
+    lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, EPS: tl.constexpr, F: tl.constexpr
+):
+    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
+    d0, d1, d2 = m0.to(tl.float64), m1.to(tl.float64), m2.to(tl.float64)
+    d3, d4, d5 = m3.to(tl.float64), m4.to(tl.float64), m5.to(tl.float64)
+    d6, d7, d8 = m6.to(tl.float64), m7.to(tl.float64), m8.to(tl.float64)
+    n00, t00 = _minor(d4, d8, d5, d7)
+    n01, t01 = _minor(d2, d7, d1, d8)
+    n02, t02 = _minor(d1, d5, d2, d4)
+    n10, t10 = _minor(d5, d6, d3, d8)
+    n11, t11 = _minor(d0, d8, d2, d6)
+    n12, t12 = _minor(d2, d3, d0, d5)
+    n20, t20 = _minor(d3, d7, d4, d6)
+    n21, t21 = _minor(d1, d6, d0, d7)
+    n22, t22 = _minor(d0, d4, d1, d3)
+    det = d0 * n00 + d1 * n10 + d2 * n20
+    regular = tl.abs(det) > (tl.abs(d0) * t00 + tl.abs(d1) * t10 + tl.abs(d2) * t20) * _TINY
+    det = tl.where(regular, det, 1.0)
+    # What cancellation in the minors may have cost, for any pixel of the image.
+    far_x, far_y = src_width + 4.0, src_height + 4.0
+    scale = 1.0 / det
+    lost = ((t00 + t10 + t20) * far_x + (t01 + t11 + t21) * far_y + (t02 + t12 + t22)) * tl.abs(scale)
+    lost = (lost * 3.6e-15).to(F)
+    n00, n01, n02 = (n00 * scale).to(F), (n01 * scale).to(F), (n02 * scale).to(F)
+    n10, n11, n12 = (n10 * scale).to(F), (n11 * scale).to(F), (n12 * scale).to(F)
+    n20, n21, n22 = (n20 * scale).to(F), (n21 * scale).to(F), (n22 * scale).to(F)
+    mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
+    rx, ry = (hx - lx) * 0.5, (hy - ly) * 0.5
+    # Forward coordinates are rounded by up to (error of numerator + |x| * error of denominator) / |w|, and 1 / w is what the last
+    # row of the inverse gives.
+    top_x = tl.abs(m0) * width + tl.abs(m1) * height + tl.abs(m2)
+    top_y = tl.abs(m3) * width + tl.abs(m4) * height + tl.abs(m5)
+    bottom = tl.abs(m6) * width + tl.abs(m7) * height + tl.abs(m8)
+    inverse_w = tl.abs(n20 * mx + n21 * my + n22) + tl.abs(n20) * rx + tl.abs(n21) * ry + lost
+    rx += (top_x + (tl.abs(mx) + rx) * bottom) * inverse_w * (2.0 * EPS) + tl.abs(mx) * EPS + _ROOM
+    ry += (top_y + (tl.abs(my) + ry) * bottom) * inverse_w * (2.0 * EPS) + tl.abs(my) * EPS + _ROOM
+    un, vn, dn = n00 * mx + n01 * my + n02, n10 * mx + n11 * my + n12, n20 * mx + n21 * my + n22
+    u_error = (tl.abs(n00) * (tl.abs(mx) + rx) + tl.abs(n01) * (tl.abs(my) + ry) + tl.abs(n02)) * EPS + lost
+    v_error = (tl.abs(n10) * (tl.abs(mx) + rx) + tl.abs(n11) * (tl.abs(my) + ry) + tl.abs(n12)) * EPS + lost
+    d_error = (tl.abs(n20) * (tl.abs(mx) + rx) + tl.abs(n21) * (tl.abs(my) + ry) + tl.abs(n22)) * EPS + lost
+    spread = tl.abs(n20) * rx + tl.abs(n21) * ry
+    least = tl.abs(dn) - spread - d_error
+    ux, uy, vx, vy, dx, dy = n00 * rx, n01 * ry, n10 * rx, n11 * ry, n20 * rx, n21 * ry
+    safe = least > tl.abs(dn) * _TINY
+    dn = tl.where(safe, dn, 1.0)
+    dx, dy = tl.where(safe, dx, 0.0), tl.where(safe, dy, 0.0)
+    u, v = (un - ux - uy) / (dn - dx - dy), (vn - vx - vy) / (dn - dx - dy)
+    lu, hu, lv, hv = _corner(un + ux - uy, vn + vx - vy, dn + dx - dy, u, u, v, v)
+    lu, hu, lv, hv = _corner(un - ux + uy, vn - vx + vy, dn - dx + dy, lu, hu, lv, hv)
+    lu, hu, lv, hv = _corner(un + ux + uy, vn + vx + vy, dn + dx + dy, lu, hu, lv, hv)
+    least = tl.where(safe, least, 1.0)
+    room_u = 2.0 * (u_error + tl.maximum(tl.abs(lu), tl.abs(hu)) * d_error) / least + _ROOM
+    room_v = 2.0 * (v_error + tl.maximum(tl.abs(lv), tl.abs(hv)) * d_error) / least + _ROOM
+    fine = safe & (tl.abs(lu) + tl.abs(hu) + tl.abs(lv) + tl.abs(hv) + room_u + room_v < tl.where(regular, _HUGE, -1.0))
+    # An output pixel with denominator w reads where the last row of the inverse gives 1 / w, which bottom bounds from below.
+    none = (inverse_w + spread + d_error) * bottom < tl.where(regular, 0.5, -1.0)
+    return lu - room_u, hu + room_u, lv - room_v, hv + room_v, fine, none
+
+
+@triton.jit
+def candidates(  # type: ignore[no-untyped-def]
+    lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width,
+    PROJECTIVE: tl.constexpr, EPS: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """(first u, last u, first v, last v) of the output pixels that may read in [lx, hx] x [ly, hy]; last < first: none do."""
+    if PROJECTIVE:
+        lu, hu, lv, hv, fine, none = _projective(
+            lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, EPS, F
+        )
+    else:
+        lu, hu, lv, hv, fine, none = _affine(lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, height, width, EPS, F)
+    first_u, last_u = span(lu, hu, width, fine, none)
+    first_v, last_v = span(lv, hv, height, fine, none)
+    # Where one axis has none, neither has the other.
+    return first_u, last_u, first_v, tl.where(last_u < first_u, -1, last_v)

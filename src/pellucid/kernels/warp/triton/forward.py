@@ -1,0 +1,141 @@
+"""The forward kernels: one block of output pixels per program, from the image to the finished colour; and labels.
+
+Owns: the order of phases: coordinates, taps, first mix, hue, second mix, clip, last mix.
+Must not: know of torch; ``launch.py`` passes pointers, strides and compile-time options.
+Read next: ``stages.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.triton.blocks import store_channels
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, locate, settle, tile_pixels
+from pellucid.kernels.warp.triton.sampling import hold_in_window, read
+from pellucid.kernels.warp.triton.stages import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX, clip, cover, hue, mix, shift
+
+__all__ = ["copy_labels", "forward"]
+
+
+@triton.jit
+def forward(  # type: ignore[no-untyped-def]
+    image,
+    mapping,
+    window,
+    colors,
+    out,
+    stride_b,
+    stride_c,
+    stride_y,
+    stride_x,
+    height,
+    width,
+    out_height,
+    out_width,
+    tiles_x,
+    tiles,
+    map_step,
+    window_step,
+    param_step,
+    C: tl.constexpr,
+    OC: tl.constexpr,
+    GROUPS: tl.constexpr,
+    TAPS: tl.constexpr,
+    MODE: tl.constexpr,
+    WINDOW: tl.constexpr,
+    PROJECTIVE: tl.constexpr,
+    CUBIC: tl.constexpr,
+    UNIT: tl.constexpr,
+    FLAGS: tl.constexpr,
+    K: tl.constexpr,
+    N: tl.constexpr,
+    BW: tl.constexpr,
+    P: tl.constexpr,
+    F: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Program (sample, tile, group): K channels are read, N written; several groups only where no stage mixes channels."""
+    program = tl.program_id(0)
+    group = program % GROUPS
+    tile = (program // GROUPS) % tiles
+    b = (program // GROUPS // tiles).to(tl.int64)
+    u, v = tile_pixels(tile, tiles_x, BW, P)
+    drawn = (u < out_width) & (v < out_height)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+    first = group * K
+    colour, _, _, covered, _, _ = read(
+        image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
+        C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, K, P, F, INDEX,
+    )  # fmt: skip
+    p = colors + b * param_step
+    if FIRST_MIX & FLAGS:
+        if MATRIX & FLAGS:
+            colour = mix(p, colour, OC, C)
+            p += OC * C
+        colour = cover(p, p + OC, colour, covered, first, OC, GROUPS, N)
+        p += 2 * OC
+    if HUE & FLAGS:
+        colour = hue(colour, tl.load(p))
+        p += 1
+    if SECOND_MIX & FLAGS:
+        colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
+        p += OC * OC + 2 * OC
+    if CLIP & FLAGS:
+        colour = clip(colour, N)
+    if LAST_MIX & FLAGS:
+        colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
+    at = v.to(tl.int64) * out_width + u
+    plane = b * 0 + out_height
+    store_channels(out + b * OC * plane * out_width, at, plane * out_width, drawn, first, colour, OC, GROUPS, N)
+
+
+@triton.jit
+def copy_labels(  # type: ignore[no-untyped-def]
+    image,
+    mapping,
+    window,
+    fill,
+    out,
+    stride_b,
+    stride_c,
+    stride_y,
+    stride_x,
+    height,
+    width,
+    out_height,
+    out_width,
+    tiles_x,
+    tiles,
+    map_step,
+    window_step,
+    fill_step,
+    C: tl.constexpr,
+    MODE: tl.constexpr,
+    WINDOW: tl.constexpr,
+    PROJECTIVE: tl.constexpr,
+    BW: tl.constexpr,
+    P: tl.constexpr,
+    F: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Program (sample, tile, channel): every output pixel is a copy of its nearest input pixel, or the fill."""
+    program = tl.program_id(0)
+    c = program % C
+    tile = (program // C) % tiles
+    b = (program // C // tiles).to(tl.int64)
+    u, v = tile_pixels(tile, tiles_x, BW, P)
+    drawn = (u < out_width) & (v < out_height)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+    EDGE: tl.constexpr = BORDER if WINDOW else MODE
+    ix, _, _ = settle(x, x0, x1, width, 1, EDGE, WINDOW)
+    iy, _, _ = settle(y, y0, y1, height, 1, EDGE, WINDOW)
+    if EDGE == FILLED:
+        usable = usable & (ix >= 0) & (ix < width) & (iy >= 0) & (iy < height)
+    at = fold(iy, height, EDGE).to(INDEX) * stride_y + fold(ix, width, EDGE).to(INDEX) * stride_x
+    value = tl.load(image + b * stride_b + c * stride_c + at, mask=usable, other=0)
+    value = tl.where(usable, value, tl.load(fill + b * fill_step + c))
+    at = ((b * C + c) * out_height + v) * out_width + u
+    tl.store(out + at, value, mask=drawn)

@@ -1,0 +1,163 @@
+"""The image's gradient in gather form: every input pixel collects from the output pixels that read it.
+
+Owns: one owner per input pixel, adding in the order of its candidates' rows and columns; no atomics.
+Must not: miss a candidate (``footprint.py``), or collect what a border rule moved (``folded.py``).
+Read next: ``footprint.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.triton.blocks import add_scaled, exists, load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.coordinates import FILLED, fold, load_map, locate, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.footprint import candidates
+from pellucid.kernels.warp.triton.sampling import hold_in_window
+from pellucid.kernels.warp.triton.stages import FIRST_MIX, LAST_MIX, MATRIX, SECOND_MIX, unmix
+
+__all__ = ["gather", "weight_at"]
+
+
+@triton.jit
+def weight_at(x, pixel, low, high, length, TAPS: tl.constexpr, CUBIC: tl.constexpr, CLAMPED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weight with which a pixel on one axis enters the sample at x.
+
+    CLAMPED: x is held between low and high first, and taps beyond the image are those on its edge; otherwise only a tap exactly
+    on the pixel counts.
+    """
+    if CLAMPED and TAPS == 4:
+        first, t, _ = settle(x, low, high, length, TAPS, 1, True)
+        total = tl.zeros(x.shape, x.dtype)
+        for k in tl.static_range(TAPS):
+            total += tl.where(fold(first + k, length, 1) == pixel, weight(t, CUBIC, k, TAPS), 0.0)
+    else:
+        if CLAMPED:
+            x = tl.minimum(tl.maximum(x, low), high)
+            x = tl.minimum(tl.maximum(x, 0.0), length - 1.0)
+        if TAPS == 1:
+            total = tl.where(tl.floor(x + 0.5) == pixel, 1.0, 0.0).to(x.dtype)
+        else:
+            d = tl.abs(x - pixel)
+            if TAPS == 2:
+                total = tl.maximum(1.0 - d, 0.0)
+            else:
+                inner = 1.0 + d * d * ((CUBIC + 2.0) * d - (CUBIC + 3.0))
+                outer = CUBIC * (d - 1.0) * (d - 2.0) * (d - 2.0)
+                total = tl.where(d < 1.0, inner, tl.where(d < 2.0, outer, 0.0))
+    return total
+
+
+@triton.jit
+def _add_fixed(  # type: ignore[no-untyped-def]
+    totals, fixed, at, stride, lane, first, unit, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr
+):
+    """Totals + what ``folded.py`` collected, ``unit`` of which make 1."""
+    sums = ()
+    for c in tl.static_range(N):
+        count = tl.load(fixed + at + (first + c) * stride, mask=exists(lane, first + c, OC, GROUPS), other=0)
+        part = tl.where(count == 0, 0.0, count.to(tl.float64) / unit)
+        sums = sums + (totals[c] + part.to(totals[c].dtype),)
+    return sums
+
+
+@triton.jit
+def gather(  # type: ignore[no-untyped-def]
+    grad,
+    mapping,
+    window,
+    colors,
+    folded,
+    scale,
+    to_image,
+    grad_b,
+    grad_c,
+    grad_y,
+    grad_x,
+    height,
+    width,
+    out_height,
+    out_width,
+    tiles_x,
+    tiles,
+    map_step,
+    window_step,
+    param_step,
+    C: tl.constexpr,
+    OC: tl.constexpr,
+    GROUPS: tl.constexpr,
+    TAPS: tl.constexpr,
+    MODE: tl.constexpr,
+    WINDOW: tl.constexpr,
+    PROJECTIVE: tl.constexpr,
+    CUBIC: tl.constexpr,
+    FLAGS: tl.constexpr,
+    EPS: tl.constexpr,
+    K: tl.constexpr,
+    N: tl.constexpr,
+    BW: tl.constexpr,
+    P: tl.constexpr,
+    F: tl.constexpr,
+):
+    """Program (sample, tile of the image, group): N channels are collected, K written.
+
+    ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
+    what was collected. Outside the filled modes ``folded`` holds the rest in fixed point, with ``scale`` units to 1.
+    """
+    program = tl.program_id(0)
+    group = program % GROUPS
+    tile = (program // GROUPS) % tiles
+    b = (program // GROUPS // tiles).to(tl.int64)
+    column, row = tile_pixels(tile, tiles_x, BW, P)
+    owned = (column < width) & (row < height)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    first = group * K
+    CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
+    REACH: tl.constexpr = 2.0 if TAPS == 4 else (1.0 if TAPS == 2 else 0.5)
+    px, py = column.to(F), row.to(F)
+    lx, hx, ly, hy = px - REACH, px + REACH, py - REACH, py + REACH
+    if CLAMPED:
+        # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
+        x0, y0 = tl.load(window + b * window_step), tl.load(window + b * window_step + 1)
+        x1, y1 = tl.load(window + b * window_step + 2), tl.load(window + b * window_step + 3)
+        lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (REACH + 0.5)
+        ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (REACH + 0.5)
+        hx = tl.where(column == width - 1, tl.maximum(x1, px), px) + (REACH + 0.5)
+        hy = tl.where(row == height - 1, tl.maximum(y1, py), py) + (REACH + 0.5)
+    first_u, last_u, first_v, last_v = candidates(
+        lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, height, width, out_height, out_width, PROJECTIVE, EPS, F
+    )
+    last_v = tl.where(owned, last_v, -1)
+    rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
+    columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
+    total = zeros(N, P, F)
+    j = rows * 0
+    while j < rows:
+        v = first_v + j
+        i = columns * 0
+        while i < columns:
+            u = first_u + i
+            x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+            usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+            if WINDOW and MODE != FILLED:  # those that the window holds are in ``folded``
+                usable = usable & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
+            share = weight_at(x, px, x0, x1, width, TAPS, CUBIC, CLAMPED) * weight_at(y, py, y0, y1, height, TAPS, CUBIC, CLAMPED)
+            reads = usable & (u <= last_u) & (v <= last_v) & (share != 0.0)
+            at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
+            g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(tl.int64), OC, GROUPS, N, F)
+            total = add_scaled(total, tl.where(reads, share, 0.0), g, N)
+            i += 1
+        j += 1
+    plane = b * 0 + height
+    at = row.to(tl.int64) * width + column
+    if MODE != FILLED:
+        total = _add_fixed(
+            total, folded + b * OC * plane * width, at, plane * width, owned, first, tl.load(scale + b), OC, GROUPS, N
+        )
+    p = colors + b * param_step
+    matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
+    if LAST_MIX & FLAGS:
+        total = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), total, OC, OC)
+    if SECOND_MIX & FLAGS:
+        total = unmix(p + matrix_at, total, OC, OC)
+    if MATRIX & FLAGS:
+        total = unmix(p, total, OC, C)
+    store_channels(to_image + b * C * plane * width, at, plane * width, owned, first, total, C, GROUPS, K)

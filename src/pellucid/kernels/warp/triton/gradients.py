@@ -1,0 +1,215 @@
+"""The gradients of map, window and colour parameters: one chunk of output pixels per program, summed in a fixed order.
+
+Owns: recomputing what forward did, going back through it, and each chunk's partial sums; also the source's gradient per output
+pixel, where a hue rotation or a clip makes it differ from pixel to pixel.
+Must not: add across programs; torch adds the chunks, in their order.
+Read next: ``gather.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, store_channels, store_sums, zeros
+from pellucid.kernels.warp.triton.coordinates import load_map, locate, tile_pixels
+from pellucid.kernels.warp.triton.sampling import hold_in_window, read
+from pellucid.kernels.warp.triton.stages import (
+    CLIP,
+    FIRST_MIX,
+    HUE,
+    LAST_MIX,
+    MATRIX,
+    SECOND_MIX,
+    add_products,
+    clip,
+    clip_backward,
+    cover,
+    hue,
+    hue_backward,
+    mix,
+    shift,
+    to_covered,
+    unmix,
+)
+
+__all__ = ["gradients"]
+
+
+@triton.jit
+def _dot(g, x, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sum over channels of g * x."""
+    total = g[0] * x[0]
+    for c in tl.static_range(1, K):
+        total = tl.fma(g[c], x[c], total)
+    return total
+
+
+@triton.jit
+def _window_shares(to_x, x, low, high):  # type: ignore[no-untyped-def]
+    """(what stays with the coordinate, what belongs to the window's low edge, to its high edge)."""
+    below, above = x < low, x > high
+    return tl.where(below | above, 0.0, to_x), tl.where(below, to_x, 0.0), tl.where(above, to_x, 0.0)
+
+
+@triton.jit
+def gradients(  # type: ignore[no-untyped-def]
+    grad,
+    image,
+    mapping,
+    window,
+    colors,
+    to_map,
+    to_params,
+    to_source,
+    grad_b,
+    grad_c,
+    grad_y,
+    grad_x,
+    stride_b,
+    stride_c,
+    stride_y,
+    stride_x,
+    height,
+    width,
+    out_height,
+    out_width,
+    tiles_x,
+    tiles,
+    chunks,
+    map_step,
+    window_step,
+    param_step,
+    param_count,
+    C: tl.constexpr,
+    OC: tl.constexpr,
+    GROUPS: tl.constexpr,
+    TAPS: tl.constexpr,
+    MODE: tl.constexpr,
+    WINDOW: tl.constexpr,
+    PROJECTIVE: tl.constexpr,
+    CUBIC: tl.constexpr,
+    UNIT: tl.constexpr,
+    FLAGS: tl.constexpr,
+    TO_MAP: tl.constexpr,
+    TO_PARAMS: tl.constexpr,
+    TO_SOURCE: tl.constexpr,
+    STEPS: tl.constexpr,
+    K: tl.constexpr,
+    N: tl.constexpr,
+    BW: tl.constexpr,
+    P: tl.constexpr,
+    F: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Program (sample, chunk of STEPS tiles, group): K channels are read, N were written.
+
+    to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
+    parameters). to_source: (sample, channel, output pixel).
+    """
+    program = tl.program_id(0)
+    group = program % GROUPS
+    chunk = (program // GROUPS) % chunks
+    b = (program // GROUPS // chunks).to(tl.int64)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    first = group * K
+    p = colors + b * param_step
+    bias_at: tl.constexpr = OC * C if MATRIX & FLAGS else 0
+    turns_at: tl.constexpr = bias_at + (2 * OC if FIRST_MIX & FLAGS else 0)
+    second_at: tl.constexpr = turns_at + (1 if HUE & FLAGS else 0)
+    last_at: tl.constexpr = second_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0)
+    one = tl.full((P,), 1.0, F)
+    map_sums, window_sums, turns_sum = zeros(9, P, F), zeros(4, P, F), tl.zeros((P,), F)
+    matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
+    second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
+    last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
+    for step in range(STEPS):
+        tile = chunk * STEPS + step
+        u, v = tile_pixels(tile, tiles_x, BW, P)
+        drawn = (u < out_width) & (v < out_height) & (tile < tiles)
+        x, y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+        source, along_x, along_y, covered, rise_x, rise_y = read(
+            image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
+            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP, K, P, F, INDEX,
+        )  # fmt: skip
+        # Forward, keeping what each stage saw.
+        after_first = source
+        if FIRST_MIX & FLAGS:
+            if MATRIX & FLAGS:
+                after_first = mix(p, source, OC, C)
+            after_first = cover(p + bias_at, p + bias_at + OC, after_first, covered, first, OC, GROUPS, N)
+        after_hue = after_first
+        if HUE & FLAGS:
+            after_hue = hue(after_first, tl.load(p + turns_at))
+        after_second = after_hue
+        if SECOND_MIX & FLAGS:
+            after_second = shift(p + second_at + OC * OC, mix(p + second_at, after_hue, OC, OC), OC)
+        # Backward.
+        at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
+        g = load_channels(grad + b * grad_b, at, grad_c, drawn, first.to(tl.int64), OC, GROUPS, N, F)
+        if LAST_MIX & FLAGS:
+            if TO_PARAMS:
+                last_sums = add_products(last_sums, g, clip(after_second, N) if CLIP & FLAGS else after_second, OC, OC)
+                last_offset_sums = add_scaled(last_offset_sums, one, g, N)
+            g = unmix(p + last_at, g, OC, OC)
+        if CLIP & FLAGS:
+            g = clip_backward(after_second, g, N)
+        if SECOND_MIX & FLAGS:
+            if TO_PARAMS:
+                second_sums = add_products(second_sums, g, after_hue, OC, OC)
+                second_offset_sums = add_scaled(second_offset_sums, one, g, N)
+            g = unmix(p + second_at, g, OC, OC)
+        if HUE & FLAGS:
+            g, to_turns = hue_backward(after_first, g, tl.load(p + turns_at))
+            turns_sum += tl.where(drawn, to_turns, 0.0)
+        to_cover = tl.zeros((P,), F)
+        if FIRST_MIX & FLAGS:
+            if TO_PARAMS:
+                offset_sums = add_scaled(offset_sums, covered, g, N)
+                fill_sums = add_scaled(fill_sums, 1.0 - covered, g, N)
+            to_cover = to_covered(p + bias_at, p + bias_at + OC, g, first, OC, GROUPS, N)
+            if MATRIX & FLAGS:
+                if TO_PARAMS:
+                    matrix_sums = add_products(matrix_sums, g, source, OC, C)
+                g = unmix(p, g, OC, C)
+        if TO_SOURCE:
+            plane = b * 0 + out_height
+            at = v.to(tl.int64) * out_width + u
+            store_channels(to_source + b * C * plane * out_width, at, plane * out_width, drawn, first, g, C, GROUPS, K)
+        if TO_MAP:
+            to_x = tl.where(usable, _dot(g, along_x, K) + to_cover * rise_x, 0.0)
+            to_y = tl.where(usable, _dot(g, along_y, K) + to_cover * rise_y, 0.0)
+            if WINDOW:
+                # Where the window held a coordinate, the gradient belongs to the window's edge.
+                to_x, left, right = _window_shares(to_x, x, x0, x1)
+                to_y, upper, lower = _window_shares(to_y, y, y0, y1)
+                window_sums = add_scaled(window_sums, one, (left, upper, right, lower), 4)
+            column, row = u.to(F), v.to(F)
+            if PROJECTIVE:
+                share = 1.0 / tl.where(usable, w, 1.0)
+                to_x, to_y = to_x * share, to_y * share
+                to_w = -(to_x * x + to_y * y)
+                shares = (to_x * column, to_x * row, to_x, to_y * column, to_y * row, to_y, to_w * column, to_w * row, to_w)
+                map_sums = add_scaled(map_sums, one, shares, 9)
+            else:
+                shares = (to_x * column, to_x * row, to_x, to_y * column, to_y * row, to_y, to_x, to_x, to_x)
+                map_sums = add_scaled(map_sums, one, shares, 9)
+    if TO_MAP:
+        sums = to_map + ((b * chunks + chunk) * GROUPS + group) * 13
+        store_sums(sums, 0, map_sums, 9, 1, 9 if PROJECTIVE else 6)
+        if WINDOW:
+            store_sums(sums, 9, window_sums, 13, 1, 4)
+    if TO_PARAMS:
+        sums = to_params + (b * chunks + chunk) * param_count
+        if FIRST_MIX & FLAGS:
+            if MATRIX & FLAGS:
+                store_sums(sums, 0, matrix_sums, OC * C, 1, OC * C)
+            store_sums(sums + bias_at, first, offset_sums, OC, GROUPS, N)
+            store_sums(sums + bias_at + OC, first, fill_sums, OC, GROUPS, N)
+        if HUE & FLAGS:
+            tl.store(sums + turns_at, 6.0 * tl.sum(turns_sum, 0))
+        if SECOND_MIX & FLAGS:
+            store_sums(sums + second_at, 0, second_sums, OC * OC, 1, OC * OC)
+            store_sums(sums + second_at + OC * OC, 0, second_offset_sums, OC, 1, OC)
+        if LAST_MIX & FLAGS:
+            store_sums(sums + last_at, 0, last_sums, OC * OC, 1, OC * OC)
+            store_sums(sums + last_at + OC * OC, 0, last_offset_sums, OC, 1, OC)

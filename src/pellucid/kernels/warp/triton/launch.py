@@ -1,0 +1,207 @@
+"""Launching the kernels: block shapes, strides and compile-time options from tensors, without a look at their values.
+
+Owns: how work is cut into programs (fixed by shapes alone, so sums keep their order), and the scratch memory of a backward.
+Must not: synchronise with the device, or be imported where Triton is not.
+Read next: ``forward.py``, ``gradients.py``, ``gather.py``.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.triton.folded import add_folded
+from pellucid.kernels.warp.triton.forward import copy_labels, forward
+from pellucid.kernels.warp.triton.gather import gather
+from pellucid.kernels.warp.triton.gradients import gradients
+
+__all__ = ["backward_warp", "copy", "forward_warp"]
+
+_PIXELS, _ROWS, _STEPS = 128, 4, 8
+"""Pixels per block, the rows they come from, and how many blocks one program of sums adds up.
+
+A pixel per thread: with more, loads and stores want different layouts, and values cross shared memory inside the loops.
+"""
+_OPTIONS = {"num_warps": _PIXELS // 32, "enable_fp_fusion": False}  # coordinates must round as the reference's do
+_FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
+_SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
+
+
+def _blocks(size: tuple[int, int]) -> tuple[int, int, int]:
+    """(block width, blocks across, blocks in all) for a plane of (height, width)."""
+    height, width = size
+    rows = min(triton.next_power_of_2(height), _ROWS)
+    columns = min(triton.next_power_of_2(width), _PIXELS // rows)
+    rows = min(triton.next_power_of_2(height), _PIXELS // columns)
+    columns = _PIXELS // rows
+    across = triton.cdiv(width, columns)
+    return columns, across, across * triton.cdiv(height, rows)
+
+
+def _on(tensor: Tensor) -> Any:
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+def _step(rows: Tensor | None) -> int:
+    """Elements from one sample's row to the next; 0 where all share one."""
+    return 0 if rows is None or rows.shape[0] == 1 else rows.shape[1]
+
+
+def _index(tensor: Tensor) -> Any:
+    """The integer that holds every offset within a sample."""
+    reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
+    return tl.int32 if reach < 2**31 else tl.int64
+
+
+class _Call:
+    """What all kernels of one call share."""
+
+    def __init__(
+        self,
+        image: Tensor,
+        mapping: Tensor,
+        window: Tensor | None,
+        params: Tensor,
+        size: list[int],
+        options: list[int],
+        cubic: float,
+    ) -> None:
+        taps, mode, flags, out_channels = options
+        self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
+        self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
+        self.steps = (_step(mapping), _step(window), _step(params))
+        self.batch, self.channels, *plane = image.shape
+        self.plane, self.size = (plane[0], plane[1]), (size[0], size[1])
+        # Where nothing mixes channels, a program takes four at most.
+        mixing = flags & (MATRIX | HUE | SECOND_MIX | LAST_MIX)
+        read, written = (self.channels, out_channels) if mixing else (min(self.channels, 4),) * 2
+        self.groups = triton.cdiv(self.channels, read)
+        self.options = {
+            "C": self.channels,
+            "OC": out_channels,
+            "GROUPS": self.groups,
+            "TAPS": taps,
+            "MODE": mode,
+            "WINDOW": window is not None,
+            "PROJECTIVE": mapping.shape[1] == 9,
+            "CUBIC": cubic,
+            "FLAGS": flags,
+            "K": read,
+            "N": written,
+            "F": _FLOATS[mapping.dtype],
+            **_OPTIONS,
+        }
+
+    def reading(self) -> dict[str, Any]:
+        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 else 1.0, "INDEX": _index(self.image)}
+
+    def shapes(self) -> tuple[int, ...]:
+        return (*self.plane, *self.size)
+
+
+def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
+    """Write the warped image into the contiguous ``out``; its dtype may be any floating one."""
+    call = _Call(*call_arguments)
+    columns, across, blocks = _blocks(call.size)
+    with _on(out):
+        forward[(call.batch * blocks * call.groups,)](
+            call.image, call.mapping, call.window, call.params, out, *call.image.stride(), *call.shapes(), across, blocks,
+            *call.steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
+        )  # fmt: skip
+
+
+def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, mode: int) -> None:
+    """Write the nearest pixels of an integer image into the contiguous ``out``."""
+    size = (out.shape[2], out.shape[3])
+    columns, across, blocks = _blocks(size)
+    mapping, fill = mapping.contiguous(), fill.contiguous()
+    frame = mapping if window is None else window.contiguous()
+    with _on(out):
+        copy_labels[(out.shape[0] * blocks * out.shape[1],)](
+            image, mapping, frame, fill, out, *image.stride(), *image.shape[2:], *size, across, blocks,
+            _step(mapping), _step(window), _step(fill),
+            C=out.shape[1], MODE=mode, WINDOW=window is not None, PROJECTIVE=mapping.shape[1] == 9, BW=columns, P=_PIXELS,
+            F=_FLOATS[mapping.dtype], INDEX=_index(image), **_OPTIONS,
+        )  # fmt: skip
+
+
+def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of image (its dtype), map, window and params (float64, one row per sample); empty where not needed."""
+    call = _Call(*call_arguments)
+    flags = call.options["FLAGS"]
+    linear = not flags & (HUE | CLIP)
+    to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
+    source = grad
+    with _on(grad):
+        if needs[1] or needs[2] or (needs[0] and not linear):
+            sums, colors, collected = _sums(grad, call, needs, linear)
+            if needs[1]:
+                to_map = sums[..., : call.mapping.shape[1]].sum((1, 2), dtype=torch.float64)
+                if call.options["WINDOW"]:
+                    to_window = sums[..., 9:].sum((1, 2), dtype=torch.float64)
+            if needs[2]:
+                to_params = colors.sum(1, dtype=torch.float64)
+            source = grad if linear else collected
+        to_image = _image_gradient(source, call, linear) if needs[0] else grad.new_empty((0,), dtype=call.image.dtype)
+    return to_image, to_map, to_window, to_params
+
+
+def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(partial sums for map and window, partial sums for the parameters, the source's gradient per output pixel)."""
+    columns, across, blocks = _blocks(call.size)
+    steps = min(_STEPS, blocks)
+    chunks = triton.cdiv(blocks, steps)
+    count = call.params.shape[1]
+    sums = grad.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
+    colors = grad.new_zeros((call.batch, chunks, count) if needs[2] else (0,))
+    write = needs[0] and not linear
+    source = grad.new_empty((call.batch, call.channels, *call.size) if write else (0,))
+    gradients[(call.batch * chunks * call.groups,)](
+        grad, call.image, call.mapping, call.window, call.params, sums, colors, source, *grad.stride(), *call.image.stride(),
+        *call.shapes(), across, blocks, chunks, *call.steps, count,
+        TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, STEPS=steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
+    )  # fmt: skip
+    return sums, colors, source
+
+
+def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
+    """Collect the gradient of the output (or, where colour is not linear, of the source) at every pixel of the image."""
+    options = dict(call.options)
+    flags = options["FLAGS"]
+    # Mixes are undone after collecting; where the source's own gradient is collected, there is none left.
+    mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
+    options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
+    folded, scale = source, source
+    if options["MODE"] != 0:
+        folded, scale = _fold(source, call, options)
+    to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
+    columns, across, blocks = _blocks(call.plane)
+    gather[(call.batch * blocks * call.groups,)](
+        source, call.mapping, call.window, call.params, folded, scale, to_image, *source.stride(), *call.shapes(), across, blocks,
+        *call.steps, BW=columns, P=_PIXELS, EPS=_SIZES[call.mapping.dtype], **options,
+    )  # fmt: skip
+    return to_image
+
+
+def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """What border rules and windows moved: (sums in fixed point, the number of units in 1 per sample)."""
+    folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
+    largest = torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)).double()
+    # Every output pixel gives less than twice its gradient to a pixel; so many bits above the largest gradient are kept free.
+    free = (2 * call.size[0] * call.size[1]).bit_length()
+    exponent = torch.frexp(largest).exponent
+    scale = torch.exp2((60 - free - exponent).double().clamp(-1000, 1000))
+    scale = scale.masked_fill(~torch.isfinite(largest), torch.nan)
+    columns, across, blocks = _blocks(call.size)
+    kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
+    add_folded[(call.batch * blocks * call.groups,)](
+        source, call.mapping, call.window, scale, folded, *source.stride(), *call.shapes(), across, blocks, *call.steps[:2],
+        BW=columns, P=_PIXELS, **kept,
+    )  # fmt: skip
+    return folded, scale

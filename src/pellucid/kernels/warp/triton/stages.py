@@ -1,0 +1,183 @@
+"""Colour on a block of pixels, forward and backward: channel mixes, the hue rotation, the clip.
+
+Owns: the arithmetic of ``color.mix.compose`` and ``color.hsv.shift_hue`` with the same choices at grey and at ties.
+Must not: read the image.
+Read next: ``gradients.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp import layout
+
+__all__ = [
+    "CLIP",
+    "FIRST_MIX",
+    "HUE",
+    "LAST_MIX",
+    "MATRIX",
+    "SECOND_MIX",
+    "add_products",
+    "clip",
+    "clip_backward",
+    "cover",
+    "hue",
+    "hue_backward",
+    "mix",
+    "shift",
+    "to_covered",
+    "unmix",
+]
+
+MATRIX, FIRST_MIX, HUE = tl.constexpr(layout.MATRIX), tl.constexpr(layout.FIRST_MIX), tl.constexpr(layout.HUE)
+SECOND_MIX, CLIP, LAST_MIX = tl.constexpr(layout.SECOND_MIX), tl.constexpr(layout.CLIP), tl.constexpr(layout.LAST_MIX)
+
+
+@triton.jit
+def mix(matrix, x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Matrix @ x, for a (ROWS, COLUMNS) matrix in memory."""
+    mixed = ()
+    for o in tl.static_range(ROWS):
+        total = tl.load(matrix + o * COLUMNS) * x[0]
+        for c in tl.static_range(1, COLUMNS):
+            total += tl.load(matrix + o * COLUMNS + c) * x[c]
+        mixed = mixed + (total,)
+    return mixed
+
+
+@triton.jit
+def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Transposed matrix @ g."""
+    mixed = ()
+    for c in tl.static_range(COLUMNS):
+        total = tl.load(matrix + c) * g[0]
+        for o in tl.static_range(1, ROWS):
+            total += tl.load(matrix + o * COLUMNS + c) * g[o]
+        mixed = mixed + (total,)
+    return mixed
+
+
+@triton.jit
+def shift(offset, x, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """X + offset, for N channels."""
+    shifted = ()
+    for c in tl.static_range(N):
+        shifted = shifted + (x[c] + tl.load(offset + c),)
+    return shifted
+
+
+@triton.jit
+def cover(offset, fill, x, covered, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """X + offset * covered + fill * (1 - covered), for channels first ... first + K - 1 of COUNT."""
+    shown = ()
+    for c in tl.static_range(K):
+        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
+        shown = shown + (x[c] + tl.load(offset + at) * covered + tl.load(fill + at) * (1.0 - covered),)
+    return shown
+
+
+@triton.jit
+def to_covered(offset, fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The gradient of ``covered``."""
+    total = tl.zeros(g[0].shape, g[0].dtype)
+    for c in tl.static_range(K):
+        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
+        total += (tl.load(offset + at) - tl.load(fill + at)) * g[c]
+    return total
+
+
+@triton.jit
+def add_products(totals, g, x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Totals + g x^T, row by row: a matrix's gradient."""
+    sums = ()
+    for o in tl.static_range(ROWS):
+        for c in tl.static_range(COLUMNS):
+            sums = sums + (tl.fma(g[o], x[c], totals[o * COLUMNS + c]),)
+    return sums
+
+
+@triton.jit
+def clip(x, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Every channel within [0, 1]."""
+    held = ()
+    for c in tl.static_range(N):
+        held = held + (clipped(x[c]),)
+    return held
+
+
+@triton.jit
+def clip_backward(x, g, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Zero where the clip's input lay outside [0, 1]; the ends count as inside, as in ``torch.clamp``."""
+    passed = ()
+    for c in tl.static_range(N):
+        passed = passed + (tl.where((x[c] >= 0.0) & (x[c] <= 1.0), g[c], 0.0),)
+    return passed
+
+
+@triton.jit
+def wave(k):  # type: ignore[no-untyped-def]
+    """(the falling and rising side of a channel's hexagon before clipping, whether it rises) for a hue in sixths plus its start."""
+    k -= 6.0 * tl.floor(k * (1.0 / 6.0))
+    return tl.minimum(k, 4.0 - k), k < 2.0
+
+
+@triton.jit
+def clipped(x):  # type: ignore[no-untyped-def]
+    """Within [0, 1]; NaN stays."""
+    x = tl.where(x < 0.0, 0.0, x)
+    return tl.where(x > 1.0, 1.0, x)
+
+
+@triton.jit
+def hue(x, turns):  # type: ignore[no-untyped-def]
+    """Rotate the hue of three channels."""
+    r, g, b = x[0], x[1], x[2]
+    value = tl.maximum(tl.maximum(r, g), b)
+    chroma = value - tl.minimum(tl.minimum(r, g), b)
+    grey = chroma == 0.0
+    scale = 1.0 / tl.where(grey, 1.0, chroma)
+    offset = tl.where(value == r, g - b, tl.where(value == g, b - r, r - g)) * scale
+    start = tl.where(value == r, 0.0, tl.where(value == g, 2.0, 4.0))
+    h = tl.where(grey, 0.0, start + offset) + 6.0 * turns
+    taken0, _ = wave(h + 5.0)
+    taken1, _ = wave(h + 3.0)
+    taken2, _ = wave(h + 1.0)
+    return value - chroma * clipped(taken0), value - chroma * clipped(taken1), value - chroma * clipped(taken2)
+
+
+@triton.jit
+def slope_of(taken, rises):  # type: ignore[no-untyped-def]
+    """The derivative of the clipped side by the hue."""
+    return tl.where((taken >= 0.0) & (taken <= 1.0), tl.where(rises, 1.0, -1.0), 0.0)
+
+
+@triton.jit
+def hue_backward(x, upstream, turns):  # type: ignore[no-untyped-def]
+    """(gradient of the three channels x, gradient of 6 * turns per pixel)."""
+    r, g, b = x[0], x[1], x[2]
+    a0, a1, a2 = upstream[0], upstream[1], upstream[2]
+    value, low = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
+    chroma = value - low
+    grey = chroma == 0.0
+    scale = 1.0 / tl.where(grey, 1.0, chroma)
+    is_red = value == r
+    is_green = (value == g) & (value != r)
+    offset = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g)) * scale
+    start = tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
+    h = tl.where(grey, 0.0, start + offset) + 6.0 * turns
+    taken0, rises0 = wave(h + 5.0)
+    taken1, rises1 = wave(h + 3.0)
+    taken2, rises2 = wave(h + 1.0)
+    along = -chroma * (a0 * slope_of(taken0, rises0) + a1 * slope_of(taken1, rises1) + a2 * slope_of(taken2, rises2))
+    to_offset = tl.where(grey, 0.0, along * scale)
+    to_chroma = -(a0 * clipped(taken0) + a1 * clipped(taken1) + a2 * clipped(taken2)) - to_offset * offset
+    # A tie shares the gradient of the largest (smallest) channel evenly, as torch's amax and amin do.
+    top0, top1, top2 = tl.where(r == value, 1.0, 0.0), tl.where(g == value, 1.0, 0.0), tl.where(b == value, 1.0, 0.0)
+    end0, end1, end2 = tl.where(r == low, 1.0, 0.0), tl.where(g == low, 1.0, 0.0), tl.where(b == low, 1.0, 0.0)
+    to_value = (a0 + a1 + a2 + to_chroma) / tl.maximum(top0 + top1 + top2, 1.0)
+    to_low = -to_chroma / tl.maximum(end0 + end1 + end2, 1.0)
+    # The channel after the largest (in the order red, green, blue, red) raises the hue, the one before lowers it.
+    to0 = to_value * top0 + to_low * end0 + tl.where(is_red, 0.0, tl.where(is_green, -to_offset, to_offset))
+    to1 = to_value * top1 + to_low * end1 + tl.where(is_red, to_offset, tl.where(is_green, 0.0, -to_offset))
+    to2 = to_value * top2 + to_low * end2 + tl.where(is_red, -to_offset, tl.where(is_green, to_offset, 0.0))
+    return (to0, to1, to2), along

@@ -1,0 +1,199 @@
+"""What torch may do with the Triton warp: compile, map, differentiate; always the same bits; and who is told what."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+from pellucid.errors import ImplementationError
+from pellucid.kernels import dispatch
+from pellucid.kernels.warp import reference, warp
+from pellucid.kernels.warp import triton as kernels
+from pellucid.kernels.warp.packing import pack
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+
+from .interpreted import DEVICE, runs  # noqa: F401
+
+
+def example(batch=2, dtype=torch.float32, size=(5, 6)):
+    generator = torch.Generator().manual_seed(3)
+    image = torch.rand(batch, 3, *size, dtype=dtype, generator=generator)
+    strength = torch.tensor([[0.1, 0.1, 2], [0.1, 0.1, 2], [0.001, 0.001, 0]], dtype=dtype)
+    noise = torch.randn(batch, 3, 3, dtype=dtype, generator=generator) * strength
+    return image.to(DEVICE), (torch.eye(3, dtype=dtype) + noise).to(DEVICE)
+
+
+def jittered(image, src_from_dst, *, function=kernels.warp, **options):
+    count, like = image.shape[0], {"dtype": image.dtype, "device": image.device}
+    mixing = torch.eye(3, **like).repeat(count, 1, 1) * 0.7 + 0.1
+    epilogue = [
+        HueStage(torch.linspace(-0.2, 0.3, count, **like)),
+        ClipStage(),
+        AffineStage(mixing, torch.full((1, 3), -0.5, **like)),
+    ]
+    return function(image, src_from_dst, matrix=mixing, fill=torch.ones(1, 3, **like), epilogue=epilogue, **options)
+
+
+def test_importing_pellucid_does_not_import_triton():
+    code = "import sys, pellucid; sys.exit('triton' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_explicit_choice_says_why_not(monkeypatch):
+    image, src_from_dst = (tensor.cpu() for tensor in example())
+    with pytest.raises(ImplementationError, match="does not run on 'cpu' tensors"):
+        warp(image, src_from_dst, size=(4, 4), impl="triton")
+    monkeypatch.setattr(dispatch, "_triton", False)
+    with pytest.raises(ImplementationError, match="needs Triton"):
+        dispatch.choose("triton", available=("triton", "reference"), device="cuda")
+
+
+def test_without_triton_auto_is_the_reference_and_says_so_once(monkeypatch):
+    monkeypatch.setattr(dispatch, "_triton", None)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.warns(UserWarning, match="Triton cannot be imported"):
+        assert dispatch.choose("auto", available=("cpu", "triton", "reference"), device="cuda") == "reference"
+    assert dispatch.choose("auto", available=("cpu", "triton", "reference"), device="cuda") == "reference"
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+def test_same_bits_in_every_run(padding_mode):
+    image, src_from_dst = example()
+    results = []
+    for _ in range(100 if DEVICE == "cuda" else 3):
+        leaves = image.clone().requires_grad_(), src_from_dst.clone().requires_grad_()
+        out = jittered(*leaves, size=(5, 7), padding_mode=padding_mode)
+        results.append((out.detach(), *torch.autograd.grad(out.square().sum(), leaves)))
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_a_samples_gradient_does_not_depend_on_the_batch():
+    image, src_from_dst = example()
+    both, one = image.clone().requires_grad_(), image[:1].clone().requires_grad_()
+    kernels.warp(both, src_from_dst, size=(5, 7), padding_mode="border").square().sum().backward()
+    kernels.warp(one, src_from_dst[:1], size=(5, 7), padding_mode="border").square().sum().backward()
+    assert torch.equal(both.grad[:1], one.grad)
+
+
+def arguments(**changed):
+    image, src_from_dst = example(dtype=torch.float64)
+    window = torch.tensor([[1.0, 0.5, 4.0, 4.0]], dtype=torch.float64, device=DEVICE)
+    options = {"size": (4, 5), "interpolation": "bilinear", "padding_mode": "zeros", "fill": None, "matrix": None, "offset": None}
+    stages = [HueStage(torch.zeros(2, dtype=torch.float64, device=DEVICE)), ClipStage()]
+    packed = pack(3, src_from_dst, **options, window=window, epilogue=stages)
+    static = packed.options
+    rest = [static.taps, static.mode, static.flags, static.out_channels]
+    return image, packed.mapping, window, packed.params, [4, 5], rest, static.cubic
+
+
+@pytest.mark.parametrize("tests", [("test_schema", "test_faketensor"), pytest.param(None, marks=pytest.mark.slow)])
+def test_opcheck(tests):
+    tests = {} if tests is None else {"test_utils": tests}
+    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments(), torch.float64), **tests)
+    grad = torch.rand(2, 3, 4, 5, dtype=torch.float64, device=DEVICE)
+    backward = torch.ops.pellucid.triton_warp_backward.default
+    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [False, False, True]), **tests)
+
+
+def test_vmap_and_its_gradients():
+    image, src_from_dst = example(1)
+    images = torch.stack((image, image.flip(-1)))
+    maps = torch.stack((src_from_dst, src_from_dst * 1.01))
+
+    def loss(x, m):
+        return kernels.warp(x, m, size=(4, 5)).square().sum()
+
+    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)))(images, maps)
+    shared = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=(None, 0))(image, maps)
+    for lane in range(2):
+        single = torch.func.grad(loss, argnums=(0, 1))(images[lane], maps[lane])
+        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+        single = torch.func.grad(loss, argnums=(0, 1))(image, maps[lane])
+        assert all(torch.equal(many[lane], one) for many, one in zip(shared, single, strict=True))
+
+
+def test_second_derivatives_go_through_the_reference():
+    image, src_from_dst = example(dtype=torch.float64)
+    leaves = image.requires_grad_(), src_from_dst.requires_grad_()
+    found = []
+    for function in (kernels.warp, reference.warp):
+        out = jittered(*leaves, size=(4, 5), function=function).square().sum()
+        first = torch.autograd.grad(out, leaves, create_graph=True)
+        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_forward_mode_and_second_derivatives_of_functions_raise():
+    image, src_from_dst = example()
+
+    def cubed(x):
+        return kernels.warp(x, src_from_dst, size=(4, 4)).pow(3).sum()
+
+    with pytest.raises(ImplementationError, match="impl='reference'"):
+        torch.func.grad(lambda x: torch.func.grad(cubed)(x).sum())(image)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(image, torch.ones_like(image))
+        with pytest.raises(NotImplementedError, match="jvp"):
+            kernels.warp(dual, src_from_dst, size=(4, 4))
+
+
+def test_nothing_but_inputs_is_saved():
+    image, src_from_dst = example(2, size=(16, 16))
+    image.requires_grad_()
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        jittered(image, src_from_dst, size=(16, 16))
+    assert sum(t.numel() for t in saved if t.data_ptr() != image.data_ptr()) < 200
+
+
+def test_only_what_is_needed_is_computed():
+    image, src_from_dst = example()
+    src_from_dst.requires_grad_()
+    jittered(image, src_from_dst, size=(5, 5)).sum().backward()
+    assert image.grad is None
+    assert src_from_dst.grad is not None
+
+
+def test_deterministic_algorithms_are_accepted():
+    image, src_from_dst = example()
+    image.requires_grad_()
+    torch.use_deterministic_algorithms(True)
+    try:
+        kernels.warp(image, src_from_dst, size=(5, 5), padding_mode="reflection").sum().backward()
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    assert image.grad.any()
+
+
+def test_empty_batches_and_images():
+    eye = torch.eye(3, device=DEVICE)[None]
+    image = torch.rand(0, 3, 4, 4, device=DEVICE, requires_grad=True)
+    out = kernels.warp(image, eye, size=(5, 6))
+    assert out.shape == (0, 3, 5, 6)
+    out.sum().backward()
+    assert image.grad.shape == (0, 3, 4, 4)
+
+
+def test_one_graph_keeps_the_operator():
+    names = []
+
+    def keep(graph, _):
+        names.extend(str(node.target) for node in graph.graph.nodes)
+        return make_boxed_func(graph.forward)
+
+    image, src_from_dst = example()
+    image.requires_grad_()
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    compiled = torch.compile(jittered, fullgraph=True, backend=backend)(image, src_from_dst, size=(4, 5))
+    eager = jittered(image, src_from_dst, size=(4, 5))
+    torch.testing.assert_close(compiled, eager)
+    grads = [torch.autograd.grad(out.square().sum(), image)[0] for out in (compiled, eager)]
+    torch.testing.assert_close(*grads)
+    assert [n for n in names if "triton_warp" in n] == ["pellucid.triton_warp.default", "pellucid.triton_warp_backward.default"]
