@@ -93,7 +93,8 @@ def _signal(result: StudyResult) -> str:
     return f"""## Where the noise really comes from
 
 The gradient to a displaced keypoint, projected on the way home: mean over standard deviation (`keypoint_gradient_signal`), for
-patches of 32 samples a side. With more than one pixel between samples the picture aliases unless it is blurred first.
+patches of 32 samples a side of all bundled photographs. With more than one pixel between samples the picture aliases unless it is
+blurred first. Photographs without fine texture gain less, so the figures are those of this set.
 
 {_table(header, rows)}
 """
