@@ -107,8 +107,10 @@ def _build(kind: Any, items: Mapping[str, Any], where: str) -> Any:
     decoded = {key: _decode(value, f"{where}.{key}") for key, value in items.items()}
     try:
         return kind(**decoded)
-    except (InvalidArgument, InvalidType):
-        raise
+    except (InvalidArgument, InvalidType) as error:
+        if issubclass(kind, Transform):  # which names its field itself
+            raise
+        raise type(error)(f"{where}: {error}") from error
     except (TypeError, ValueError) as error:  # a comparison of, say, a string with a number, deep in a constructor
         raise wrong_type(
             where, expected="values of the types it documents", got=dict(items), fix=f"Python says: {error}."

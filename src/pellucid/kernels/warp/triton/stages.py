@@ -117,8 +117,8 @@ def clip_backward(x, g, N: tl.constexpr):  # type: ignore[no-untyped-def]
 @triton.jit
 def wave(k):  # type: ignore[no-untyped-def]
     """(the falling and rising side of a channel's hexagon before clipping, whether it rises) for a hue in sixths plus its start."""
-    k -= 6.0 * tl.floor(k * (1.0 / 6.0))
-    return tl.minimum(k, 4.0 - k), k < 2.0
+    turned = k - 6.0 * tl.floor(k * (1.0 / 6.0))
+    return tl.minimum(turned, 4.0 - turned), turned < 2.0
 
 
 @triton.jit
