@@ -8,7 +8,7 @@ Read next: ``targets.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.constants import constant
@@ -38,7 +38,7 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
     return total
 
 
-def apply_image(lowered: Lowered, image: Float[Tensor, "b c h w"], *, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
+def apply_image(lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
     Args:

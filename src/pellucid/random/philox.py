@@ -8,7 +8,7 @@ Read next: ``key.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
 from pellucid.constants import constant, wide_dtype
@@ -65,8 +65,11 @@ def philox4x32(
     return torch.stack((even, odd), dim=-1).movedim(0, -2).flatten(-2)
 
 
-def uniforms(words: Int64[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
-    """Map 32-bit words to float64 in the open interval (0, 1); exact, so equal on every device."""
+def uniforms(words: Shaped[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
+    """Map 32-bit words to float64 in the open interval (0, 1); exact, so equal on every device.
+
+    The words are int64, or the same whole numbers in float64, which is what a tape holds.
+    """
     return (words.to(wide_dtype(words.device)) + 0.5) * 2.0**-32
 
 

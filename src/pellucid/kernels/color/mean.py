@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
@@ -22,7 +22,7 @@ __all__ = ["mean_color"]
 _BYTES = 1 << 17  # the fewest worth handing to another thread
 
 
-def mean_color(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
+def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
     """Each sample's mean colour, in [0, 1] units where the image is 8-bit; differentiable where it is not."""
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
