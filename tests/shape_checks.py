@@ -6,5 +6,6 @@ check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 # Compiled kernels are left out: what Numba compiles must not be wrapped.
 PACKAGES = ("geometry", "color", "execute", "draw", "segments")
 RANDOM = tuple(f"random.{name}" for name in ("distributions", "fields", "key", "learnable", "philox"))
-REFERENCES = ("blend", "color", "convolve", "curve", "patches.reference", "resize", "warp.reference", "warp.prefilter")
+COLORS = tuple(f"color.{name}" for name in ("mean", "mix", "reference"))
+REFERENCES = ("blend", *COLORS, "convolve", "curve", "patches.reference", "resize", "warp.reference", "warp.prefilter")
 MODULES = [f"pellucid.{name}" for name in (*PACKAGES, *RANDOM, *(f"kernels.{name}" for name in REFERENCES))]
