@@ -16,7 +16,7 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
-from pellucid.kernels.warp.cpu.autograd import _arguments
+from pellucid.kernels.warp.autograd import _arguments
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 

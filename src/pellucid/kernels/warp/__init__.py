@@ -16,10 +16,9 @@ from torch.autograd import forward_ad
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference, triton
+from pellucid.kernels.warp.autograd import differentiate_again_with
 from pellucid.kernels.warp.cpu import warp_packed
-from pellucid.kernels.warp.cpu.autograd import differentiate_again_with as differentiate_cpu_again_with
 from pellucid.kernels.warp.packing import Options, fusable, unpack
-from pellucid.kernels.warp.triton.autograd import differentiate_again_with as differentiate_triton_again_with
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
@@ -115,5 +114,4 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     )
 
 
-differentiate_cpu_again_with(_again)
-differentiate_triton_again_with(_again)
+differentiate_again_with(_again)

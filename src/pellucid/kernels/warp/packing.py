@@ -2,7 +2,7 @@
 
 Owns: the order of the colour parameters in a row, there and back, and which epilogues fit one.
 Must not: compute; packing is moving, so gradients pass through it by themselves.
-Read next: ``cpu/autograd.py``, ``triton/autograd.py``.
+Read next: ``autograd.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: `warp`, with the reference's arguments, and `unsupported`, what it cannot do.
 Must not: fall back; whoever chose it gets it or an error.
-Read next: ``autograd.py``.
+Read next: ``op.py``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from pellucid.kernels.warp.cpu.autograd import Warp, compute
-from pellucid.kernels.warp.cpu.op import warp_labels
+from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.warp.autograd import Operators, Warp, compute
+from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward, warp_labels
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.segments.chain import Stage
@@ -76,20 +76,11 @@ def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor
         image: of the dtype of the packed numbers, or uint8, which counts as x / 255 and has no gradient.
         packed: everything else.
     """
-    out: Tensor = (
-        Warp.apply(packed[0], image, *packed[1:])
-        if _differentiated((image, *packed[1:]))
-        else compute(packed[0], image, *packed[1:])
-    )
-    return out
-
-
-def _differentiated(tensors: tuple[Tensor | None, ...]) -> bool:
-    """Whether anything may ask for a derivative; where nothing can, the bookkeeping of autograd is most of a small call."""
-    # While compiling, a Function with a separate setup_context is mis-traced when nothing requires a gradient.
-    if not torch.compiler.is_compiling() and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0):
-        return True
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    operators = Operators("cpu", warp_forward, warp_backward)
+    if differentiated(image, *packed[1:]):
+        out: Tensor = Warp.apply(operators, packed[0], image, *packed[1:])
+        return out
+    return compute(operators, packed[0], image, *packed[1:])  # the bookkeeping of autograd is most of a small call
 
 
 def _labels(

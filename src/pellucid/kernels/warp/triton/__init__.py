@@ -2,12 +2,13 @@
 
 Owns: `warp`, with the reference's arguments.
 Must not: fall back; whoever chose it gets it or an error. Importing it does not import Triton.
-Read next: ``autograd.py``.
+Read next: ``op.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,10 +16,10 @@ from torch import Tensor
 
 from pellucid.kernels import color
 from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.warp.autograd import Operators, Warp, compute
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.packing import Packed, pack
-from pellucid.kernels.warp.triton.autograd import Warp, compute
-from pellucid.kernels.warp.triton.op import warp_labels
+from pellucid.kernels.warp.triton.op import warp_backward, warp_forward, warp_labels
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
@@ -82,9 +83,15 @@ def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor
         image: of any floating dtype, or uint8, which counts as x / 255 and has no gradient.
         packed: everything else, in the dtype in which everything is computed and returned.
     """
-    out: Tensor = (
-        Warp.apply(packed[0], image, *packed[1:]) if differentiated(image, *packed[1:]) else compute(packed[0], image, *packed[1:])
-    )
+    operators = Operators("triton", _forward, warp_backward)
+    if differentiated(image, *packed[1:]):
+        out: Tensor = Warp.apply(operators, packed[0], image, *packed[1:])
+        return out
+    return compute(operators, packed[0], image, *packed[1:])
+
+
+def _forward(image: Tensor, mapping: Tensor, *arguments: Any) -> Tensor:
+    out: Tensor = warp_forward(image, mapping, *arguments, mapping.dtype)
     return out
 
 

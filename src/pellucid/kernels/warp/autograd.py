@@ -1,23 +1,36 @@
-"""The warp on CUDA as a differentiable function of all its tensors.
+"""The fused warp as a differentiable function of all its tensors, whoever computes it.
 
 Owns: the `autograd.Function`: saving inputs only, and handing out the gradients.
-Must not: differentiate twice by itself; the reference does that, or an error names it.
-Read next: ``op.py``.
+Must not: differentiate twice by itself (the reference does that, or an error names it), or know an implementation.
+Read next: ``cpu/op.py``, ``triton/op.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
 from pellucid.kernels.warp.packing import Options
-from pellucid.kernels.warp.triton.op import warp_backward, warp_forward
 
-__all__ = ["Warp", "compute", "differentiate_again_with"]
+__all__ = ["Operators", "Warp", "compute", "differentiate_again_with"]
+
+
+class Operators(NamedTuple):
+    """Who computes.
+
+    Args:
+        impl: its name, for errors.
+        forward: (image, mapping, window, params, size, options, cubic) -> the warped image.
+        backward: the same after the output's gradient, and then what is needed -> the gradients.
+    """
+
+    impl: str
+    forward: Callable[..., Tensor]
+    backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
 
 
 def _arguments(options: Options) -> tuple[Any, ...]:
@@ -25,26 +38,29 @@ def _arguments(options: Options) -> tuple[Any, ...]:
     return list(options.size), [options.taps, options.mode, options.flags, options.out_channels], options.cubic
 
 
-def compute(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
+def compute(
+    operators: Operators, options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor
+) -> Tensor:
     """The warp itself, without a derivative."""
-    out: Tensor = warp_forward(image, mapping, window, params, *_arguments(options), mapping.dtype)
-    return out
+    return operators.forward(image, mapping, window, params, *_arguments(options))
 
 
 class Warp(torch.autograd.Function):
-    """(options, image, mapping, window, params) -> the warped image; the tensors are those of the operators."""
+    """(operators, options, image, mapping, window, params) -> the warped image; the tensors are those of the operators."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor) -> Tensor:
+    def forward(
+        operators: Operators, options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor
+    ) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        return compute(options, image, mapping, window, params)
+        return compute(operators, options, image, mapping, window, params)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
         del output
-        ctx.options, image, mapping, window, params = inputs
+        ctx.operators, ctx.options, image, mapping, window, params = inputs
         ctx.windowed = window is not None
         ctx.save_for_backward(image, mapping, params, *([window] if ctx.windowed else []))
 
@@ -52,18 +68,19 @@ class Warp(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:  # noqa: D102
         image, mapping, params, *rest = ctx.saved_tensors
         window = rest[0] if ctx.windowed else None
-        needed = tuple(ctx.needs_input_grad[1:])
+        needed = tuple(ctx.needs_input_grad[2:])
         # Only create_graph=True differentiates on; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         found = (
-            _gradients(ctx.options, needed, grads[0], image, mapping, window, params)
+            _gradients(ctx.operators, ctx.options, needed, grads[0], image, mapping, window, params)
             if once
-            else _Backward.apply(ctx.options, needed, grads[0], image, mapping, window, params)
+            else _Backward.apply(ctx.operators, ctx.options, needed, grads[0], image, mapping, window, params)
         )
-        return (None, *found)
+        return (None, None, *found)
 
 
 def _gradients(
+    operators: Operators,
     options: Options,
     needed: tuple[bool, ...],
     grad: Tensor,
@@ -74,7 +91,7 @@ def _gradients(
 ) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
     needs = [needed[0], needed[1] or needed[2], needed[3]]
-    to_image, to_map, to_window, to_params = warp_backward(grad, image, mapping, window, params, *_arguments(options), needs)
+    to_image, to_map, to_window, to_params = operators.backward(grad, image, mapping, window, params, *_arguments(options), needs)
     return (
         to_image if needed[0] else None,
         _share(to_map, mapping) if needed[1] else None,
@@ -89,21 +106,22 @@ class _Backward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
-        return _gradients(options, needed, grad, *tensors)  # type: ignore[arg-type]
+    def forward(operators: Operators, options: Options, needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None) -> Any:
+        return _gradients(operators, options, needed, grad, *tensors)  # type: ignore[arg-type]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
-        ctx.options, ctx.needed = inputs[:2]
-        ctx.given = tuple(tensor is not None for tensor in inputs[2:])
-        ctx.save_for_backward(*(tensor for tensor in inputs[2:] if tensor is not None))
+        operators, ctx.options, ctx.needed = inputs[:3]
+        ctx.impl = operators.impl
+        ctx.given = tuple(tensor is not None for tensor in inputs[3:])
+        ctx.save_for_backward(*(tensor for tensor in inputs[3:] if tensor is not None))
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         if _reference is None or torch._C._are_functorch_transforms_active():
             raise ImplementationError(
-                "impl='triton' of the warp has no second derivative here. "
+                f"impl={ctx.impl!r} of the warp has no second derivative here. "
                 "Use impl='reference' where gradients are differentiated again."
             )
         saved = iter(ctx.saved_tensors)
@@ -117,7 +135,7 @@ class _Backward(torch.autograd.Function):
             first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
             incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
             pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
-        places = [i for i, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        places = [i for i, needed in enumerate(ctx.needs_input_grad[3:]) if needed]
         second = torch.autograd.grad(
             [f for f, _ in pairs],
             [inputs[i] for i in places],
@@ -128,7 +146,7 @@ class _Backward(torch.autograd.Function):
         found: list[Tensor | None] = [None] * len(inputs)
         for place, gradient in zip(places, second, strict=True):
             found[place] = gradient
-        return (None, None, *found)
+        return (None, None, None, *found)
 
 
 _reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
