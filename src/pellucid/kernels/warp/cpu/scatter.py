@@ -61,7 +61,7 @@ def scatter_edge(  # type: ignore[no-untyped-def]
     """
     apart()
     cast = weight.dtype.type
-    zero, one = cast(0.0), cast(1.0)
+    zero = cast(0.0)
     sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
     width = np.uint64(shape[1])
     plane = np.uint64(shape[0]) * width
