@@ -80,7 +80,7 @@ class _Call:
             flat = torch.as_strided(image, (span,), (1,))
         self.dtype = mapping.dtype
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.work = 17 + 2 * channels + 6 * max(out_channels, channels), work
+        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
         # What one staging may need: the ring, the two empty lines, four numbers a pixel.
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
         meta = (
@@ -105,7 +105,7 @@ class _Call:
     def scratch(self, stages: int) -> tuple[Any, ...]:
         return (
             np.empty(self.floats * self.strip, self.work),
-            *(np.empty(self.quads, self.work) for _ in range(stages)),
+            *(np.empty((stage + 1) * self.quads, self.work) for stage in range(stages)),
             np.empty(self.strip, np.int32),
             np.empty(self.strip, np.int32),
             np.empty(FRAME, np.int64),

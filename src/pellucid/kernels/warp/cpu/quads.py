@@ -13,20 +13,20 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["lerp", "slopes", "spread"]
+__all__ = ["lerp", "meet", "slopes", "spread"]
 
 _FUSED = ("contract",)
 _INT = ir.IntType(32)
 
 
-class _Quads:
-    """Vectors of four at an array's elements, in one function being built."""
+class _Vectors:
+    """Vectors at an array's elements, in one function being built."""
 
-    def __init__(self, target: Any, builder: Any, array: Any, value: Any) -> None:
+    def __init__(self, target: Any, builder: Any, array: Any, value: Any, lanes: int) -> None:
         self.builder = builder
         self.data = target.make_array(array)(target, builder, value).data
         self.number = target.get_data_type(array.dtype)
-        self.type = ir.VectorType(self.number, 4)
+        self.lanes, self.type = lanes, ir.VectorType(self.number, lanes)
         self.size = array.dtype.bitwidth // 8
 
     def _at(self, index: Any, step: int) -> Any:
@@ -43,7 +43,7 @@ class _Quads:
 
     def splat(self, number: Any) -> Any:
         first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.Constant(_INT, 0))
-        return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, 4), [0] * 4))
+        return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, self.lanes), [0] * self.lanes))
 
     def add(self, a: Any, b: Any) -> Any:
         return self.builder.fadd(a, b, flags=_FUSED)
@@ -66,8 +66,8 @@ def lerp(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, out:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Quads(target, builder, signature.args[0], args[0])
-        result = _Quads(target, builder, signature.args[5], args[5])
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        result = _Vectors(target, builder, signature.args[5], args[5], 4)
         across, down = source.splat(args[3]), source.splat(args[4])
         rows = []
         for index in args[1:3]:
@@ -85,9 +85,9 @@ def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Quads(target, builder, signature.args[0], args[0])
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
         across, down = source.splat(args[3]), source.splat(args[4])
-        g = _Quads(target, builder, signature.args[5], args[5]).load(args[6])
+        g = _Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
         steps, rows = [], []
         for index in args[1:3]:
             left, right = source.load(index), source.load(index, 4)
@@ -102,18 +102,40 @@ def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
 
 @intrinsic
 def spread(context: Any, into: Any, upper: Any, lower: Any, tx: Any, ty: Any, grad: Any, at: Any) -> Any:
-    """Add ``grad`` to the four pixels, each its share: the adjoint of :func:`lerp`."""
+    """Add ``grad`` to the four pixels, each its share: the adjoint of :func:`lerp`.
+
+    In ``into`` a pixel has eight numbers: what it got, and what the pixel right of it got from the same readers. Neighbouring
+    readers then add to different memory: otherwise each would wait for the store of the one before.
+    """
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _Quads(target, builder, signature.args[0], args[0])
-        across, down = found.splat(args[3]), found.splat(args[4])
-        g = _Quads(target, builder, signature.args[5], args[5]).load(args[6])
-        below = found.times(down, g)
-        for index, share in ((args[1], found.less(g, below)), (args[2], below)):
-            right = found.times(across, share)
-            found.store(found.add(found.load(index), found.less(share, right)), index)
-            found.store(found.add(found.load(index, 4), right), index, 4)
+        pairs = _Vectors(target, builder, signature.args[0], args[0], 8)
+        g = _Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
+        g = builder.shuffle_vector(g, g, ir.Constant(ir.VectorType(_INT, 8), [0, 1, 2, 3] * 2))
+        one = ir.Constant(pairs.number, 1.0)
+        left = builder.insert_element(ir.Constant(pairs.type, ir.Undefined), builder.fsub(one, args[3]), ir.Constant(_INT, 0))
+        both = builder.insert_element(left, args[3], ir.Constant(_INT, 1))
+        both = builder.shuffle_vector(both, both, ir.Constant(ir.VectorType(_INT, 8), [0] * 4 + [1] * 4))
+        share = pairs.times(both, g)
+        below = pairs.times(pairs.splat(args[4]), share)
+        for index, part in ((args[1], pairs.less(share, below)), (args[2], below)):
+            twice = builder.add(index, index)
+            pairs.store(pairs.add(pairs.load(twice), part), twice)
         return target.get_dummy_value()
 
     return types.void(into, upper, lower, tx, ty, grad, at), codegen
+
+
+@intrinsic
+def meet(context: Any, pairs: Any, index: Any, out: Any, at: Any) -> Any:
+    """Write to ``out`` all that :func:`spread` added to the pixel at ``index``, which counts eight numbers a pixel."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        result = _Vectors(target, builder, signature.args[2], args[2], 4)
+        result.store(source.add(source.load(args[1], -4), source.load(args[1])), args[3])
+        return target.get_dummy_value()
+
+    return types.void(pairs, index, out, at), codegen

@@ -17,11 +17,25 @@ __all__ = ["scatter_edge", "scatter_staged"]
 
 
 @fused
-def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g, to_cover, quads, along_x, along_y):  # type: ignore[no-untyped-def]
-    """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to the plane ``into`` if ``needs[0]``.
+def _join_all(a, b, c, cover, quads):  # type: ignore[no-untyped-def]
+    """Put channels and coverage together into pixels."""
+    for u in range(len(a)):
+        quads[4 * u], quads[4 * u + 1], quads[4 * u + 2], quads[4 * u + 3] = a[u], b[u], c[u], cover[u]
+
+
+@fused
+def _join(a, lane, quads):  # type: ignore[no-untyped-def]
+    for u in range(len(a)):
+        quads[4 * u + lane] = a[u]
+
+
+@fused
+def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g, to_cover, nothing, quads, along_x, along_y):  # type: ignore[no-untyped-def]
+    """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to ``into`` if ``needs[0]``.
 
     Args:
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
+        nothing: zeros.
         quads: scratch, four numbers per pixel.
     """
     apart()
@@ -31,10 +45,14 @@ def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g
         for u in range(len(along_x)):
             along_x[u] = along_y[u] = zero
     for k in range((channels + 2) // 3):
-        count = min(channels - 3 * k, 3)
-        for c in range(4):
-            for u in range(len(index)):
-                quads[4 * u + c] = g[3 * k + c, u] if c < count else (to_cover[u] if (c == 3) & (k == 0) & needs[1] else zero)
+        if channels - 3 * k > 2:
+            _join_all(g[3 * k], g[3 * k + 1], g[3 * k + 2], to_cover if (k == 0) & needs[1] else nothing, quads)
+        else:
+            quads[:] = zero
+            for c in range(channels - 3 * k):
+                _join(g[3 * k + c], c, quads)
+            if (k == 0) & needs[1]:
+                _join(to_cover, 3, quads)
         if needs[1]:
             pixels = quad[k * plane :]
             for u in range(len(index)):
@@ -43,7 +61,7 @@ def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g
                 along_x[u] += across
                 along_y[u] += down
         if needs[0]:
-            found = into[k * plane :]
+            found = into[2 * k * plane :]
             for u in range(len(index)):
                 i = np.uint64(index[u])
                 spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))

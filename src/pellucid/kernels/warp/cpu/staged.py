@@ -16,6 +16,7 @@ import numpy as np
 from pellucid.kernels.jit import apart, fused
 from pellucid.kernels.warp.cpu.coordinates import locate
 from pellucid.kernels.warp.cpu.layout import FRAME
+from pellucid.kernels.warp.cpu.quads import meet
 
 __all__ = ["choose_band", "stage", "unstage"]
 
@@ -148,17 +149,37 @@ def stage(img, base, channels, shape, strides, unit, clamped, frame, quad):  # t
 
 
 @fused
-def unstage(quad, channels, shape, frame, own, gradient):  # type: ignore[no-untyped-def]
-    """Add the staged gradients, without the ring, to the sample's part of ``gradient`` (contiguous, from ``own`` on)."""
+def unstage(pairs, channels, shape, frame, own, quads, gradient):  # type: ignore[no-untyped-def]
+    """Add the staged gradients, two numbers for each of a pixel's, without the ring, to the sample's part of ``gradient``.
+
+    Args:
+        own: where the sample's part begins; it is contiguous.
+        quads: scratch of at least a pixel.
+    """
     apart()
     height, width = shape
     columns, lines, plane = frame[_COLUMNS], frame[_LINES], frame[_PLANE]
-    inner = min(columns - 2, width - frame[_X])
-    for c in range(channels):
+    inner, piece = min(columns - 2, width - frame[_X]), len(quads) // 4
+    for k in range((channels + 2) // 3):
+        count = min(channels - 3 * k, 3)
         for j in range(min(lines - 2, height - frame[_Y])):
-            at = own + (c * height + frame[_Y] + j) * width + frame[_X]
-            target = gradient[at : at + inner]
-            first = (c // 3) * plane + 4 * ((j + 1) * columns + 1) + c % 3
-            source = quad[first : first + 4 * inner - 3]
-            for u in range(inner):
-                target[u] += source[4 * u]
+            at = own + (3 * k * height + frame[_Y] + j) * width + frame[_X]
+            for first in range(0, inner, piece):
+                n = min(piece, inner - first)
+                for u in range(n):
+                    # What the pixel's own readers gave, and those of the pixel before it.
+                    meet(pairs, 2 * k * plane + 8 * ((j + 1) * columns + 1 + first + u), quads, 4 * u)
+                a = gradient[at + first : at + first + n]
+                b, c = (
+                    gradient[at + first + height * width * min(count - 1, 1) :],
+                    gradient[at + first + height * width * min(count - 1, 2) :],
+                )
+                if count == 3:
+                    for u in range(n):
+                        a[u] += quads[4 * u]
+                        b[u] += quads[4 * u + 1]
+                        c[u] += quads[4 * u + 2]
+                else:
+                    for lane in range(count):
+                        for u in range(n):
+                            gradient[at + first + lane * height * width + u] += quads[4 * u + lane]

@@ -306,7 +306,7 @@ def backward(  # type: ignore[no-untyped-def]
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
-    before, band, height = 0, 0, 17 + 2 * channels + 6 * out_channels
+    before, band, height = 0, 0, 18 + 2 * channels + 6 * out_channels
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     for r in range(start * strips, stop * strips):
         b = r // strips
@@ -317,7 +317,7 @@ def backward(  # type: ignore[no-untyped-def]
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
         if n != before:
             _pixels(strip, width)
-            strip[9] = floats.dtype.type(0.0)
+            strip[9] = strip[17] = floats.dtype.type(0.0)
             before = n
         if v == 0:
             frame[ROWS] = band = 0
@@ -327,7 +327,7 @@ def backward(  # type: ignore[no-untyped-def]
             _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
-                into[: planes * frame[PLANE]] = floats.dtype.type(0.0)
+                into[: 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
         ones, to_cover, along_x, along_y, third, quads = (
             strip[8],
             strip[9],
@@ -336,7 +336,7 @@ def backward(  # type: ignore[no-untyped-def]
             strip[12],
             floats[13 * n : 17 * n],
         )
-        k = 17
+        k = 18
         source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
         k += 2 * channels
         after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
@@ -389,7 +389,7 @@ def backward(  # type: ignore[no-untyped-def]
         staged = frame[STAGED] == 1
         if staged:
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, quads,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, strip[17], quads,
                 along_x, along_y,
             )  # fmt: skip
         if inside < n:
@@ -410,4 +410,4 @@ def backward(  # type: ignore[no-untyped-def]
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
-            unstage(into, channels, shape, frame, own, to_image)
+            unstage(into, channels, shape, frame, own, quads, to_image)
