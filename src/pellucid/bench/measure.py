@@ -23,8 +23,8 @@ Say = Callable[[str], None]
 
 _FEWEST_ROUNDS = 3
 _SETTLE = 0.01
-"""Seconds before each call: OpenMP's workers, torch's own, go on spinning for milliseconds after they were last used, on cores that the
-next subject's threads want. They belong to the call before."""
+"""Seconds before each call: torch's OpenMP threads go on spinning for milliseconds after they were last used, on cores that
+the next subject's threads want. They belong to the call before."""
 
 
 def quiet(text: str) -> None:
