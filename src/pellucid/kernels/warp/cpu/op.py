@@ -206,8 +206,8 @@ def _(
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, _, _, tap_index, tables = call.scratch(0)
-        copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
+        floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
+        copy_labels(img, meta, *maps, rows, floats, index, *call.scratch(0)[-2:], start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()
