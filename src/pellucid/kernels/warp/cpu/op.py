@@ -51,6 +51,7 @@ def warp_forward(
 
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
+_BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
@@ -70,8 +71,9 @@ class _Call:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels = options
         self.out_shape = (batch, out_channels, size[0], size[1])
-        rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
-        self.strips, self.strip = -(-size[0] // rows), rows * size[1]
+        block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
+        rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
+        self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         strides = image.stride()
         if image.is_contiguous():
             flat = image.view(-1)
@@ -94,6 +96,8 @@ class _Call:
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
                 rows,
+                block,
+                blocks,
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()

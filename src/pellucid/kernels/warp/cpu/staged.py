@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import apart, exact, fused
 from pellucid.kernels.warp.cpu.coordinates import locate
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.quads import meet
@@ -28,16 +28,16 @@ _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output st
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
-@fused
+@exact
 def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-def]
-    """The smallest box (x0, x1, y0, y1) of the coordinates that rows v to v + rows read, clamped to ``limits``."""
+    """The box (x0, x1, y0, y1) of the coordinates of rows v to v + rows in the strip's columns, clamped to ``limits``."""
     apart()
     x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
     cast = x.dtype.type
     low_x, high_x, low_y, high_y = limits
     x0, x1, y0, y1 = high_x, low_x, high_y, low_y
     if projective:
-        width = np.int64(us[len(us) - 1]) + 1
+        width = np.int64(us[len(us) - 1] - us[0]) + 1
         for first in range(v, v + rows, len(us) // width):
             locate(m, first, projective, us, vs, x, y, w)
             for u in range(len(us)):
@@ -46,9 +46,8 @@ def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-de
                 x0, x1 = min(x0, a if seen else high_x), max(x1, a if seen else low_x)
                 y0, y1 = min(y0, b if seen else high_y), max(y1, b if seen else low_y)
     else:  # rounding keeps order, so that the corners bound exactly what is between
-        right = us[len(us) - 1]
         for row in (cast(v), cast(v + rows - 1)):
-            for column in (cast(0.0), right):
+            for column in (us[0], us[len(us) - 1]):
                 a, b = m[0] * column + (m[1] * row + m[2]), m[3] * column + (m[4] * row + m[5])
                 if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
                     return limits
@@ -72,7 +71,7 @@ def choose_band(m, projective, shape, v, last, step, planes, capacity, strip, li
     """
     apart()
     height, width = shape
-    across = np.int64(strip[4, len(strip[4]) - 1]) + 1
+    across = np.int64(strip[4, len(strip[4]) - 1] - strip[4, 0]) + 1
     rows = last - v
     if frame[_ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * frame[_ROWS])

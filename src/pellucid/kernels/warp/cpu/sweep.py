@@ -23,7 +23,7 @@ from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX,
 __all__ = ["backward", "forward"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(11, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, META)
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE) = range(7)
 
 
@@ -99,32 +99,45 @@ def _clear(out, channels, cover):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _pixels(strip, width):  # type: ignore[no-untyped-def]
-    """Write what a strip's pixels have whatever the sample: their columns, their rows from 0, and ones."""
+def _pixels(strip, first, width):  # type: ignore[no-untyped-def]
+    """Write what a strip's pixels have whatever the sample: their columns from ``first`` on, their rows from 0, and ones."""
     apart()
     us, vs, ones = strip[4], strip[5], strip[8]
     for u in range(len(us)):
-        us[u], vs[u], ones[u] = u % width, u // width, 1
+        us[u], vs[u], ones[u] = first + u % width, u // width, 1
 
 
 @fused
-def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
-    """Copy a strip to its place in the output."""
+def _place(meta, r):  # type: ignore[no-untyped-def]
+    """Where a strip lies: (sample, first row, first column, columns). Strips go down a block of columns, then to the next."""
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    b, k = r // (strips * meta[BLOCKS]), r % (strips * meta[BLOCKS])
+    first = k // strips * meta[BLOCK]
+    return b, k % strips * meta[STRIP], first, min(meta[BLOCK], meta[OUT_WIDTH] - first)
+
+
+@fused
+def _store(source, target, first, at, width, step, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip, rows of ``width`` pixels, to its place in the output, whose rows lie ``step`` apart."""
     apart()
     for o in range(rows):
-        x, y = source[o], target[first + o][at:]
-        for u in range(len(x)):
-            y[u] = x[u]
+        lines = len(source[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[o][k * width :], target[first + o][at + k * step :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
 
 
 @fused
-def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
+def _load(source, first, at, width, step, target, rows):  # type: ignore[no-untyped-def]
     """Copy a strip from its place in the output's gradient."""
     apart()
     for o in range(rows):
-        x, y = source[first + o][at:], target[o]
-        for u in range(len(y)):
-            y[u] = x[u]
+        lines = len(target[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[first + o][at + k * step :], target[o][k * width :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
 
 
 @entry
@@ -147,11 +160,9 @@ def forward(  # type: ignore[no-untyped-def]
     start,
     stop,
 ):
-    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
-    width = meta[OUT_WIDTH]
+    """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
@@ -164,22 +175,21 @@ def forward(  # type: ignore[no-untyped-def]
         borrow(tables),
     )
     edge = (taps, tables[0], tables[1])
-    before, sample, band = 0, -1, 0
+    before, band = (0, 0), 0
     for r in range(start, stop):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
+        b, v, first, width = _place(meta, r)
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip = floats[: n * rows].reshape(rows, n)  # contiguous rows, or nothing is vectorised
-        if n != before:
-            _pixels(strip, width)
-            before = n
+        if before != (n, first):
+            _pixels(strip, first, width)
+            before = (n, first)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        if b != sample or v >= band:
-            if b != sample:
-                frame[ROWS] = 0
-            end = min(meta[OUT_HEIGHT], (stop - b * strips) * meta[STRIP])
+        if v == 0 or r == start:
+            frame[ROWS] = band = 0
+        if v >= band:
+            end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
             _band(img, meta, unit, m, window, b, v, end, strip, frame, quad, True)
-            sample, band = b, v + frame[ROWS]
+            band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
@@ -198,7 +208,7 @@ def forward(  # type: ignore[no-untyped-def]
                 bias = place + size
                 mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
                 source, result = result, source
-        _store(result, out, b * out_channels, v * width, out_channels)
+        _store(result, out, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], out_channels)
 
 
 @fused
@@ -291,7 +301,6 @@ def backward(  # type: ignore[no-untyped-def]
         to_image: flat, contiguous; this call owns the part of its samples.
         to_maps, to_windows, to_params: float64, one row per sample.
     """
-    width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
@@ -306,22 +315,21 @@ def backward(  # type: ignore[no-untyped-def]
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
-    before, band, height = 0, 0, 18 + 2 * channels + 6 * out_channels
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP] * meta[BLOCKS]
     for r in range(start * strips, stop * strips):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
+        b, v, first, width = _place(meta, r)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
         base, own = np.uint64(b * meta[STRIDE_B]), b * channels * plane
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
-        if n != before:
-            _pixels(strip, width)
+        if before != (n, first):
+            _pixels(strip, first, width)
             strip[9] = strip[17] = floats.dtype.type(0.0)
-            before = n
+            before = (n, first)
         if v == 0:
             frame[ROWS] = band = 0
-            if needs_image:
+            if needs_image and first == 0:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
         if v >= band:
             _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
@@ -359,7 +367,7 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
-        _load(grad, b * out_channels, v * width, g, out_channels)
+        _load(grad, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], g, out_channels)
         if flags & LAST_MIX:
             if needs_params:
                 bias = last + size
