@@ -82,9 +82,10 @@ class _Call:
             flat = torch.as_strided(image, (span,), (1,))
         self.dtype = mapping.dtype
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
-        # What one staging may need: the ring, the two empty lines, four numbers a pixel.
-        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
+        ring = 3 if taps == 4 else 1
+        self.floats, self.work = 18 + 16 * (taps == 4) + 2 * channels + 6 * max(out_channels, channels), work
+        # What one staging may need: the ring, the empty lines, four numbers a pixel.
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -98,6 +99,7 @@ class _Call:
                 rows,
                 block,
                 blocks,
+                16 if taps == 4 else 0,
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()

@@ -12,19 +12,19 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged
+from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
-from pellucid.kernels.warp.cpu.staged import choose_band, stage, unstage
+from pellucid.kernels.warp.cpu.staged import choose_band, fold_ring, stage, unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = ["backward", "forward"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, META)
-(ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE) = range(7)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS, CUBIC_ROWS) = range(11, META)
+(ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
 @fused
@@ -50,12 +50,9 @@ def _band(img, meta, unit, m, window, b, v, last, strip, frame, quad, reads):  #
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     apart()
     shape = (meta[HEIGHT], meta[WIDTH])
-    if meta[TAPS] != 2:
-        frame[ROWS], frame[STAGED], frame[COLUMNS], frame[LINES] = last - v, 0, 2, 2
-        return
-    _, _, held = boxes(shape, 2, meta[MODE], window, True, strip.dtype.type)
+    _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
     planes = (meta[CHANNELS] + 2) // 3
-    choose_band(m, meta[PROJECTIVE], shape, v, last, meta[STRIP], planes, len(quad), strip, held, frame)
+    choose_band(m, meta[PROJECTIVE], shape, meta[TAPS], v, last, meta[STRIP], planes, len(quad), strip, held, frame)
     if frame[STAGED] == 1 and reads:
         strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
         stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, _clamped(meta, window), frame, quad)
@@ -66,19 +63,25 @@ def _settle(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped
     """Classify a strip whose coordinates are known, and split those that read the stage; how many are of kind 2 and of kind 1."""
     shape, staged = (meta[HEIGHT], meta[WIDTH]), frame[STAGED] == 1
     inner, outer, held = boxes(shape, meta[TAPS], meta[MODE], window, staged, strip.dtype.type)
-    corner, lines = (frame[LEFT] - 1, frame[TOP] - 1), (frame[LINES], frame[COLUMNS])
-    return settle(strip[0], strip[1], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
+    corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
+    return settle(strip[0], strip[1], meta[TAPS], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip."""
     tap_index, weight, slope = edge
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
     channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
     x, y, cover = strip[0], strip[1], strip[7]
     if frame[STAGED] == 1:
-        gather_staged(quad, frame[PLANE], frame[COLUMNS], channels, index, strip[2], strip[3], quads, out, cover)
+        if meta[TAPS] == 4:
+            weigh(strip[2], strip[3], cubic, weights)
+        gather_staged(
+            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], weights, quads, out, cover
+        )  # fmt: skip
+        if meta[TAPS] == 4 and _clamped(meta, window):
+            _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
     if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0:
@@ -88,6 +91,14 @@ def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kin
             img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight,
             slope, out, cover,
         )  # fmt: skip
+
+
+@fused
+def _cover_fully(kind, cover):  # type: ignore[no-untyped-def]
+    """Where nothing fades, the sum of weights is one but for rounding."""
+    apart()
+    for u in range(len(cover)):
+        cover[u] = 1 if kind[u] == 2 else 0
 
 
 @fused
@@ -191,12 +202,13 @@ def forward(  # type: ignore[no-untyped-def]
             _band(img, meta, unit, m, window, b, v, end, strip, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
+        weights = floats[n * rows : n * (rows + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
         _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
         base = np.uint64(b * meta[STRIDE_B])
-        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind[:n], index[:n], rest, read, edge)
+        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -352,10 +364,11 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
+        weights = floats[n * height : n * (height + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
         _, rest = _settle(meta, window, strip, frame, here, where)
         if reads:
-            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, here, where, rest, source, edge)
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, here, where, rest, source, edge)
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -394,12 +407,13 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged = frame[STAGED] == 1
+        staged, clamped = frame[STAGED] == 1, _clamped(meta, window)
         if staged:
-            zeros = strip[17]
+            if meta[TAPS] == 4 and not reads:
+                weigh(strip[2], strip[3], cubic, weights)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, zeros,
-                quads, along_x, along_y,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], needs, where, strip[2], strip[3], weights,
+                to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if rest > 0 or not staged:
             scatter_edge(
@@ -407,7 +421,7 @@ def backward(  # type: ignore[no-untyped-def]
                 strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
         if needs_map:
-            if staged and _clamped(meta, window):
+            if staged and clamped and meta[TAPS] == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
                 if len(window) == 4:
@@ -419,4 +433,6 @@ def backward(  # type: ignore[no-untyped-def]
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
+            if clamped and meta[TAPS] == 4:
+                fold_ring(into, channels, shape, frame)
             unstage(into, channels, shape, frame, own, quads, to_image)
