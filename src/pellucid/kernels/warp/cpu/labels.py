@@ -10,16 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import borrow, entry
-from pellucid.kernels.warp.cpu.coordinates import locate, resolve
+from pellucid.kernels.warp.cpu.coordinates import displace, locate, resolve
 
 __all__ = ["copy_labels"]
 
 
 @entry
-def copy_labels(img, meta, maps, windows, fills, out, floats, tap_index, tables, start, stop):  # type: ignore[no-untyped-def]
+def copy_labels(img, meta, maps, windows, fills, fields, out, floats, tap_index, tables, start, stop):  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``sweep.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
     tap_index, weight, slope = borrow(tap_index), borrow(tables)[0], borrow(tables)[1]
+    fields = borrow(fields)
     channels, height = meta[1], meta[5]
     shape = (meta[2], meta[3])
     width = meta[6]
@@ -32,6 +33,8 @@ def copy_labels(img, meta, maps, windows, fills, out, floats, tap_index, tables,
         v = r - b * height
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
         locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[19], v * width, x, y)
         for u in range(len(ramp)):
             seen = resolve(x[u], y[u], shape, 1, 0.0, meta[12], window, tap_index, weight, slope)
             seen = seen and weight[0, 0] * weight[1, 0] > 0

@@ -62,6 +62,7 @@ class _Call:
         mapping: Tensor,
         window: Tensor | None,
         params: Tensor,
+        field: Tensor | None,
         size: list[int],
         options: list[int],
         cubic: float,
@@ -91,12 +92,16 @@ class _Call:
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
                 rows,
+                int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
+        fields = np.empty((1, 0), work)
+        if field is not None:  # one for all may also come expanded
+            fields = (field if meta[19] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
             *(flat.numpy(), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
-            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy()),
+            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
     def scratch(self) -> tuple[Any, ...]:
@@ -122,10 +127,8 @@ def _forward(
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    if field is not None:
-        raise NotImplementedError("field")
     image = image if image.dtype == torch.uint8 else image.to(mapping.dtype)
-    call = _Call(image, mapping, window, params, size, options, cubic)
+    call = _Call(image, mapping, window, params, field, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=call.dtype)
     if out.numel():
         planes = out.view(-1, size[0] * size[1]).numpy()
@@ -157,17 +160,17 @@ def _(
 
     given = image.dtype
     image = image if given == torch.uint8 else image.to(mapping.dtype)
-    call = _Call(image, mapping, window, params, size, options, cubic)
+    call = _Call(image, mapping, window, params, field, size, options, cubic)
     results = empty_gradients(image, mapping, window, params, field, needs)
-    for sums in results[1:]:
-        sums.zero_()
+    for gradient in results[1:4]:
+        gradient.zero_()
     planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy() if grad.numel() else None
     to_image = (results[0] if needs[0] else mapping.new_empty((0,))).view(-1).numpy()
-    to_map, to_window, to_params = (sums.view(-1, sums.shape[-1] if sums.numel() else 1).numpy() for sums in results[1:4])
+    sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
+    to_field = results[4].view(-1, max(size[0] * size[1], 1)).numpy()
 
     def task(start: int, stop: int) -> None:
-        wanted = (needs[0], needs[1], needs[2])
-        backward(planes, *call.arguments, wanted, to_image, to_map, to_window, to_params, *call.scratch(), start, stop)
+        backward(planes, *call.arguments, tuple(needs), to_image, *sums, to_field, *call.scratch(), start, stop)
 
     if grad.numel():
         run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
@@ -191,10 +194,8 @@ def _(
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
-    if field is not None:
-        raise NotImplementedError("field")
     bits = _UNSIGNED[image.element_size()]
-    call = _Call(image.view(bits), mapping, window, fill.view(bits), size, [1, mode, 0, image.shape[1]], 0.0)
+    call = _Call(image.view(bits), mapping, window, fill.view(bits), field, size, [1, mode, 0, image.shape[1]], 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
     img, meta, _, _, *maps = call.arguments
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, fractions, locate
+from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, displace, fractions, locate
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
@@ -21,7 +21,7 @@ from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX,
 __all__ = ["backward", "forward"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(11, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, FIELD_STRIDE) = range(11, META)
 
 
 @fused
@@ -142,7 +142,9 @@ def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, kind, taps, tables, start, stop):  # type: ignore[no-untyped-def]
+def forward(  # type: ignore[no-untyped-def]
+    img, meta, cubic, unit, maps, windows, params, fields, out, floats, index, kind, taps, tables, start, stop
+):
     """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
     width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
@@ -151,6 +153,7 @@ def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, k
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size = out_channels * out_channels
     img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
+    fields = borrow(fields)
     floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
     edge, slopes = (taps, tables[0], tables[1]), floats[:0].reshape(0, 0)
     before, sample = 0, -1
@@ -168,6 +171,8 @@ def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, k
         window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
         ones, source, result = strip[8], strip[9 : 9 + wide], strip[9 + wide : 9 + 2 * wide]
         locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[FIELD_STRIDE], v * width, strip[0], strip[1])
         read = source if flags & FIRST_MIX else result
         _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, strip, kind[:n], index[:n], read, slopes, edge, True)
         if flags & FIRST_MIX:
@@ -253,11 +258,13 @@ def backward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    fields,
     needs,
     to_image,
     to_maps,
     to_windows,
     to_params,
+    to_fields,
     floats,
     index,
     kind,
@@ -266,22 +273,25 @@ def backward(  # type: ignore[no-untyped-def]
     start,
     stop,
 ):
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
         to_image: flat, contiguous; this call owns the part of its samples.
         to_maps, to_windows, to_params: float64, one row per sample.
+        to_fields: (batch * 2, height * width).
     """
     width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
-    needs_image, needs_map, needs_params = needs
+    needs_image, needs_map, needs_params, needs_field = needs
+    needs_slopes = needs_map or needs_field
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
+    reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
     grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
+    fields, to_fields = borrow(fields), borrow(to_fields)
     floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
     edge = (taps, tables[0], tables[1])
     plane = meta[HEIGHT] * meta[WIDTH]
@@ -306,7 +316,7 @@ def backward(  # type: ignore[no-untyped-def]
         k = 13
         source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
         k += 2 * channels
-        slopes = strip[k : k + (2 * channels + 2 if needs_map else 0)]
+        slopes = strip[k : k + (2 * channels + 2 if needs_slopes else 0)]
         k += 2 * channels + 2
         after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
         after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else after_first
@@ -314,6 +324,8 @@ def backward(  # type: ignore[no-untyped-def]
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
         locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[FIELD_STRIDE], v * width, strip[0], strip[1])
         base = np.uint64(b * meta[STRIDE_B])
         inside, rest = _gather(img, meta, cubic, unit, base, window, strip, here, where, source, slopes, edge, reads)
         if reads:
@@ -350,18 +362,19 @@ def backward(  # type: ignore[no-untyped-def]
         if flags & FIRST_MIX:
             if needs_params:
                 mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
-            if needs_map:
+            if needs_slopes:
                 _to_cover(p, offset, fill, g, out_channels, to_cover)
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        if needs_map:
+        if needs_slopes:
             _along(to_source, slopes, zero, slopes[2 * channels], to_cover, along_x)
             _along(to_source, slopes, channels, slopes[2 * channels + 1], to_cover, along_y)
             if len(window) == 4:
                 _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
-            _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
+        if needs_field:
+            _store(strip[10:12], to_fields, 2 * b, v * width, 2 * one)
         if needs_image and inside > 0:
             if meta[STRIDE_X] != 1 or meta[STRIDE_Y] != meta[WIDTH]:
                 fractions(strip[0], strip[1], here, one, meta[WIDTH], where, strip[2], strip[3])
@@ -373,3 +386,7 @@ def backward(  # type: ignore[no-untyped-def]
                 to_image, own, channels, (meta[HEIGHT], meta[WIDTH]), meta[TAPS], cubic, meta[MODE], window, strip[0], strip[1],
                 here, edge[0], edge[1], edge[2], to_source,
             )  # fmt: skip
+        if needs_map:
+            if fields.size > 0 and meta[PROJECTIVE]:  # the projected coordinates again, which alone the map moves
+                locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
