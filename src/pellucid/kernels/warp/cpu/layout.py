@@ -9,5 +9,5 @@ from __future__ import annotations
 
 __all__ = ["META"]
 
-META = 20
+META = 21
 """How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""

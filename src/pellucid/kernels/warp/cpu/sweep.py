@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, displace, fractions, locate
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
@@ -18,10 +19,10 @@ from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_interior
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
-__all__ = ["backward", "forward"]
+__all__ = ["backward", "forward", "round_into"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, FIELD_STRIDE) = range(11, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, FIELD_STRIDE, OWN_STRIDE) = range(11, META)
 
 
 @fused
@@ -85,6 +86,8 @@ def _gather(img, meta, cubic, unit, base, window, strip, kind, index, out, slope
         )  # fmt: skip
     if unit != cover.dtype.type(1.0):  # linear, so that it may come last
         scale_rows(out, channels, unit)
+        if len(slopes) > 0:
+            scale_rows(slopes, 2 * channels, unit)
     return inside, rest
 
 
@@ -152,7 +155,7 @@ def forward(  # type: ignore[no-untyped-def]
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size = out_channels * out_channels
-    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
+    img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
     fields = borrow(fields)
     floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
     edge, slopes = (taps, tables[0], tables[1]), floats[:0].reshape(0, 0)
@@ -277,7 +280,7 @@ def backward(  # type: ignore[no-untyped-def]
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        to_image: flat, contiguous; this call owns the part of its samples.
+        to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
         to_maps, to_windows, to_params: float64, one row per sample.
         to_fields: (batch * 2, height * width).
     """
@@ -289,7 +292,7 @@ def backward(  # type: ignore[no-untyped-def]
     needs_slopes = needs_map or needs_field
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
     reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
-    grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
+    grad, img, maps, windows, params = numbers(grad), numbers(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
     fields, to_fields = borrow(fields), borrow(to_fields)
     floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
@@ -301,9 +304,10 @@ def backward(  # type: ignore[no-untyped-def]
         b = r // strips
         v = (r - b * strips) * meta[STRIP]
         window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        own = np.uint64(b * channels * plane)
+        own = np.uint64(b * meta[OWN_STRIDE])
         if needs_image and v == 0:
-            to_image[b * channels * plane : (b + 1) * channels * plane] = floats.dtype.type(0.0)
+            first = b * meta[OWN_STRIDE]
+            to_image[first : first + channels * plane] = floats.dtype.type(0.0)
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
         if v == 0 and reads:
@@ -390,3 +394,11 @@ def backward(  # type: ignore[no-untyped-def]
             if fields.size > 0 and meta[PROJECTIVE]:  # the projected coordinates again, which alone the map moves
                 locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
+
+
+@entry
+def round_into(source, target):  # type: ignore[no-untyped-def]
+    """Write numbers into an array of 16-bit floats."""
+    target = steps(target)
+    for u in range(len(source)):
+        target[u] = source[u]
