@@ -81,6 +81,17 @@ def test_only_what_is_needed_is_computed():
     assert image.grad is None
 
 
+def test_the_fields_gradient_alone_within_a_window():
+    image, src_from_dst, field = example()
+    window = torch.tensor([[1.5, 1.0, 6.0, 7.5]], dtype=torch.float64)
+    leaf = field.requires_grad_()
+    found = [
+        torch.autograd.grad(jittered(image, src_from_dst, leaf, impl, window=window, padding_mode="border").sin().sum(), leaf)[0]
+        for impl in ("cpu", "reference")
+    ]
+    torch.testing.assert_close(*found)
+
+
 def test_same_bits_for_any_number_of_threads():
     image, src_from_dst, field = example(3, torch.float32, (70, 80), (90, 120))
     before = torch.get_num_threads()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.threads import run_split
+from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -86,7 +87,9 @@ class _Call:
             span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
             flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.work = 16 + 4 * channels + 6 * max(out_channels, channels), work
+        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        # What one staging may need: the ring, the two empty lines, four numbers a pixel.
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -111,11 +114,13 @@ class _Call:
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
-    def scratch(self) -> tuple[Any, ...]:
+    def scratch(self, stages: int) -> tuple[Any, ...]:
         return (
             np.empty(self.floats * self.strip, self.work),
-            np.empty(self.strip, np.uint64),
+            *(np.empty((stage + 1) * self.quads, self.work) for stage in range(stages)),
             np.empty(self.strip, np.int32),
+            np.empty(self.strip, np.int32),
+            np.empty(FRAME, np.int64),
             np.empty((2, 4), np.int64),
             np.empty((2, 2, 4), self.work),
         )
@@ -140,7 +145,7 @@ def _forward(
         planes = _array(out.view(-1, size[0] * size[1]))
 
         def task(start: int, stop: int) -> None:
-            forward(*call.arguments, planes, *call.scratch(), start, stop)
+            forward(*call.arguments, planes, *call.scratch(1), start, stop)
 
         run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
     return out
@@ -173,6 +178,8 @@ def _(
         return results
     planes = _array(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
+    if needs[3] and not needs[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
+        sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_image = _array(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
@@ -183,7 +190,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(), first, last)
+            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -212,7 +219,7 @@ def _(
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, _, tap_index, tables = call.scratch()
+        floats, _, _, _, tap_index, tables = call.scratch(0)
         copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
 
     if out.numel():
