@@ -359,7 +359,7 @@ def backward(  # type: ignore[no-untyped-def]
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
         if fields.size > 0:
             displace(fields, 2 * b * meta[FIELD_STRIDE], v * width, strip[0], strip[1])
-        inside, rest = _settle(meta, window, strip, frame, here, where)
+        _, rest = _settle(meta, window, strip, frame, here, where)
         if reads:
             _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, here, where, rest, source, edge)
             if flags & FIRST_MIX:
@@ -402,11 +402,12 @@ def backward(  # type: ignore[no-untyped-def]
             copy_rows(g, to_source, channels)
         staged = frame[STAGED] == 1
         if staged:
+            zeros = strip[17]
             scatter_staged(
                 quad, into, frame[PLANE], frame[COLUMNS], channels, shares, where, strip[2], strip[3], to_source, to_cover,
-                strip[17], quads, along_x, along_y,
+                zeros, quads, along_x, along_y,
             )  # fmt: skip
-        if inside < n:
+        if rest > 0 or not staged:
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
                 strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
