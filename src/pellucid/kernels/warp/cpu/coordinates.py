@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["BORDER", "FILLED", "boxes", "locate", "resolve", "settle"]
+__all__ = ["BORDER", "FILLED", "boxes", "displace", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -39,6 +39,23 @@ def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
             row = vs[u] + top
             x[u] = m0 * us[u] + (m1 * row + m2)
             y[u] = m3 * us[u] + (m4 * row + m5)
+
+
+@exact
+def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def]
+    """Add a field, whose rows ``row`` and the next hold the displacements along x and y.
+
+    Args:
+        at: the first pixel's place; lines of ``width`` pixels follow, ``step`` apart, to the field's end.
+    """
+    apart()
+    across = fields[row]
+    down = fields[row + 1]
+    for first in range(0, len(x), width):
+        here = at + first // width * step
+        for u in range(max(min(width, len(across) - here), 0)):
+            x[first + u] += across[here + u]
+            y[first + u] += down[here + u]
 
 
 @fused
@@ -138,6 +155,7 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
     cast = weight.dtype.type
     one = cast(1.0)
     low, high = (-3.0, length + 2.0) if mode <= BORDER else (-_FAR, _FAR)
+    held = x < cast(low) or x > cast(high)  # where nothing changes any more, in particular not with x
     x = min(max(x, cast(low)), cast(high))
     base = np.floor(x + cast(0.5)) if taps == 1 else np.floor(x)
     t = x - base
@@ -163,6 +181,8 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
         i = first + k
         if mode == FILLED and (i < 0 or i >= length):
             weight[k] = slope[k] = cast(0.0)
+        if held:
+            slope[k] = cast(0.0)
         index[k] = _fold(i, length, mode)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import BORDER, locate, resolve
+from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, locate, resolve
 
 __all__ = ["copy_labels"]
 
@@ -41,10 +41,13 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 
 
 @entry
-def copy_labels(img, meta, maps, windows, fills, out, floats, index, tap_index, tables, start, stop):  # type: ignore[no-untyped-def]
+def copy_labels(  # type: ignore[no-untyped-def]
+    img, meta, maps, windows, fills, fields, out, floats, index, tap_index, tables, start, stop
+):
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``sweep.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
     index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(tables)[0], borrow(tables)[1]
+    fields = borrow(fields)
     channels, height, mode = meta[1], meta[5], meta[12]
     shape = (meta[2], meta[3])
     width = meta[6]
@@ -58,6 +61,8 @@ def copy_labels(img, meta, maps, windows, fills, out, floats, index, tap_index, 
         v = r - b * height
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
         locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[22], v * width, width, width, x, y)
         if len(window) == 0 and mode <= BORDER:
             _nearest(x, y, last_x, last_y, mode == BORDER, meta[10], meta[9], index)
         else:

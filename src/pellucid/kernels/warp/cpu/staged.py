@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
-from pellucid.kernels.warp.cpu.coordinates import locate
+from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.quads import meet
 
@@ -31,26 +31,28 @@ _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
 @exact
-def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-def]
+def _reach(m, projective, fields, row, across, v, rows, strip, limits):  # type: ignore[no-untyped-def]
     """The box (x0, x1, y0, y1) of the coordinates of rows v to v + rows in the strip's columns, clamped to ``limits``."""
     apart()
     x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
     cast = x.dtype.type
     low_x, high_x, low_y, high_y = limits
     x0, x1, y0, y1 = high_x, low_x, high_y, low_y
-    if projective:
+    if projective or fields.size > 0:
         width = np.int64(us[len(us) - 1] - us[0]) + 1
         for first in range(v, v + rows, len(us) // width):
             locate(m, first, projective, us, vs, x, y, w)
+            if fields.size > 0:
+                displace(fields, row, first * across + np.int64(us[0]), width, across, x, y)
             for u in range(len(us)):
                 a, b = x[u], y[u]
                 seen = (abs(a) < cast(np.inf)) & (abs(b) < cast(np.inf))
                 x0, x1 = min(x0, a if seen else high_x), max(x1, a if seen else low_x)
                 y0, y1 = min(y0, b if seen else high_y), max(y1, b if seen else low_y)
     else:  # rounding keeps order, so that the corners bound exactly what is between
-        for row in (cast(v), cast(v + rows - 1)):
+        for line in (cast(v), cast(v + rows - 1)):
             for column in (us[0], us[len(us) - 1]):
-                a, b = m[0] * column + (m[1] * row + m[2]), m[3] * column + (m[4] * row + m[5])
+                a, b = m[0] * column + (m[1] * line + m[2]), m[3] * column + (m[4] * line + m[5])
                 if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
                     return limits
                 x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
@@ -60,10 +62,13 @@ def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-de
 
 
 @fused
-def choose_band(m, projective, shape, taps, v, last, step, planes, capacity, strip, limits, frame):  # type: ignore[no-untyped-def]
+def choose_band(  # type: ignore[no-untyped-def]
+    m, projective, fields, row, across, shape, taps, v, last, step, planes, capacity, strip, limits, frame
+):
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
     Args:
+        fields, row: displacements; the sample's first row of them.
         shape: (height, width) of the image.
         step: rows of a strip; a band is whole strips.
         planes: of three channels each.
@@ -73,18 +78,18 @@ def choose_band(m, projective, shape, taps, v, last, step, planes, capacity, str
     """
     apart()
     height, width = shape
-    across = np.int64(strip[4, len(strip[4]) - 1] - strip[4, 0]) + 1
+    mine = np.int64(strip[4, len(strip[4]) - 1] - strip[4, 0]) + 1
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
     rows = last - v
     if frame[_ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * frame[_ROWS])
     while True:
-        x0, x1, y0, y1 = _reach(m, projective, v, rows, strip, limits)
+        x0, x1, y0, y1 = _reach(m, projective, fields, row, across, v, rows, strip, limits)
         left, right = max(np.int64(np.floor(x0)) - back, 0), min(np.int64(np.floor(x1)) + 2 + back, width)
         top, bottom = max(np.int64(np.floor(y0)) - back, 0), min(np.int64(np.floor(y1)) + 2 + back, height)
         columns, lines = max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
         plane = 4 * columns * (lines + 2 + 2 * back)
-        pixels = rows * across
+        pixels = rows * mine
         fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
         if rows <= step or (fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)):
             break

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
+from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, locate, settle
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
@@ -20,10 +21,11 @@ from pellucid.kernels.warp.cpu.staged import choose_band, fold_ring, stage, unst
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
-__all__ = ["backward", "forward"]
+__all__ = ["backward", "forward", "round_into"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS, CUBIC_ROWS) = range(11, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS, CUBIC_ROWS) = range(11, 22)
+FIELD_STRIDE, OWN_STRIDE = range(22, META)
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
@@ -46,13 +48,16 @@ def _clamped(meta, window):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _band(img, meta, unit, m, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
+def _band(img, meta, unit, m, fields, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     apart()
     shape = (meta[HEIGHT], meta[WIDTH])
     _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
     planes = (meta[CHANNELS] + 2) // 3
-    choose_band(m, meta[PROJECTIVE], shape, meta[TAPS], v, last, meta[STRIP], planes, len(quad), strip, held, frame)
+    row, across = 2 * b * meta[FIELD_STRIDE], meta[OUT_WIDTH]
+    choose_band(
+        m, meta[PROJECTIVE], fields, row, across, shape, meta[TAPS], v, last, meta[STRIP], planes, len(quad), strip, held, frame
+    )  # fmt: skip
     if frame[STAGED] == 1 and reads:
         strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
         stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, _clamped(meta, window), frame, quad)
@@ -160,6 +165,7 @@ def forward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    fields,
     out,
     floats,
     quad,
@@ -176,7 +182,8 @@ def forward(  # type: ignore[no-untyped-def]
     wide = max(channels, out_channels)
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, rows = out_channels * out_channels, 13 + 2 * wide
-    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
+    img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
+    fields = borrow(fields)
     floats, quad, index, kind, taps, tables = (
         borrow(floats),
         borrow(quad),
@@ -199,12 +206,14 @@ def forward(  # type: ignore[no-untyped-def]
             frame[ROWS] = band = 0
         if v >= band:
             end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
-            _band(img, meta, unit, m, window, b, v, end, strip, frame, quad, True)
+            _band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         weights = floats[n * rows : n * (rows + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
         _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
         base = np.uint64(b * meta[STRIDE_B])
@@ -290,11 +299,13 @@ def backward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    fields,
     needs,
     to_image,
     to_maps,
     to_windows,
     to_params,
+    to_fields,
     floats,
     quad,
     into,
@@ -306,21 +317,25 @@ def backward(  # type: ignore[no-untyped-def]
     start,
     stop,
 ):
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        to_image: flat, contiguous; this call owns the part of its samples.
+        to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
         to_maps, to_windows, to_params: float64, one row per sample.
+        to_fields: (batch * 2, height * width).
     """
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
-    needs_image, needs_map, needs_params = needs
+    needs_image, needs_map, needs_params, needs_field = needs
+    needs_slopes = needs_map or needs_field
+    shares = needs_image, needs_slopes
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
-    grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
+    reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
+    grad, img, maps, windows, params = numbers(grad), numbers(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
+    fields, to_fields = borrow(fields), borrow(to_fields)
     floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
     taps, tables = borrow(taps), borrow(tables)
     edge = (taps, tables[0], tables[1])
@@ -332,7 +347,7 @@ def backward(  # type: ignore[no-untyped-def]
     for r in range(start * strips, stop * strips):
         b, v, first, width = _place(meta, r)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        base, own = np.uint64(b * meta[STRIDE_B]), b * channels * plane
+        base, own = np.uint64(b * meta[STRIDE_B]), b * meta[OWN_STRIDE]
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
         if before != (n, first):
@@ -344,7 +359,7 @@ def backward(  # type: ignore[no-untyped-def]
             if needs_image and first == 0:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
         if v >= band:
-            _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
+            _band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
                 into[: 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
@@ -366,6 +381,8 @@ def backward(  # type: ignore[no-untyped-def]
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
         weights = floats[n * height : n * (height + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
         _, rest = _settle(meta, window, strip, frame, here, where)
         if reads:
             _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, here, where, rest, source, edge)
@@ -402,7 +419,7 @@ def backward(  # type: ignore[no-untyped-def]
         if flags & FIRST_MIX:
             if needs_params:
                 mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
-            if needs_map:
+            if needs_slopes:
                 _to_cover(p, offset, fill, g, out_channels, to_cover)
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
@@ -412,15 +429,15 @@ def backward(  # type: ignore[no-untyped-def]
             if meta[TAPS] == 4 and not reads:
                 weigh(strip[2], strip[3], cubic, weights)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], needs, where, strip[2], strip[3], weights,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], weights,
                 to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if rest > 0 or not staged:
             scatter_edge(
-                img, base, strides, unit, to_image, np.uint64(own), channels, shape, needs, meta[TAPS], cubic, meta[MODE], window,
+                img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
                 strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
-        if needs_map:
+        if needs_slopes:
             if staged and clamped and meta[TAPS] == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
@@ -431,8 +448,21 @@ def backward(  # type: ignore[no-untyped-def]
             if len(window) == 4:
                 _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
+        if needs_field:
+            _store(strip[10:12], to_fields, 2 * b, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], 2 * one)
+        if needs_map:
+            if fields.size > 0 and meta[PROJECTIVE]:  # the projected coordinates again, which alone the map moves
+                locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
             if clamped and meta[TAPS] == 4:
                 fold_ring(into, channels, shape, frame)
             unstage(into, channels, shape, frame, own, quads, to_image)
+
+
+@entry
+def round_into(source, target):  # type: ignore[no-untyped-def]
+    """Write numbers into an array of narrower ones."""
+    target = steps(target)
+    for u in range(len(source)):
+        target[u] = source[u]
