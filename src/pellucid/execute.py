@@ -14,7 +14,8 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.nearest import nearest
-from pellucid.kernels.resize import resize
+from pellucid.kernels.resize import implementation as resize_implementation
+from pellucid.kernels.resize import resize, resize_packed
 from pellucid.kernels.warp import implementation, warp, warp_packed
 from pellucid.lowering import Composed, Lowered
 from pellucid.plan import Run
@@ -63,10 +64,10 @@ def _in_units(image: Tensor) -> Tensor:
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str) -> Tensor:
     mean = color.mean_color(image) if run.pivot else None
     dtype = compute_dtype(image.dtype)
-    if run.warps and not _resizes(run) and implementation(impl, image.device, dtype, run.interpolation, run.footprint) == "cpu":
+    if run.warps and _who(run, image.device, dtype, impl) == "cpu":
         packed = lowered.packed(run, mean, scale, dtype)
         if packed is not None:  # which reads 8-bit images as they are
-            return warp_packed(image, packed)
+            return (resize_packed if _resizes(run) else warp_packed)(image, packed)
     image = _in_units(image)
     composed = lowered.composed(run, mean, scale, dtype)
     image = color.stages(image, composed.prologue)
@@ -75,6 +76,13 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     if composed.matrix is not None:
         image = color.affine(image, composed.matrix, composed.offset)
     return color.stages(image, composed.epilogue)
+
+
+def _who(run: Run, device: torch.device, dtype: torch.dtype, impl: str) -> str:
+    """The implementation of the run's resample."""
+    if _resizes(run):
+        return resize_implementation(impl, device)
+    return implementation(impl, device, dtype, run.interpolation, run.footprint)
 
 
 def _resizes(run: Run) -> bool:
@@ -87,7 +95,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
     assert src_from_dst is not None
     if _resizes(run):
         assert window is not None
-        image = resize(
+        return resize(
             image,
             src_from_dst,
             size=run.size_out,
@@ -97,9 +105,9 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
             fill=fill,
             matrix=matrix,
             offset=offset,
+            epilogue=epilogue,
             impl=impl,
         )
-        return color.stages(image, epilogue)
     if run.interpolation == "nearest":
         return nearest(
             image,
