@@ -15,7 +15,8 @@ from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.derivatives import differentiated
 from pellucid.kernels.nearest import nearest
-from pellucid.kernels.resize import resize
+from pellucid.kernels.resize import implementation as resize_implementation
+from pellucid.kernels.resize import resize, resize_packed
 from pellucid.kernels.warp import implementation, packs, warp, warp_packed
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import Packed
@@ -76,7 +77,13 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
     mean = color.mean_color(image) if run.pivot else None
-    if run.warps and not _resizes(run):
+    if run.warps and _resizes(run):
+        packed = None
+        if resize_implementation(impl, image.device) == "cpu":
+            packed = lowered.packed(run, mean, scale, computed)
+        if packed is not None:  # which reads 8-bit images as they are
+            return rounded(resize_packed(image if image.dtype == torch.uint8 else _in_units(image), packed), dtype)
+    elif run.warps:
         chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
         packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
         if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
@@ -110,7 +117,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
     assert src_from_dst is not None
     if _resizes(run):
         assert window is not None
-        image = resize(
+        found = resize(
             image,
             src_from_dst,
             size=run.size_out,
@@ -120,9 +127,10 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
             fill=fill,
             matrix=matrix,
             offset=offset,
+            epilogue=epilogue,
             impl=impl,
         )
-        return rounded(color.stages(image, epilogue), dtype)
+        return rounded(found, dtype)
     if run.interpolation == "nearest":
         found = nearest(
             image,
