@@ -40,7 +40,7 @@ class Primitive(NamedTuple):
     reference: Callable[..., Tensor]
     direct: Callable[..., Tensor]
     forward: Callable[..., Tensor]
-    backward: Callable[..., list[Tensor]]
+    backward: Callable[..., tuple[Tensor, ...]]
 
 
 def implementation(impl: str, device: torch.device) -> str:
@@ -167,11 +167,11 @@ def register(name: str, schema: str, forward: Callable[..., Tensor], backward: C
     names = f"pellucid::{name}", f"pellucid::{name}_backward"
     count = schema.count("Tensor ")
     torch.library.define(names[0], f"({schema}) -> Tensor")
-    torch.library.define(names[1], f"(Tensor grad, {schema}, bool[] needs) -> Tensor[]")
+    torch.library.define(names[1], f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})")
     torch.library.impl(names[0], "CPU")(forward)
-    torch.library.impl(names[1], "CPU")(backward)
+    torch.library.impl(names[1], "CPU")(lambda *given: tuple(backward(*given)))
     torch.library.register_fake(names[0])(lambda image, *_: torch.empty_like(image, memory_format=torch.contiguous_format))
-    torch.library.register_fake(names[1])(lambda *given: empty_gradients(given[1 : 1 + count], given[-1]))
+    torch.library.register_fake(names[1])(lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1])))
     operators = tuple(getattr(torch.ops.pellucid, full.split("::")[1]).default for full in names)
 
     def forward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
@@ -181,8 +181,8 @@ def register(name: str, schema: str, forward: Callable[..., Tensor], backward: C
     def backward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
         found = operators[1](*_fold(arguments[: count + 1], dims[: count + 1], info.batch_size), *arguments[count + 1 :])
         lanes = info.batch_size
-        split = [f.unflatten(0, (lanes, -1)) if f.numel() else f.new_empty((lanes, 0)) for f in found]
-        return split, [0] * len(split)
+        split = tuple(f.unflatten(0, (lanes, -1)) if f.numel() else f.new_empty((lanes, 0)) for f in found)
+        return split, (0,) * count
 
     torch.library.register_vmap(names[0])(forward_lanes)
     torch.library.register_vmap(names[1])(backward_lanes)
