@@ -132,7 +132,8 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
 def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     dtype = image.dtype
     if isinstance(segment, ColorSteps):
-        return color.jitter_steps(image, segment.order, {name: factor.to(dtype) for name, factor in segment.factors.items()})
+        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
+        return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
     if isinstance(segment, Sharpen):
