@@ -144,19 +144,19 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
         return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
-    elif isinstance(segment, Noise):
-        image, clip = blend.noise(image, segment.words, segment.mean.to(dtype), segment.sigma.to(dtype)), segment.clip
-    else:
-        assert isinstance(segment, Patch)
-        return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image))
-    return color.clip(image) if clip else image
+        return color.clip(image) if clip else image
+    if isinstance(segment, Noise):
+        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
+        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
+    assert isinstance(segment, Patch)
+    return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
 
 
-def _patch_value(segment: Patch, image: Tensor) -> Tensor:
+def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
     if segment.value is not None:
         return segment.value.to(image.dtype)
     assert segment.words is not None
-    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
 
 
 def apply_field(

@@ -22,7 +22,7 @@ _NAMES = ("brightness", "contrast", "saturation", "hue")
 
 
 def jitter_steps(image: Tensor, order: Tensor | None, factors: Mapping[str, Tensor], *, impl: str = "auto") -> Tensor:
-    """See :func:`pellucid.kernels.color.reference.jitter_steps`; ``impl`` says who computes it. 16-bit floats are read as float32."""
+    """See :func:`pellucid.kernels.color.reference.jitter_steps`; ``impl`` says who computes it (16-bit floats as float32)."""
     chosen = implementation(impl, image.device)
     if chosen == "reference" or not factors or ("hue" in factors and image.shape[1] != 3):
         return reference.jitter_steps(image, order, factors)

@@ -1,4 +1,4 @@
-"""The chain of clipped colour steps compiled for the CPU: every sample in its own order, one pass, or two where the contrast is in it.
+"""The chain of clipped colour steps compiled for the CPU: every sample in its own order, in one or two passes.
 
 Owns: the operator `jitter_steps` with its gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Numba before an operator runs.
