@@ -134,10 +134,10 @@ def operators_behave(impl):
     )
     static = packed.options
     numbers = [static.taps, static.mode, static.flags, static.out_channels]
-    arguments = (images, packed.mapping, None, packed.params, [30, 20], numbers, static.cubic)
+    arguments = (images, packed.mapping, None, packed.params, None, [30, 20], numbers, static.cubic)
     torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments, torch.bfloat16))
     upstream = torch.randn(2, 3, 30, 20, device=DEVICE)
-    torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *arguments, [True, True, True]))
+    torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *arguments, [True, True, True, False]))
     return True, "forward and backward"
 
 

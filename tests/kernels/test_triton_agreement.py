@@ -194,7 +194,7 @@ def test_8_bit_channels_last_to_any_float_in_one_pass(out):
         window=None, epilogue=(),
     )  # fmt: skip
     options = [packed.options.taps, packed.options.mode, packed.options.flags, 3]
-    found = torch.ops.pellucid.triton_warp(photo, packed.mapping, None, packed.params, [7, 7], options, -0.5, out)
+    found = torch.ops.pellucid.triton_warp(photo, packed.mapping, None, packed.params, None, [7, 7], options, -0.5, out)
     expected = reference.warp(photo.float() / 255, src_from_dst, size=(7, 7), matrix=norm[0], offset=norm[1])
     assert found.dtype == out
     torch.testing.assert_close(found, expected.to(out), rtol=1e-2 if out != torch.float32 else 1e-5, atol=1e-5)

@@ -87,7 +87,7 @@ def arguments(**changed):
     packed = pack(3, src_from_dst, **options, window=window, epilogue=stages)
     static = packed.options
     rest = [static.taps, static.mode, static.flags, static.out_channels]
-    return image, packed.mapping, window, packed.params, [4, 5], rest, static.cubic
+    return image, packed.mapping, window, packed.params, None, [4, 5], rest, static.cubic
 
 
 @pytest.mark.parametrize("tests", [("test_schema", "test_faketensor"), pytest.param(None, marks=pytest.mark.slow)])
@@ -96,8 +96,8 @@ def test_opcheck(tests):
     torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments(), torch.float64), **tests)
     grad = torch.rand(2, 3, 4, 5, dtype=torch.float64, device=DEVICE)
     backward = torch.ops.pellucid.triton_warp_backward.default
-    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True]), **tests)
-    torch.library.opcheck(backward, (grad, *arguments(), [False, False, True]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [False, False, True, False]), **tests)
 
 
 def test_vmap_and_its_gradients():

@@ -161,9 +161,9 @@ def test_opcheck():
         epilogue=(HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage()),
     )
     arguments = (image, *rows, *_arguments(options))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, arguments)
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, (*arguments, torch.float64))
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True, True, True]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True, True, True, False]))
 
 
 def test_vmap_and_its_gradients():

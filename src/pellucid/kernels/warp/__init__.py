@@ -18,6 +18,7 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.autograd import differentiate_again_with
 from pellucid.kernels.warp.cpu import warp_packed
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Options, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
@@ -28,18 +29,28 @@ AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _WARPS = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
 
 
-def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
+def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, out_dtype: torch.dtype | None = None) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
     if footprint is not None:
         return "an antialiased warp (antialias=True)"
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         return "forward-mode differentiation"
-    return "" if dtype.is_floating_point or interpolation == "nearest" else f"{interpolation} on images of {dtype}"
+    if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
+        return ""
+    return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
 
 
-def implementation(impl: str, device: torch.device, dtype: torch.dtype, interpolation: str, footprint: Size | None) -> str:
+def implementation(
+    impl: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    interpolation: str,
+    footprint: Size | None,
+    out_dtype: torch.dtype | None = None,
+) -> str:
     """Who computes a call of :func:`warp`."""
-    return choose(impl, available=AVAILABLE, device=device.type, unsupported=unsupported(dtype, interpolation, footprint))
+    what = unsupported(dtype, interpolation, footprint, out_dtype)
+    return choose(impl, available=AVAILABLE, device=device.type, unsupported=what)
 
 
 def warp(
@@ -54,12 +65,16 @@ def warp(
     offset: Tensor | None = None,
     window: Tensor | None = None,
     footprint: Size | None = None,
+    field: Tensor | None = None,
+    dtype: torch.dtype | None = None,
     epilogue: Sequence[Stage] = (),
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = implementation(impl, image.device, image.dtype, interpolation, footprint)
+    chosen = implementation(impl, image.device, image.dtype, interpolation, footprint, dtype)
     fused = len(epilogue) if chosen == "reference" else fusable(epilogue)
+    # What follows must see the result unrounded.
+    written = dtype if fused == len(epilogue) or dtype is None else compute_dtype(image, src_from_dst)
     out = _WARPS[chosen](
         image,
         src_from_dst,
@@ -71,9 +86,11 @@ def warp(
         offset=offset,
         window=window,
         footprint=footprint,
+        field=field,
+        dtype=written,
         epilogue=epilogue[:fused],
     )
-    return color.stages(out, epilogue[fused:])
+    return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype)
 
 
 def sample(
@@ -93,15 +110,14 @@ def sample(
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    image, mapping, window, params = tensors
+    image, mapping, window, params, field = tensors
     assert image is not None
     assert mapping is not None
     assert params is not None
     fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
-    image = image.to(mapping.dtype) / (1 if image.dtype.is_floating_point else 255)
     interpolation, padding_mode = options.names
     return reference.warp(
-        image,
+        to_colors(image, mapping.dtype),
         mapping.unflatten(1, (-1, 3)),
         size=options.size,
         interpolation=interpolation,
@@ -110,6 +126,8 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
         matrix=matrix,
         offset=offset,
         window=window,
+        field=field,
+        dtype=options.dtype,
         epilogue=epilogue,
     )
 

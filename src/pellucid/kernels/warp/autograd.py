@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.warp.packing import Options
+from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.warp.operators import Gradients
+from pellucid.kernels.warp.packing import Options, Packed
 
-__all__ = ["Operators", "Warp", "compute", "differentiate_again_with"]
+__all__ = ["Operators", "Warp", "differentiate_again_with", "run"]
 
 
 class Operators(NamedTuple):
@@ -24,13 +26,13 @@ class Operators(NamedTuple):
 
     Args:
         impl: its name, for errors.
-        forward: (image, mapping, window, params, size, options, cubic) -> the warped image.
-        backward: the same after the output's gradient, and then what is needed -> the gradients.
+        forward: (image, mapping, window, params, field, size, options, cubic, dtype) -> the warped image.
+        backward: the same without dtype after the output's gradient, and then what is needed -> the gradients.
     """
 
     impl: str
     forward: Callable[..., Tensor]
-    backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
+    backward: Callable[..., Gradients]
 
 
 def _arguments(options: Options) -> tuple[Any, ...]:
@@ -38,43 +40,67 @@ def _arguments(options: Options) -> tuple[Any, ...]:
     return list(options.size), [options.taps, options.mode, options.flags, options.out_channels], options.cubic
 
 
-def compute(
-    operators: Operators, options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor
+def run(operators: Operators, image: Tensor, packed: Packed) -> Tensor:
+    """Warp, with a derivative where one may be asked for."""
+    options, mapping, window, params, field = packed
+    if options.dtype == torch.uint8:  # which has none
+        image, mapping, params = image.detach(), mapping.detach(), params.detach()
+        window, field = (None if part is None else part.detach() for part in (window, field))
+    elif differentiated(image, mapping, window, params, field):
+        out: Tensor = Warp.apply(operators, options, image, mapping, window, params, field)
+        return out
+    return _compute(operators, options, image, mapping, window, params, field)  # autograd's bookkeeping is most of a small call
+
+
+def _compute(
+    operators: Operators,
+    options: Options,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+    field: Tensor | None,
 ) -> Tensor:
-    """The warp itself, without a derivative."""
-    return operators.forward(image, mapping, window, params, *_arguments(options))
+    dtype = mapping.dtype if options.dtype is None else options.dtype
+    return operators.forward(image, mapping, window, params, field, *_arguments(options), dtype)
 
 
 class Warp(torch.autograd.Function):
-    """(operators, options, image, mapping, window, params) -> the warped image; the tensors are those of the operators."""
+    """(operators, options, image, mapping, window, params, field) -> the warped image; the tensors are those of the operators."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(
-        operators: Operators, options: Options, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor
+        operators: Operators,
+        options: Options,
+        image: Tensor,
+        mapping: Tensor,
+        window: Tensor | None,
+        params: Tensor,
+        field: Tensor | None,
     ) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        return compute(operators, options, image, mapping, window, params)
+        return _compute(operators, options, image, mapping, window, params, field)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: D102
         del output
-        ctx.operators, ctx.options, image, mapping, window, params = inputs
-        ctx.windowed = window is not None
-        ctx.save_for_backward(image, mapping, params, *([window] if ctx.windowed else []))
+        ctx.operators, ctx.options, *tensors = inputs
+        ctx.given = tuple(tensor is not None for tensor in tensors)
+        ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:  # noqa: D102
-        image, mapping, params, *rest = ctx.saved_tensors
-        window = rest[0] if ctx.windowed else None
+        saved = iter(ctx.saved_tensors)
+        tensors: list[Any] = [next(saved) if given else None for given in ctx.given]
         needed = tuple(ctx.needs_input_grad[2:])
         # Only create_graph=True differentiates on; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         found = (
-            _gradients(ctx.operators, ctx.options, needed, grads[0], image, mapping, window, params)
+            _gradients(ctx.operators, ctx.options, needed, grads[0], *tensors)
             if once
-            else _Backward.apply(ctx.operators, ctx.options, needed, grads[0], image, mapping, window, params)
+            else _Backward.apply(ctx.operators, ctx.options, needed, grads[0], *tensors)
         )
         return (None, None, *found)
 
@@ -88,16 +114,16 @@ def _gradients(
     mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
+    field: Tensor | None,
 ) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
-    needs = [needed[0], needed[1] or needed[2], needed[3]]
-    to_image, to_map, to_window, to_params = operators.backward(grad, image, mapping, window, params, *_arguments(options), needs)
-    return (
-        to_image if needed[0] else None,
-        _share(to_map, mapping) if needed[1] else None,
-        _share(to_window, window) if needed[2] else None,
-        _share(to_params, params) if needed[3] else None,
+    needs = [needed[0], needed[1] or needed[2], needed[3], needed[4]]
+    to_image, *sums = operators.backward(grad, image, mapping, window, params, field, *_arguments(options), needs)
+    shared = (
+        _share(found, like) if need else None
+        for found, like, need in zip(sums, (mapping, window, params, field), needed[1:], strict=True)
     )
+    return to_image if needed[0] else None, *shared
 
 
 class _Backward(torch.autograd.Function):
@@ -159,7 +185,7 @@ def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, .
 
 
 def _share(sums: Tensor, like: Tensor | None) -> Tensor:
-    """Per-sample sums in float64 as the gradient of a tensor that may have had one row for all."""
+    """What each sample gives, as the gradient of a tensor that may have had one row for all."""
     assert like is not None
     total = sums.sum(0, keepdim=True) if like.shape[0] == 1 and sums.shape[0] != 1 else sums
     return total.reshape(like.shape).to(like.dtype)

@@ -31,20 +31,22 @@ class Options(NamedTuple):
     out_channels: int
     cubic: float
     names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
+    dtype: torch.dtype | None = None  # of the result; None: as computed
 
 
 class Packed(NamedTuple):
-    """The arguments of one warp: what is static, the maps, the windows and the colour parameters."""
+    """The arguments of one warp: what is static, the maps, the windows, the colour parameters and the displacements."""
 
     options: Options
     mapping: Float[Tensor, "b_or_1 6_or_9"]
     window: Float[Tensor, "b_or_1 4"] | None
     params: Float[Tensor, "b_or_1 n"]
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
 
     def to(self, dtype: torch.dtype) -> Packed:
         """The same numbers in another dtype."""
-        window = None if self.window is None else self.window.to(dtype)
-        return Packed(self.options, self.mapping.to(dtype), window, self.params.to(dtype))
+        window, field = (None if part is None else part.to(dtype) for part in (self.window, self.field))
+        return Packed(self.options, self.mapping.to(dtype), window, self.params.to(dtype), field)
 
 
 def pack(
@@ -59,6 +61,8 @@ def pack(
     offset: Float[Tensor, "b_or_1 c2"] | None,
     window: Float[Tensor, "b_or_1 4"] | None,
     epilogue: Sequence[Stage],
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
+    dtype: torch.dtype | None = None,
 ) -> Packed:
     """Pack the arguments of :func:`pellucid.kernels.warp.reference.warp`; the epilogue must be :func:`fusable` as a whole."""
     out_channels = channels if matrix is None else matrix.shape[-2]
@@ -85,8 +89,9 @@ def pack(
         out_channels,
         -0.75 if interpolation == "bicubic_opencv" else -0.5,
         (interpolation, padding_mode),
+        dtype,
     )
-    return Packed(options, src_from_dst.flatten(1), window, _row(pieces, src_from_dst))
+    return Packed(options, src_from_dst.flatten(1), window, _row(pieces, src_from_dst), field)
 
 
 def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:

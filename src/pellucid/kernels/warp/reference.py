@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
 from pellucid.segments.chain import Stage
@@ -34,9 +35,11 @@ def warp(
     offset: Float[Tensor, "#b c2"] | None = None,
     window: Float[Tensor, "#b 4"] | None = None,
     footprint: Size | None = None,
+    field: Float[Tensor, "#b 2 h2 w2"] | None = None,
+    dtype: torch.dtype | None = None,
     epilogue: Sequence[Stage] = (),
-) -> Float[Tensor, "b c2 h2 w2"]:
-    """Resample through a homography and apply a colour map, reading and interpolating once.
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Resample through a homography and a displacement field and apply a colour map, reading and interpolating once.
 
     With s the interpolated colour over in-image taps and c their total weight (the coverage), the result is
     ``matrix @ s + offset * c + fill * (1 - c)``: colour map and resampling commute exactly, and fill is mixed once.
@@ -52,16 +55,25 @@ def warp(
         window: (x0, y0, x1, y1), pixel centres: sampling is clamped to this rectangle, and what lies more than half a
             pixel outside of it counts as outside the image. The meaning of crop-then-resize.
         footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
-            image is low-passed to each sample's own footprint first (antialiasing).
+            image is low-passed to each sample's own footprint first (antialiasing), which the map alone decides.
+        field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
+            whose map or displacement is not finite is nowhere.
+        dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
+            ones as fractions of 255. None: as computed, in the widest dtype of the arguments.
         epilogue: pointwise colour stages applied to the result.
 
     Gradient:
-        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere (``nearest``: none). epilogue: as its
-            stages. Twice differentiable.
+        image, matrix, offset, fill: exact. src_from_dst, field, window: almost everywhere (``nearest``: none). epilogue: as its
+            stages. Twice differentiable. None where ``dtype`` is uint8.
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
+    if dtype is not None:
+        image = to_colors(image, compute_dtype(image, src_from_dst))
+        src_from_dst = src_from_dst.to(image.dtype)
     x, y = coordinates(src_from_dst, size)
+    if field is not None:
+        x, y = x + field[:, 0], y + field[:, 1]
     filtered_coverage = None
     if footprint is not None:
         x, y = fold_coordinate(x, image.shape[-1], padding_mode), fold_coordinate(y, image.shape[-2], padding_mode)
@@ -69,7 +81,7 @@ def warp(
         x, y = x + margin[1], y + margin[0]
         padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
     warped = _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
-    return stages(warped, epilogue)
+    return rounded(stages(warped, epilogue), dtype)
 
 
 def sample(

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.derivatives import differentiated
-from pellucid.kernels.warp.autograd import Operators, Warp, compute
+from pellucid.kernels.warp.autograd import Operators, run
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward, warp_labels
+from pellucid.kernels.warp.dtypes import compute_dtype
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.segments.chain import Stage
@@ -36,12 +36,14 @@ def warp(
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
     window: Float[Tensor, "b_or_1 4"] | None = None,
     footprint: Size | None = None,
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
+    dtype: torch.dtype | None = None,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Differences to :func:`pellucid.kernels.warp.reference.warp`.
 
     Args:
-        image: 16-bit floats are read as float32.
+        image: 16-bit floats are read as they are and computed in float32.
         footprint: must be None.
         epilogue: must be :func:`pellucid.kernels.warp.packing.fusable` as a whole.
 
@@ -50,10 +52,10 @@ def warp(
         threads.
     """
     assert footprint is None
-    if not image.dtype.is_floating_point:
+    if not image.dtype.is_floating_point and dtype is None:
         assert interpolation == "nearest"
-        return _labels(image, src_from_dst, window, fill, size, MODES[padding_mode])
-    dtype = torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
+        return _labels(image, src_from_dst, window, fill, field, size, MODES[padding_mode])
+    computed = compute_dtype(image, src_from_dst)
     packed = pack(
         image.shape[1],
         src_from_dst,
@@ -65,30 +67,35 @@ def warp(
         offset=offset,
         window=window,
         epilogue=epilogue,
+        field=field,
+        dtype=dtype,
     )
-    return warp_packed(image.to(dtype), packed.to(dtype))
+    return warp_packed(image, packed.to(computed))
 
 
 def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor, "b c2 h2 w2"]:
     """The same from packed arguments.
 
     Args:
-        image: of the dtype of the packed numbers, or uint8, which counts as x / 255 and has no gradient.
-        packed: everything else.
+        image: of any floating dtype, or uint8, which counts as x / 255 and has no gradient.
+        packed: everything else, in the dtype in which everything is computed.
     """
-    operators = Operators("cpu", warp_forward, warp_backward)
-    if differentiated(image, *packed[1:]):
-        out: Tensor = Warp.apply(operators, packed[0], image, *packed[1:])
-        return out
-    return compute(operators, packed[0], image, *packed[1:])  # the bookkeeping of autograd is most of a small call
+    return run(Operators("cpu", warp_forward, warp_backward), image, packed)
 
 
 def _labels(
-    image: Tensor, src_from_dst: Tensor, window: Tensor | None, fill: Tensor | None, size: Size, mode: int
+    image: Tensor,
+    src_from_dst: Tensor,
+    window: Tensor | None,
+    fill: Tensor | None,
+    field: Tensor | None,
+    size: Size,
+    mode: int,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Integers and booleans: whole pixels are copied, and nothing has a gradient."""
     fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
     coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
-    window = None if window is None else window.detach().to(coordinates)
-    out: Tensor = warp_labels(image, src_from_dst.detach().flatten(1).to(coordinates), window, fill, list(size), mode)
+    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
+    mapping = src_from_dst.detach().flatten(1).to(coordinates)
+    out: Tensor = warp_labels(image, mapping, window, fill, field, list(size), mode)
     return out

@@ -8,15 +8,14 @@ Read next: ``op.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.kernels import color
-from pellucid.kernels.derivatives import differentiated
-from pellucid.kernels.warp.autograd import Operators, Warp, compute
+from pellucid.kernels.warp.autograd import Operators, run
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.kernels.warp.triton.op import warp_backward, warp_forward, warp_labels
@@ -41,6 +40,8 @@ def warp(
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
     window: Float[Tensor, "b_or_1 4"] | None = None,
     footprint: Size | None = None,
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
+    dtype: torch.dtype | None = None,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Differences to :func:`pellucid.kernels.warp.reference.warp`.
@@ -54,13 +55,16 @@ def warp(
         The same; a second derivative goes through the reference, forward mode raises. Bit for bit the same in every run.
     """
     assert footprint is None
-    if not image.dtype.is_floating_point:
+    if not image.dtype.is_floating_point and dtype is None:
         assert interpolation == "nearest"
-        return _labels(image, src_from_dst, window, fill, size, MODES[padding_mode])
-    dtype = torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
+        return _labels(image, src_from_dst, window, fill, field, size, MODES[padding_mode])
+    computed = compute_dtype(image, src_from_dst)
     most = max(image.shape[1], 0 if matrix is None else matrix.shape[-2])
     if most > MOST_MIXED and (matrix is not None or epilogue):
-        return _mixed_after(image, src_from_dst, size, interpolation, padding_mode, fill, matrix, offset, window, epilogue, dtype)
+        out = _mixed_after(
+            image, src_from_dst, size, interpolation, padding_mode, fill, matrix, offset, window, field, epilogue, computed
+        )
+        return rounded(out, dtype)
     packed = pack(
         image.shape[1],
         src_from_dst,
@@ -72,8 +76,10 @@ def warp(
         offset=offset,
         window=window,
         epilogue=epilogue,
+        field=field,
+        dtype=dtype,
     )
-    return warp_packed(image, packed.to(dtype))
+    return warp_packed(image, packed.to(computed))
 
 
 def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor, "b c2 h2 w2"]:
@@ -81,18 +87,9 @@ def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor
 
     Args:
         image: of any floating dtype, or uint8, which counts as x / 255 and has no gradient.
-        packed: everything else, in the dtype in which everything is computed and returned.
+        packed: everything else, in the dtype in which everything is computed.
     """
-    operators = Operators("triton", _forward, warp_backward)
-    if differentiated(image, *packed[1:]):
-        out: Tensor = Warp.apply(operators, packed[0], image, *packed[1:])
-        return out
-    return compute(operators, packed[0], image, *packed[1:])
-
-
-def _forward(image: Tensor, mapping: Tensor, *arguments: Any) -> Tensor:
-    out: Tensor = warp_forward(image, mapping, *arguments, mapping.dtype)
-    return out
+    return run(Operators("triton", warp_forward, warp_backward), image, packed)
 
 
 def _mixed_after(
@@ -105,26 +102,35 @@ def _mixed_after(
     matrix: Tensor | None,
     offset: Tensor | None,
     window: Tensor | None,
+    field: Tensor | None,
     epilogue: Sequence[Stage],
     dtype: torch.dtype,
 ) -> Tensor:
     """Colour of many channels: matrix @ s + offset * c + fill * (1 - c) with s and c resampled, then the stages."""
-    shown = {"size": size, "interpolation": interpolation, "padding_mode": padding_mode, "window": window}
+    shown = {"size": size, "interpolation": interpolation, "padding_mode": padding_mode, "window": window, "field": field}
+    shown["dtype"] = dtype  # so that 8-bit images count as fractions of 255
     total = warp(image, src_from_dst, **shown).flatten(2)  # type: ignore[arg-type]
     covered = total.new_ones(())
     if offset is not None or fill is not None:
-        one = image.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
+        one = total.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
         covered = warp(one, src_from_dst, **shown).flatten(2)  # type: ignore[arg-type]
     fill, matrix, offset = (None if part is None else part.to(dtype) for part in (fill, matrix, offset))
     return color.stages(color.compose(total, covered, fill, matrix, offset).unflatten(-1, (size[0], size[1])), epilogue)
 
 
 def _labels(
-    image: Tensor, src_from_dst: Tensor, window: Tensor | None, fill: Tensor | None, size: Size, mode: int
+    image: Tensor,
+    src_from_dst: Tensor,
+    window: Tensor | None,
+    fill: Tensor | None,
+    field: Tensor | None,
+    size: Size,
+    mode: int,
 ) -> Float[Tensor, "b c h2 w2"]:
     """Integers and booleans: whole pixels are copied, and nothing has a gradient."""
     fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
     coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
-    window = None if window is None else window.detach().to(coordinates)
-    out: Tensor = warp_labels(image, src_from_dst.detach().flatten(1).to(coordinates), window, fill, list(size), mode)
+    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
+    mapping = src_from_dst.detach().flatten(1).to(coordinates)
+    out: Tensor = warp_labels(image, mapping, window, fill, field, list(size), mode)
     return out
