@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
@@ -43,6 +44,20 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 def _clamped(meta, window):  # type: ignore[no-untyped-def]
     """Whether coordinates are clamped to the image or a window before reading."""
     return meta[MODE] == BORDER or len(window) == 4
+
+
+@fused
+def _whole(meta, m, window):  # type: ignore[no-untyped-def]
+    """Whether a sample is copied rather than resampled."""
+    shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
+    return moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+
+
+@fused
+def _copied(img, meta, unit, b, m, v, out, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip of such a sample into ``out``, and write its coverage."""
+    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
+    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, meta[OUT_WIDTH], out, cover)
 
 
 @fused
@@ -174,7 +189,8 @@ def forward(  # type: ignore[no-untyped-def]
             _pixels(strip, width)
             before = n
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        if b != sample or v >= band:
+        whole = _whole(meta, m, window)
+        if not whole and (b != sample or v >= band):
             if b != sample:
                 frame[ROWS] = 0
             end = min(meta[OUT_HEIGHT], (stop - b * strips) * meta[STRIP])
@@ -182,11 +198,14 @@ def forward(  # type: ignore[no-untyped-def]
             sample, band = b, v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
-        base = np.uint64(b * meta[STRIDE_B])
-        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind[:n], index[:n], rest, read, edge)
+        if whole:
+            _copied(img, meta, unit, b, m, v, read, strip[7])
+        else:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
+            base = np.uint64(b * meta[STRIDE_B])
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -323,7 +342,8 @@ def backward(  # type: ignore[no-untyped-def]
             frame[ROWS] = band = 0
             if needs_image:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
-        if v >= band:
+        whole = not needs_map and _whole(meta, m, window)  # a copy has no slopes
+        if not whole and v >= band:
             _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
@@ -344,10 +364,15 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        inside, rest = _settle(meta, window, strip, frame, here, where)
-        if reads:
+        inside = rest = zero
+        if not whole:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            inside, rest = _settle(meta, window, strip, frame, here, where)
+        if whole and reads:
+            _copied(img, meta, unit, b, m, v, source, strip[7])
+        elif reads:
             _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, here, where, rest, source, edge)
+        if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -386,13 +411,15 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged = frame[STAGED] == 1
+        staged = not whole and frame[STAGED] == 1
+        if whole and needs_image:
+            add_strip(to_image, own, channels, shape, m, v, width, to_source)
         if staged:
             scatter_staged(
                 quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, strip[17], quads,
                 along_x, along_y,
             )  # fmt: skip
-        if inside < n:
+        if not whole and inside < n:
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, needs, meta[TAPS], cubic, meta[MODE], window,
                 strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
