@@ -17,6 +17,7 @@ from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import implementation, warp, warp_packed
 from pellucid.lowering import Composed, Lowered
+from pellucid.lowering.compose import unmoved
 from pellucid.plan import Run
 from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone
 
@@ -63,7 +64,8 @@ def _in_units(image: Tensor) -> Tensor:
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str) -> Tensor:
     mean = color.mean_color(image) if run.pivot else None
     dtype = compute_dtype(image.dtype)
-    if run.warps and not _resizes(run) and implementation(impl, image.device, dtype, run.interpolation, run.footprint) == "cpu":
+    compiled = not _resizes(run) and implementation(impl, image.device, dtype, run.interpolation, run.footprint) == "cpu"
+    if compiled:
         packed = lowered.packed(run, mean, scale, dtype)
         if packed is not None:  # which reads 8-bit images as they are
             return warp_packed(image, packed)
@@ -72,6 +74,8 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     image = color.stages(image, composed.prologue)
     if run.warps:
         return _resample(run, composed, image, impl)
+    if compiled:  # colour alone, as a warp that moves nothing: one pass
+        return _resample(run, composed._replace(src_from_dst=unmoved(dtype, image.device)), image, impl)
     if composed.matrix is not None:
         image = color.affine(image, composed.matrix, composed.offset)
     return color.stages(image, composed.epilogue)

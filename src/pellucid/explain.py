@@ -38,7 +38,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
 
 def _how(run: Run, impl: str, device: str) -> str:
     if not run.warps:
-        return "pointwise"
+        return f"pointwise, by {_who(run, impl, device)}"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
     parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
     parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")

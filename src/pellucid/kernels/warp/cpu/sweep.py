@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
+from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
