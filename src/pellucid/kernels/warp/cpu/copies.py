@@ -76,10 +76,10 @@ def _copy(img, at, step, unit, out):  # type: ignore[no-untyped-def]
     elif step == -1:
         line = img[at - n + 1 : at + 1]
         for u in range(n):
-            out[u] = cast(line[n - 1 - u]) * unit
+            out[u] = cast(line[np.uint64(n - 1 - u)]) * unit
     else:
         for u in range(n):
-            out[u] = cast(img[at + u * step]) * unit
+            out[u] = cast(img[np.uint64(at + u * step)]) * unit  # unsigned, or each index is asked for its sign
 
 
 @fused
@@ -94,10 +94,10 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
     elif step == -1:
         line = gradient[at - n + 1 : at + 1]
         for u in range(n):
-            line[n - 1 - u] += g[u]
+            line[np.uint64(n - 1 - u)] += g[u]
     else:
         for u in range(n):
-            gradient[at + u * step] += g[u]
+            gradient[np.uint64(at + u * step)] += g[u]
 
 
 @fused
