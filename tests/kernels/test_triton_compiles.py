@@ -24,6 +24,7 @@ class Device:
 driver.set_active(Device())
 from pellucid.kernels.warp.layout import parameter_count
 from pellucid.kernels.warp.triton import launch
+from pellucid.random import philox_triton
 
 found = []
 READER = pathlib.Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
@@ -49,6 +50,7 @@ class Compiling:
 
 for name in ("forward", "copy_labels", "gradients", "gather", "add_folded"):
     setattr(launch, name, Compiling(getattr(launch, name)))
+philox_triton._draw = Compiling(philox_triton._draw)
 
 def compile_all(
     channels=3, out_channels=3, rows=2, flags=0, taps=2, mode=0, window=False, field=False, dtype="float32", out=None,
@@ -73,6 +75,10 @@ for case in json.loads(sys.argv[1]):
         fill = torch.zeros(1, 1, dtype=torch.uint8)
         launch.copy(torch.zeros_like(image), image, torch.zeros(1, 9), None, fill, None, 2)
         launch.copy(torch.zeros_like(image), image, torch.zeros(1, 6), None, fill, torch.zeros(1, 2, 32, 30), 0)
+    elif case == "words":
+        one, many = torch.ones((), dtype=torch.int64), torch.arange(40)
+        philox_triton.draw_words(one, one, many, many[:3], None)
+        philox_triton.draw_words(one, one, many, many[:3], many[:3])
     else:
         compile_all(**case)
 print(json.dumps(found))
@@ -84,6 +90,7 @@ QUICK = [
     {"field": True, "dtype": "bfloat16", "out": "bfloat16"},
     {"dtype": "uint8", "out": "uint8"},
     "labels",
+    "words",
 ]
 SLOW = [
     {},
@@ -110,7 +117,7 @@ def test_kernels_compile_for_sm_90(cases, tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     warp = {"forward", "gradients", "gather", "add_folded"}
-    assert {name for name, *_ in found} == (warp | {"copy_labels"} if cases is QUICK else warp)
+    assert {name for name, *_ in found} == (warp | {"copy_labels", "_draw"} if cases is QUICK else warp)
     assert all(size > 1000 for _, size, *_ in found)
     # A block of one pixel per thread in one layout: nothing crosses shared memory between a kernel's loads and its stores.
     assert not any(moves for _, _, moves, *_ in found), found
