@@ -7,6 +7,8 @@ Read next: ``sums.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from jaxtyping import Float, Shaped
@@ -20,40 +22,73 @@ from pellucid.tape import undisturbed
 __all__ = ["mean_color"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
+_ADDED = {
+    torch.uint8: (np.uint32, torch.int64),
+    torch.float32: (np.float64, torch.float64),
+    torch.float64: (np.float64, torch.float64),
+}
+"""What a column of pixels, and then the whole, is added up in."""
 
 
 def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
-    """Each sample's mean colour, in [0, 1] units where the image is 8-bit; differentiable where it is not."""
+    """Each sample's mean colour, in [0, 1] units where the image is 8-bit; differentiable where it is not.
+
+    On the CPU sums are compiled and run on the kernels' own threads. A parallel sum by torch would leave its OpenMP threads
+    spinning for milliseconds on the cores that the pass is about to want.
+    """
+    if image.is_cpu and image.numel() and undisturbed() and numba_works() and _turns(image) is not None:
+        found: Tensor = _Mean.apply(image) if torch.is_grad_enabled() and image.requires_grad else _mean(image)
+        return found
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
         return image.mean((-2, -1)).to(wide)
-    if image.is_cpu and image.numel() and undisturbed() and numba_works():
-        sums = _sums(image)
-        if sums is not None:
-            return sums.to(wide) / (255.0 * image.shape[2] * image.shape[3])
     return image.mean((-2, -1), dtype=torch.float32).to(wide) * (1.0 / 255.0)
 
 
-def _sums(image: Tensor) -> Tensor | None:
-    """Exact sums, where a row of pixels (or of one channel) is a run of bytes."""
+class _Mean(torch.autograd.Function):
+    """The compiled mean; its gradient is the same number for all pixels of a channel, and takes no memory."""
+
+    @staticmethod
+    def forward(ctx: Any, image: Tensor) -> Tensor:
+        ctx.shape, ctx.dtype = image.shape, image.dtype
+        return _mean(image)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        share = grads[0] / (ctx.shape[2] * ctx.shape[3])
+        return share.to(ctx.dtype)[:, :, None, None].expand(ctx.shape)
+
+
+def _turns(image: Tensor) -> tuple[int, int, int] | None:
+    """(pictures, channels that take turns in each, elements between pictures); None unless a row is a run of elements."""
+    if image.dtype not in _ADDED:
+        return None
+    batch, channels = image.shape[:2]
+    stride_b, stride_c, _, stride_x = image.stride()
+    if stride_x == channels and stride_c == 1:
+        return batch, channels, stride_b
+    if stride_x == 1 and (stride_b == channels * stride_c or batch == 1):
+        return batch * channels, 1, stride_c
+    return None
+
+
+def _mean(image: Tensor) -> Tensor:
+    """Exact for bytes; floats are added up in float64."""
     from pellucid.kernels.color.sums import channel_sums
 
     batch, channels, height, width = image.shape
-    stride_b, stride_c, stride_y, stride_x = image.stride()
-    if stride_x == channels and stride_c == 1:
-        pictures, turns, step = batch, channels, stride_b
-    elif stride_x == 1 and stride_b == channels * stride_c:
-        pictures, turns, step = batch * channels, 1, stride_c
-    else:
-        return None
+    pictures, turns, step = _turns(image) or (0, 0, 0)
+    column, whole = _ADDED[image.dtype]
+    stride_y = image.stride(2)
     span = 1 + sum((n - 1) * s for n, s in zip(image.shape, image.stride(), strict=True))
-    flat = torch.as_strided(image, (span,), (1,)).numpy()
-    sums = torch.empty((pictures, turns), dtype=torch.int64)
+    flat = torch.as_strided(image.detach(), (span,), (1,)).numpy()
+    sums = torch.empty((pictures, turns), dtype=whole)
     found = sums.numpy()
 
     def task(start: int, stop: int) -> None:
-        partial = np.empty(width * turns, np.uint32)
+        partial = np.empty(width * turns, column)
         channel_sums(flat, height, width * turns, turns, step, stride_y, partial, found, start, stop)
 
-    run_split(task, pictures, _BYTES // (height * width * turns) + 1)
-    return sums.view(batch, channels)
+    run_split(task, pictures, _BYTES // (height * width * turns * image.element_size()) + 1)
+    unit = 255.0 if image.dtype == torch.uint8 else 1.0
+    return sums.view(batch, channels).to(wide_dtype(image.device)) / (unit * height * width)

@@ -1,13 +1,11 @@
-"""The mean colour of 8-bit images, compiled: exact sums at the speed of reading.
+"""Sums of each channel's pixels, compiled: exact for bytes, in float64 for floats, at the speed of reading.
 
-Owns: adding up bytes per channel, for images whose rows are runs of bytes, planar or interleaved.
+Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved.
 Must not: be needed: other images are averaged by torch.
 Read next: ``../threads.py``.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from pellucid.kernels.jit import borrow, entry
 
@@ -16,21 +14,22 @@ __all__ = ["channel_sums"]
 
 @entry
 def channel_sums(img, height, row, channels, stride_b, stride_y, partial, sums, start, stop):  # type: ignore[no-untyped-def]
-    """Sums (samples, channels) over pictures of ``height`` rows of ``row`` bytes, in which channels take turns.
+    """Sums (samples, channels) over pictures of ``height`` rows of ``row`` elements, in which channels take turns.
 
     Args:
-        partial: (row,) scratch; a column's sum over 2^24 rows fits 32 bits.
+        partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
     """
     img, partial, sums = borrow(img), borrow(partial), borrow(sums)
+    cast, widen = partial.dtype.type, sums.dtype.type
     for b in range(start, stop):
-        partial[:] = 0
+        partial[:] = cast(0)
         for y in range(height):
             at = b * stride_b + y * stride_y
             line = img[at : at + row]
             for k in range(row):
-                partial[k] += np.uint32(line[k])
+                partial[k] += cast(line[k])
         for c in range(channels):
-            total = np.int64(0)
+            total = widen(0)
             for k in range(c, row, channels):
-                total += np.int64(partial[k])
+                total += widen(partial[k])
             sums[b, c] = total

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["FILLED", "classify", "fractions", "locate", "resolve"]
+__all__ = ["BORDER", "FILLED", "boxes", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -42,44 +42,73 @@ def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
 
 
 @fused
-def classify(x, y, inner, outer, kind):  # type: ignore[no-untyped-def]
-    """What each pixel needs: 2, all four bilinear taps without a border rule; 1, anything else; 0, it sees nothing.
+def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-def]
+    """Open boxes of coordinates (low x, high x, low y, high y): read from the stage; seen at all; and what is clamped to before
+    it is read from the stage.
+    """
+    zero, far = cast(0.0), cast(np.inf)
+    high_x, high_y = cast(shape[1] - 1), cast(shape[0] - 1)
+    nothing, everything = (zero, zero, zero, zero), (-far, far, -far, far)
+    if len(window) == 4:
+        seen, half = everything, cast(0.5)
+        if mode == FILLED:  # closed below
+            low_x, low_y = np.nextafter(window[0] - half, -far), np.nextafter(window[1] - half, -far)
+            seen = (low_x, window[2] + half, low_y, window[3] + half)
+        left, right = min(max(window[0], zero), high_x), min(max(window[2], zero), high_x)
+        top, bottom = min(max(window[1], zero), high_y), min(max(window[3], zero), high_y)
+        held = (left, right, top, bottom)
+        return (seen if staged else nothing), seen, held
+    if mode == FILLED:
+        reach = cast(max(taps // 2, 1))
+        seen = (-reach, high_x + reach, -reach, high_y + reach)
+        return (seen if staged else nothing), seen, seen
+    held = (zero, high_x, zero, high_y)
+    if mode == BORDER:
+        return (everything if staged else nothing), everything, held
+    inner = (np.nextafter(zero, -far), high_x, np.nextafter(zero, -far), high_y)
+    return (inner if staged else nothing), everything, held
+
+
+@fused
+def settle(x, y, inner, outer, held, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
+    """What each pixel needs: 2, four staged pixels; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
-        inner: (low x, high x, low y, high y): the half-open box of coordinates of kind 2.
-        outer: the open box of coordinates that may see anything.
+        inner, outer: the open boxes of coordinates of kind 2, and of those that may see anything.
+        held: the box that coordinates of kind 2 are clamped to.
+        corner: x and y of the stage's first pixel, its ring included.
+        shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the two empty lines below.
+        index, tx, ty: the first staged pixel, and the position between it and the next.
 
     Returns:
         How many are of kind 2 and of kind 1.
     """
     apart()
+    cast = tx.dtype.type
     low_x, high_x, low_y, high_y = inner
     left, right, top, bottom = outer
-    inside = edge = np.int32(0)
+    first_x, last_x, first_y, last_y = held
+    zero = cast(0.0)
+    corner_x, corner_y = cast(corner[0]), cast(corner[1])
+    last_i, last_j = cast(shape[1] - 2), cast(shape[0] - 2)
+    # Offsets are small enough to be exact in this type, and one conversion is cheaper than integer products.
+    four, line, nowhere = cast(4.0), cast(4 * shape[1]), cast(4 * shape[0] * shape[1])
     for u in range(len(x)):
         a, b = x[u], y[u]
-        fast = (a >= low_x) & (a < high_x) & (b >= low_y) & (b < high_y)
+        fast = (a > low_x) & (a < high_x) & (b > low_y) & (b < high_y)
         seen = (a > left) & (a < right) & (b > top) & (b < bottom)
-        k = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
-        kind[u] = k
-        inside += k >> 1
-        edge += k & 1
+        kind[u] = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
+        a, b = min(max(a if fast else zero, first_x), last_x), min(max(b if fast else zero, first_y), last_y)
+        column, row = np.floor(a), np.floor(b)
+        # The band was chosen so that these are inside; the limits only keep a mistake from leaving the memory.
+        i, j = min(max(column - corner_x, zero), last_i), min(max(row - corner_y, zero), last_j)
+        tx[u], ty[u] = a - column, b - row
+        index[u] = np.int32(j * line + i * four if fast else nowhere)
+    inside = edge = np.int64(0)
+    for u in range(len(kind)):
+        inside += kind[u] >> 1
+        edge += kind[u] & 1
     return inside, edge
-
-
-@fused
-def fractions(x, y, kind, stride_x, stride_y, index, tx, ty):  # type: ignore[no-untyped-def]
-    """Split the coordinates of pixels of kind 2 into the first tap's element offset and the position between taps."""
-    apart()
-    cast = tx.dtype.type
-    zero = cast(0.0)
-    for u in range(len(x)):
-        fast = kind[u] == 2
-        a, b = x[u] if fast else zero, y[u] if fast else zero
-        column, row = np.int32(a), np.int32(b)
-        tx[u] = a - cast(column)
-        ty[u] = b - cast(row)
-        index[u] = np.uint64(np.int64(row) * stride_y + np.int64(column) * stride_x)
 
 
 @exact

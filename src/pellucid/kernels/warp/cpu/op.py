@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.threads import run_split
+from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
@@ -79,7 +80,9 @@ class _Call:
             flat = torch.as_strided(image, (span,), (1,))
         self.dtype = mapping.dtype
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.work = 16 + 4 * channels + 6 * max(out_channels, channels), work
+        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        # What one staging may need: the ring, the two empty lines, four numbers a pixel.
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -99,11 +102,13 @@ class _Call:
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy()),
         )
 
-    def scratch(self) -> tuple[Any, ...]:
+    def scratch(self, stages: int) -> tuple[Any, ...]:
         return (
             np.empty(self.floats * self.strip, self.work),
-            np.empty(self.strip, np.uint64),
+            *(np.empty((stage + 1) * self.quads, self.work) for stage in range(stages)),
             np.empty(self.strip, np.int32),
+            np.empty(self.strip, np.int32),
+            np.empty(FRAME, np.int64),
             np.empty((2, 4), np.int64),
             np.empty((2, 2, 4), self.work),
         )
@@ -131,7 +136,7 @@ def _forward(
         planes = out.view(-1, size[0] * size[1]).numpy()
 
         def task(start: int, stop: int) -> None:
-            forward(*call.arguments, planes, *call.scratch(), start, stop)
+            forward(*call.arguments, planes, *call.scratch(1), start, stop)
 
         run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
     return rounded(out, dtype)
@@ -167,7 +172,7 @@ def _(
 
     def task(start: int, stop: int) -> None:
         wanted = (needs[0], needs[1], needs[2])
-        backward(planes, *call.arguments, wanted, to_image, to_map, to_window, to_params, *call.scratch(), start, stop)
+        backward(planes, *call.arguments, wanted, to_image, to_map, to_window, to_params, *call.scratch(2), start, stop)
 
     if grad.numel():
         run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
@@ -199,7 +204,7 @@ def _(
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, _, tap_index, tables = call.scratch()
+        floats, _, _, _, tap_index, tables = call.scratch(0)
         copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
 
     if out.numel():

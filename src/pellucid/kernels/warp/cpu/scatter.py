@@ -1,6 +1,6 @@
-"""The adjoint of the gather: each output pixel gives its gradient back to its taps.
+"""The adjoint of the gather: what each output pixel's gradient means for its coordinates and for the pixels it read.
 
-Owns: adding one strip into an image gradient that this thread alone owns.
+Owns: a strip's gradients of x and y, and adding to an image gradient that this thread alone owns, staged or not.
 Must not: need atomics; the order is always row by row, pixel by pixel.
 Read next: ``stages.py``.
 """
@@ -10,79 +10,117 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, fused
-from pellucid.kernels.warp.cpu.coordinates import resolve
+from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
+from pellucid.kernels.warp.cpu.quads import slopes, spread
 
-__all__ = ["scatter_edge", "scatter_interior"]
-
-
-@fused
-def _one(gradient, at, width, kind, index, tx, ty, g):  # type: ignore[no-untyped-def]
-    for u in range(len(g)):
-        if kind[u] != 2:
-            continue
-        i = index[u] + at
-        j = i + width
-        lower = ty[u] * g[u]
-        upper = g[u] - lower
-        right, lower_right = tx[u] * upper, tx[u] * lower
-        gradient[i] += upper - right
-        gradient[i + np.uint64(1)] += right
-        gradient[j] += lower - lower_right
-        gradient[j + np.uint64(1)] += lower_right
+__all__ = ["scatter_edge", "scatter_staged"]
 
 
 @fused
-def _three(gradient, at, plane, width, kind, index, tx, ty, g0, g1, g2):  # type: ignore[no-untyped-def]
-    """Three channels at once: neighbouring pixels add to the same element, and three such chains overlap in time."""
-    one = np.uint64(1)
-    for u in range(len(g0)):
-        if kind[u] != 2:
-            continue
-        i = index[u] + at
-        j = i + width
-        x, y = tx[u], ty[u]
-        for g in (g0[u], g1[u], g2[u]):
-            lower = y * g
-            upper = g - lower
-            right, lower_right = x * upper, x * lower
-            gradient[i] += upper - right
-            gradient[i + one] += right
-            gradient[j] += lower - lower_right
-            gradient[j + one] += lower_right
-            i += plane
-            j += plane
+def _join_all(a, b, c, cover, quads):  # type: ignore[no-untyped-def]
+    """Put channels and coverage together into pixels."""
+    for u in range(len(a)):
+        quads[4 * u], quads[4 * u + 1], quads[4 * u + 2], quads[4 * u + 3] = a[u], b[u], c[u], cover[u]
 
 
 @fused
-def scatter_interior(gradient, at, channels, plane, width, kind, index, tx, ty, g):  # type: ignore[no-untyped-def]
-    """Bilinear, for the pixels of kind 2; ``index`` counts elements of the gradient, which is contiguous."""
+def _join(a, lane, quads):  # type: ignore[no-untyped-def]
+    for u in range(len(a)):
+        quads[4 * u + lane] = a[u]
+
+
+@fused
+def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g, to_cover, nothing, quads, along_x, along_y):  # type: ignore[no-untyped-def]
+    """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to ``into`` if ``needs[0]``.
+
+    Args:
+        g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
+        nothing: zeros.
+        quads: scratch, four numbers per pixel.
+    """
     apart()
-    c = 0
-    while c + 3 <= channels:
-        _three(gradient, at + np.uint64(c) * plane, plane, width, kind, index, tx, ty, g[c], g[c + 1], g[c + 2])
-        c += 3
-    while c < channels:
-        _one(gradient, at + np.uint64(c) * plane, width, kind, index, tx, ty, g[c])
-        c += 1
+    zero = tx.dtype.type(0.0)
+    row = np.uint64(4 * columns)
+    if needs[1]:
+        for u in range(len(along_x)):
+            along_x[u] = along_y[u] = zero
+    for k in range((channels + 2) // 3):
+        if channels - 3 * k > 2:
+            _join_all(g[3 * k], g[3 * k + 1], g[3 * k + 2], to_cover if (k == 0) & needs[1] else nothing, quads)
+        else:
+            quads[:] = zero
+            for c in range(channels - 3 * k):
+                _join(g[3 * k + c], c, quads)
+            if (k == 0) & needs[1]:
+                _join(to_cover, 3, quads)
+        if needs[1]:
+            pixels = quad[k * plane :]
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+                along_x[u] += across
+                along_y[u] += down
+        if needs[0]:
+            found = into[2 * k * plane :]
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
 
 
 @fused
 def scatter_edge(  # type: ignore[no-untyped-def]
-    gradient, at, channels, shape, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope, g
-):
-    """Any interpolation and border rule, pixel by pixel, for the pixels of kind 1."""
+    img, base, strides, unit, gradient, at, channels, shape, needs, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope,
+    g, to_cover, along_x, along_y,
+):  # fmt: skip
+    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1; those of kind 0 get zeros.
+
+    Args:
+        gradient: of the image, contiguous; the sample's begins at ``at``.
+    """
     apart()
+    cast = weight.dtype.type
+    zero = cast(0.0)
+    sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
     width = np.uint64(shape[1])
     plane = np.uint64(shape[0]) * width
     for u in range(len(kind)):
-        if kind[u] != 1:
+        if kind[u] == 2:
             continue
-        if not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
+        if needs[1]:
+            along_x[u] = along_y[u] = zero
+        if kind[u] == 0 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
             continue
-        for c in range(channels):
-            start = at + np.uint64(c) * plane
-            for j in range(taps):
-                line = start + np.uint64(tap_index[1, j]) * width
-                share = weight[1, j] * g[c, u]
-                for i in range(taps):
-                    gradient[line + np.uint64(tap_index[0, i])] += weight[0, i] * share
+        if needs[1]:
+            total_x = total_y = zero
+            for c in range(channels):
+                step_x = step_y = zero
+                for j in range(taps):
+                    line = base + np.uint64(c) * sc + np.uint64(tap_index[1, j]) * sy
+                    across = across_slope = zero
+                    for i in range(taps):
+                        value = cast(img[line + np.uint64(tap_index[0, i]) * sx])
+                        across += weight[0, i] * value
+                        across_slope += slope[0, i] * value
+                    step_x += weight[1, j] * across_slope
+                    step_y += slope[1, j] * across
+                total_x += g[c, u] * step_x
+                total_y += g[c, u] * step_y
+            total_x, total_y = total_x * unit, total_y * unit
+            if mode == FILLED and len(window) == 0:
+                cover_x = cover_y = cover_x_slope = cover_y_slope = zero
+                for k in range(taps):
+                    cover_x += weight[0, k]
+                    cover_y += weight[1, k]
+                    cover_x_slope += slope[0, k]
+                    cover_y_slope += slope[1, k]
+                total_x += to_cover[u] * (cover_x_slope * cover_y)
+                total_y += to_cover[u] * (cover_x * cover_y_slope)
+            along_x[u], along_y[u] = total_x, total_y
+        if needs[0]:
+            for c in range(channels):
+                start = at + np.uint64(c) * plane
+                for j in range(taps):
+                    line = start + np.uint64(tap_index[1, j]) * width
+                    share = weight[1, j] * g[c, u]
+                    for i in range(taps):
+                        gradient[line + np.uint64(tap_index[0, i])] += weight[0, i] * share

@@ -1,6 +1,7 @@
 """The two entry points: the output strip by strip, forward and backward.
 
-Owns: the order of phases in a strip (coordinates, gather, colour) and, backward, the recomputation of what forward did.
+Owns: the order of phases (staging a band; in each of its strips coordinates, gather, colour) and, backward, the recomputation of
+what forward did.
 Must not: know of tensors; everything comes as flat arrays, and `Meta` positions name the integers.
 Read next: ``op.py``.
 """
@@ -10,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import FILLED, classify, fractions, locate
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_interior, only_interior, scale_rows
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
+from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
-from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_interior
+from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
+from pellucid.kernels.warp.cpu.staged import choose_band, stage, unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
@@ -22,24 +24,7 @@ __all__ = ["backward", "forward"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
 (TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(11, META)
-
-
-@fused
-def _boxes(meta, window, cast):  # type: ignore[no-untyped-def]
-    """Boxes of coordinates: half-open, whose four bilinear taps are all inside (empty for other interpolations); and open, outside
-    of which nothing is seen.
-    """
-    zero, far = cast(0.0), cast(np.inf)
-    high_x, high_y = cast(meta[WIDTH] - 1), cast(meta[HEIGHT] - 1)
-    inner, outer = (zero, high_x, zero, high_y), (-far, far, -far, far)
-    if meta[MODE] == FILLED and len(window) == 0:
-        reach = cast(max(meta[TAPS] // 2, 1))
-        outer = (-reach, high_x + reach, -reach, high_y + reach)
-    if len(window) == 4:
-        inner = (max(zero, window[0]), min(high_x, window[2]), max(zero, window[1]), min(high_y, window[3]))
-    if meta[TAPS] != 2:
-        inner = (zero, zero, zero, zero)
-    return inner, outer
+(ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE) = range(7)
 
 
 @fused
@@ -55,37 +40,62 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, strip, kind, index, out, slopes, edge, reads):  # type: ignore[no-untyped-def]
-    """Read one strip whose coordinates are in ``strip``: rows x, y, tx, ty, us, vs, w, cover.
+def _clamped(meta, window):  # type: ignore[no-untyped-def]
+    """Whether coordinates are clamped to the image or a window before reading."""
+    return meta[MODE] == BORDER or len(window) == 4
 
-    Returns:
-        How many pixels are of kind 2 and of kind 1. Where ``reads`` is false nothing is read: the kinds and fractions are all that
-        a linear adjoint needs.
-    """
+
+@fused
+def _band(img, meta, unit, m, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
+    """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
+    apart()
+    shape = (meta[HEIGHT], meta[WIDTH])
+    if meta[TAPS] != 2:
+        frame[ROWS], frame[STAGED], frame[COLUMNS], frame[LINES] = last - v, 0, 2, 2
+        return
+    _, _, held = boxes(shape, 2, meta[MODE], window, True, strip.dtype.type)
+    planes = (meta[CHANNELS] + 2) // 3
+    choose_band(m, meta[PROJECTIVE], shape, v, last, meta[STRIP], planes, len(quad), strip, held, frame)
+    if frame[STAGED] == 1 and reads:
+        strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
+        stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, _clamped(meta, window), frame, quad)
+
+
+@fused
+def _settle(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
+    """Classify a strip whose coordinates are known, and split those that read the stage; how many are of kind 2 and of kind 1."""
+    shape, staged = (meta[HEIGHT], meta[WIDTH]), frame[STAGED] == 1
+    inner, outer, held = boxes(shape, meta[TAPS], meta[MODE], window, staged, strip.dtype.type)
+    corner, lines = (frame[LEFT] - 1, frame[TOP] - 1), (frame[LINES], frame[COLUMNS])
+    return settle(strip[0], strip[1], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
+
+
+@fused
+def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+    """Read one settled strip into ``out``, and its coverage into the strip."""
     tap_index, weight, slope = edge
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
-    channels = meta[CHANNELS]
-    x, y, tx, ty, cover = strip[0], strip[1], strip[2], strip[3], strip[7]
-    inner, outer = _boxes(meta, window, strip.dtype.type)
-    inside, rest = classify(x, y, inner, outer, kind)
-    if inside > 0:
-        fractions(x, y, kind, meta[STRIDE_X], meta[STRIDE_Y], index, tx, ty)
-    if not reads:
-        return inside, rest
-    if inside > 0:
-        gather_interior(img, base, channels, sc, sx, sy, meta[OUT_WIDTH], kind, index, tx, ty, out, slopes)
-    only_interior(kind, inside == len(kind), cover, out, channels, slopes)
-    shape = (meta[HEIGHT], meta[WIDTH])
-    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0 and len(slopes) == 0:
-        gather_faded(img, base, channels, shape, sc, sx, sy, x, y, kind, out, cover)
+    channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
+    x, y, cover = strip[0], strip[1], strip[7]
+    if frame[STAGED] == 1:
+        gather_staged(quad, frame[PLANE], frame[COLUMNS], channels, index, strip[2], strip[3], quads, out, cover)
+    else:
+        _clear(out, channels, cover)
+    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0:
+        gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
     elif rest > 0:
         gather_edge(
-            img, base, channels, shape, sc, sx, sy, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight, slope,
-            out, cover, slopes,
+            img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight,
+            slope, out, cover,
         )  # fmt: skip
-    if unit != cover.dtype.type(1.0):  # linear, so that it may come last
-        scale_rows(out, channels, unit)
-    return inside, rest
+
+
+@fused
+def _clear(out, channels, cover):  # type: ignore[no-untyped-def]
+    zero = cover.dtype.type(0.0)
+    cover[:] = zero
+    for c in range(channels):
+        out[c, :] = zero
 
 
 @fused
@@ -95,30 +105,6 @@ def _pixels(strip, width):  # type: ignore[no-untyped-def]
     us, vs, ones = strip[4], strip[5], strip[8]
     for u in range(len(us)):
         us[u], vs[u], ones[u] = u % width, u // width, 1
-
-
-@fused
-def _fetch(img, meta, base, sink):  # type: ignore[no-untyped-def]
-    """Read a sample once in memory's order, so that it waits in the second cache when its pixels are wanted in another order.
-
-    A turned row crosses many lines of the image, which no hardware sees coming: without this the warp waits a third of its time.
-    Left out where the sample does not fit (a megabyte) or most of it is not going to be read.
-    """
-    apart()
-    channels, height, width = meta[CHANNELS], meta[HEIGHT], meta[WIDTH]
-    across = (width - 1) * meta[STRIDE_X] + 1  # to the last element of a row, not beyond
-    planes, row = (1, across + channels - 1) if meta[STRIDE_C] == 1 else (channels, across)
-    line = 64 // img.itemsize
-    small = planes * height * row <= (1 << 20) // img.itemsize
-    if not small or height * width > 4 * meta[OUT_HEIGHT] * meta[OUT_WIDTH]:
-        return
-    total = sink[0]
-    for c in range(planes):
-        for y in range(height):
-            at = base + np.uint64(c * meta[STRIDE_C] + y * meta[STRIDE_Y])
-            for k in range(0, row, line):
-                total += sink.dtype.type(img[at + np.uint64(k)])
-    sink[0] = total  # or the compiler would leave out the reading
 
 
 @fused
@@ -142,34 +128,65 @@ def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(img, meta, cubic, unit, maps, windows, params, out, floats, index, kind, taps, tables, start, stop):  # type: ignore[no-untyped-def]
+def forward(  # type: ignore[no-untyped-def]
+    img,
+    meta,
+    cubic,
+    unit,
+    maps,
+    windows,
+    params,
+    out,
+    floats,
+    quad,
+    index,
+    kind,
+    frame,
+    taps,
+    tables,
+    start,
+    stop,
+):
     """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
     width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
-    size = out_channels * out_channels
+    size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
-    floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
-    edge, slopes = (taps, tables[0], tables[1]), floats[:0].reshape(0, 0)
-    before, sample = 0, -1
+    floats, quad, index, kind, taps, tables = (
+        borrow(floats),
+        borrow(quad),
+        borrow(index),
+        borrow(kind),
+        borrow(taps),
+        borrow(tables),
+    )
+    edge = (taps, tables[0], tables[1])
+    before, sample, band = 0, -1, 0
     for r in range(start, stop):
         b = r // strips
         v = (r - b * strips) * meta[STRIP]
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
-        strip = floats[: n * (9 + 2 * wide)].reshape(9 + 2 * wide, n)  # contiguous rows, or nothing is vectorised
+        strip = floats[: n * rows].reshape(rows, n)  # contiguous rows, or nothing is vectorised
         if n != before:
             _pixels(strip, width)
             before = n
-        if b != sample:
-            sample = b
-            _fetch(img, meta, np.uint64(b * meta[STRIDE_B]), strip[6])
-        window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        ones, source, result = strip[8], strip[9 : 9 + wide], strip[9 + wide : 9 + 2 * wide]
-        locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
+        if b != sample or v >= band:
+            if b != sample:
+                frame[ROWS] = 0
+            end = min(meta[OUT_HEIGHT], (stop - b * strips) * meta[STRIP])
+            _band(img, meta, unit, m, window, b, v, end, strip, frame, quad, True)
+            sample, band = b, v + frame[ROWS]
+        ones, quads = strip[8], floats[9 * n : 13 * n]
+        source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
+        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
-        _gather(img, meta, cubic, unit, np.uint64(b * meta[STRIDE_B]), window, strip, kind[:n], index[:n], read, slopes, edge, True)
+        base = np.uint64(b * meta[STRIDE_B])
+        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -196,15 +213,13 @@ def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-de
 
 
 @fused
-def _along(g, slopes, at, cover_slope, to_cover, out):  # type: ignore[no-untyped-def]
-    """The gradient of one coordinate over a row: sum over channels of g * slope, and what the coverage passes on."""
+def _keep(kind, low, high, last, x, along):  # type: ignore[no-untyped-def]
+    """Where a clamp to the image held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
     apart()
-    for u in range(len(out)):
-        out[u] = to_cover[u] * cover_slope[u]
-    for c in range(len(g)):
-        x, s = g[c], slopes[at + c]
-        for u in range(len(out)):
-            out[u] += x[u] * s[u]
+    zero = along.dtype.type(0.0)
+    for u in range(len(x)):
+        a = min(max(x[u], low), high)
+        along[u] = zero if (kind[u] == 2) & ((a < zero) | (a >= last)) else along[u]
 
 
 @fused
@@ -259,8 +274,11 @@ def backward(  # type: ignore[no-untyped-def]
     to_windows,
     to_params,
     floats,
+    quad,
+    into,
     index,
     kind,
+    frame,
     taps,
     tables,
     start,
@@ -282,41 +300,54 @@ def backward(  # type: ignore[no-untyped-def]
     reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
     grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
-    floats, index, kind, taps, tables = borrow(floats), borrow(index), borrow(kind), borrow(taps), borrow(tables)
+    floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
+    taps, tables = borrow(taps), borrow(tables)
     edge = (taps, tables[0], tables[1])
+    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
-    before, height = 0, 15 + 4 * channels + 6 * out_channels
+    planes = (channels + 2) // 3
+    before, band, height = 0, 0, 18 + 2 * channels + 6 * out_channels
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     for r in range(start * strips, stop * strips):
         b = r // strips
         v = (r - b * strips) * meta[STRIP]
-        window, p = windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        own = np.uint64(b * channels * plane)
-        if needs_image and v == 0:
-            to_image[b * channels * plane : (b + 1) * channels * plane] = floats.dtype.type(0.0)
+        m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
+        base, own = np.uint64(b * meta[STRIDE_B]), b * channels * plane
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
-        if v == 0 and reads:
-            _fetch(img, meta, np.uint64(b * meta[STRIDE_B]), strip[6])
         if n != before:
             _pixels(strip, width)
-            strip[9] = floats.dtype.type(0.0)
+            strip[9] = strip[17] = floats.dtype.type(0.0)
             before = n
-        ones, to_cover, along_x, along_y, third = strip[8], strip[9], strip[10], strip[11], strip[12]
-        k = 13
+        if v == 0:
+            frame[ROWS] = band = 0
+            if needs_image:
+                to_image[own : own + channels * plane] = floats.dtype.type(0.0)
+        if v >= band:
+            _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
+            band = v + frame[ROWS]
+            if frame[STAGED] == 1 and needs_image:
+                into[: 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
+        ones, to_cover, along_x, along_y, third, quads = (
+            strip[8],
+            strip[9],
+            strip[10],
+            strip[11],
+            strip[12],
+            floats[13 * n : 17 * n],
+        )
+        k = 18
         source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
         k += 2 * channels
-        slopes = strip[k : k + (2 * channels + 2 if needs_map else 0)]
-        k += 2 * channels + 2
         after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
         after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else after_first
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        locate(maps[b * meta[MAP_STRIDE]], v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        base = np.uint64(b * meta[STRIDE_B])
-        inside, rest = _gather(img, meta, cubic, unit, base, window, strip, here, where, source, slopes, edge, reads)
+        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+        inside, rest = _settle(meta, window, strip, frame, here, where)
         if reads:
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, here, where, rest, source, edge)
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -355,21 +386,28 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
+        staged = frame[STAGED] == 1
+        if staged:
+            scatter_staged(
+                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, strip[17], quads,
+                along_x, along_y,
+            )  # fmt: skip
+        if inside < n:
+            scatter_edge(
+                img, base, strides, unit, to_image, np.uint64(own), channels, shape, needs, meta[TAPS], cubic, meta[MODE], window,
+                strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
+            )  # fmt: skip
         if needs_map:
-            _along(to_source, slopes, zero, slopes[2 * channels], to_cover, along_x)
-            _along(to_source, slopes, channels, slopes[2 * channels + 1], to_cover, along_y)
+            if staged and _clamped(meta, window):
+                far = floats.dtype.type(np.inf)
+                low_x, low_y, high_x, high_y = -far, -far, far, far
+                if len(window) == 4:
+                    low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
+                _keep(here, low_x, high_x, floats.dtype.type(meta[WIDTH] - 1), strip[0], along_x)
+                _keep(here, low_y, high_y, floats.dtype.type(meta[HEIGHT] - 1), strip[1], along_y)
             if len(window) == 4:
                 _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
-        if needs_image and inside > 0:
-            if meta[STRIDE_X] != 1 or meta[STRIDE_Y] != meta[WIDTH]:
-                fractions(strip[0], strip[1], here, one, meta[WIDTH], where, strip[2], strip[3])
-            scatter_interior(
-                to_image, own, channels, np.uint64(plane), np.uint64(meta[WIDTH]), here, where, strip[2], strip[3], to_source
-            )
-        if needs_image and rest > 0:
-            scatter_edge(
-                to_image, own, channels, (meta[HEIGHT], meta[WIDTH]), meta[TAPS], cubic, meta[MODE], window, strip[0], strip[1],
-                here, edge[0], edge[1], edge[2], to_source,
-            )  # fmt: skip
+        if staged and needs_image and v + meta[STRIP] >= band:
+            unstage(into, channels, shape, frame, own, quads, to_image)

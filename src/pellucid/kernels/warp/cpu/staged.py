@@ -1,0 +1,185 @@
+"""Staging: the part of a sample that a band of output rows reads, laid out so that a pixel is one vector.
+
+Owns: how much is staged at once, the layout (three channels and the coverage per pixel, channels beyond three in further planes),
+and the way back for gradients.
+Must not: know colours or coordinates' rules; whoever reads has clamped and classified.
+Read next: ``gather.py``.
+
+A plane has a ring of one pixel around what is staged: nothing (coverage 0) where what lies outside fades, the nearest pixel where
+coordinates are clamped. Below are two rows of nothing, for output pixels that see nothing, so that reading needs no branch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.warp.cpu.coordinates import locate
+from pellucid.kernels.warp.cpu.layout import FRAME
+from pellucid.kernels.warp.cpu.quads import meet
+
+__all__ = ["choose_band", "stage", "unstage"]
+
+_ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE = range(FRAME)
+"""A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane."""
+
+_WORTH = 16  # more pixels to stage per output pixel, and reading them one by one is cheaper
+_CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
+_OFTEN = 2  # unless smaller bands would stage every pixel more often than this
+
+
+@fused
+def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-def]
+    """The smallest box (x0, x1, y0, y1) of the coordinates that rows v to v + rows read, clamped to ``limits``."""
+    apart()
+    x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
+    cast = x.dtype.type
+    low_x, high_x, low_y, high_y = limits
+    x0, x1, y0, y1 = high_x, low_x, high_y, low_y
+    if projective:
+        width = np.int64(us[len(us) - 1]) + 1
+        for first in range(v, v + rows, len(us) // width):
+            locate(m, first, projective, us, vs, x, y, w)
+            for u in range(len(us)):
+                a, b = x[u], y[u]
+                seen = (abs(a) < cast(np.inf)) & (abs(b) < cast(np.inf))
+                x0, x1 = min(x0, a if seen else high_x), max(x1, a if seen else low_x)
+                y0, y1 = min(y0, b if seen else high_y), max(y1, b if seen else low_y)
+    else:  # rounding keeps order, so that the corners bound exactly what is between
+        right = us[len(us) - 1]
+        for row in (cast(v), cast(v + rows - 1)):
+            for column in (cast(0.0), right):
+                a, b = m[0] * column + (m[1] * row + m[2]), m[3] * column + (m[4] * row + m[5])
+                if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
+                    return limits
+                x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
+    x0, x1 = min(max(x0, low_x), high_x), min(max(x1, low_x), high_x)
+    y0, y1 = min(max(y0, low_y), high_y), min(max(y1, low_y), high_y)
+    return x0, x1, y0, y1
+
+
+@fused
+def choose_band(m, projective, shape, v, last, step, planes, capacity, strip, limits, frame):  # type: ignore[no-untyped-def]
+    """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
+
+    Args:
+        shape: (height, width) of the image.
+        step: rows of a strip; a band is whole strips.
+        planes: of three channels each.
+        capacity: numbers there is room for.
+        limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
+            to see anything.
+    """
+    apart()
+    height, width = shape
+    across = np.int64(strip[4, len(strip[4]) - 1]) + 1
+    rows = last - v
+    if frame[_ROWS] > 0:  # what fitted last time, twice over
+        rows = min(rows, 2 * frame[_ROWS])
+    while True:
+        x0, x1, y0, y1 = _reach(m, projective, v, rows, strip, limits)
+        left, right = max(np.int64(np.floor(x0)), 0), min(np.int64(np.floor(x1)) + 2, width)
+        top, bottom = max(np.int64(np.floor(y0)), 0), min(np.int64(np.floor(y1)) + 2, height)
+        columns, lines = max(right - left, 1) + 2, max(bottom - top, 1) + 2
+        plane = 4 * columns * (lines + 2)
+        pixels = rows * across
+        fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
+        if rows <= step or (fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)):
+            break
+        rows = max(step, (rows // 2 + step - 1) // step * step)
+    frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, min(left, width - 1), min(top, height - 1)
+    frame[_COLUMNS], frame[_LINES], frame[_PLANE] = columns, lines, plane
+
+
+@fused
+def _row(img, at, strides, count, unit, out):  # type: ignore[no-untyped-def]
+    """Lay one row of up to three channels out as pixels with full coverage; the last channel also stands in for missing ones."""
+    cast = out.dtype.type
+    sc, sx = strides
+    a, b, c = img[at:], img[at + sc * min(count - 1, 1) :], img[at + sc * min(count - 1, 2) :]
+    n = len(out) // 4
+    one = cast(1.0)
+    if sx == 1:
+        for u in range(n):
+            out[4 * u], out[4 * u + 1], out[4 * u + 2] = cast(a[u]) * unit, cast(b[u]) * unit, cast(c[u]) * unit
+            out[4 * u + 3] = one
+    elif sx == 3 and sc == 1 and count == 3:
+        for u in range(n):
+            p, q, r = cast(a[3 * u]), cast(a[3 * u + 1]), cast(a[3 * u + 2])
+            out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
+    else:
+        for u in range(n):
+            k = u * sx
+            out[4 * u], out[4 * u + 1], out[4 * u + 2] = cast(a[k]) * unit, cast(b[k]) * unit, cast(c[k]) * unit
+            out[4 * u + 3] = one
+
+
+@fused
+def stage(img, base, channels, shape, strides, unit, clamped, frame, quad):  # type: ignore[no-untyped-def]
+    """Fill ``quad`` with the band's pixels, in units of the result.
+
+    Args:
+        base: of the sample, in elements.
+        strides: (channel, row, column).
+        clamped: the ring repeats the nearest pixel; otherwise it is empty.
+    """
+    apart()
+    zero = quad.dtype.type(0.0)
+    columns, lines, plane = frame[_COLUMNS], frame[_LINES], frame[_PLANE]
+    height, width = shape
+    sc, sy, sx = strides
+    row = 4 * columns
+    inner = min(columns - 2, width - frame[_X])
+    for k in range((channels + 2) // 3):
+        count = min(channels - 3 * k, 3)
+        for j in range(lines + 2):
+            out = quad[k * plane + j * row : k * plane + (j + 1) * row]
+            y = frame[_Y] + j - 1
+            if clamped:
+                y = min(max(y, 0), height - 1)
+            if j >= lines or y < 0 or y >= height:
+                out[:] = zero
+                continue
+            at = base + 3 * k * sc + y * sy + frame[_X] * sx
+            _row(img, at, (sc, sx), count, unit, out[4 : 4 + 4 * inner])
+            for c in range(4):
+                out[c] = out[4 + c] if clamped else zero
+                for u in range(inner + 1, columns):
+                    out[4 * u + c] = out[4 * inner + c] if clamped else zero
+
+
+@fused
+def unstage(pairs, channels, shape, frame, own, quads, gradient):  # type: ignore[no-untyped-def]
+    """Add the staged gradients, two numbers for each of a pixel's, without the ring, to the sample's part of ``gradient``.
+
+    Args:
+        own: where the sample's part begins; it is contiguous.
+        quads: scratch of at least a pixel.
+    """
+    apart()
+    height, width = shape
+    columns, lines, plane = frame[_COLUMNS], frame[_LINES], frame[_PLANE]
+    inner, piece = min(columns - 2, width - frame[_X]), len(quads) // 4
+    for k in range((channels + 2) // 3):
+        count = min(channels - 3 * k, 3)
+        for j in range(min(lines - 2, height - frame[_Y])):
+            at = own + (3 * k * height + frame[_Y] + j) * width + frame[_X]
+            for first in range(0, inner, piece):
+                n = min(piece, inner - first)
+                for u in range(n):
+                    # What the pixel's own readers gave, and those of the pixel before it.
+                    meet(pairs, 2 * k * plane + 8 * ((j + 1) * columns + 1 + first + u), quads, 4 * u)
+                a = gradient[at + first : at + first + n]
+                b, c = (
+                    gradient[at + first + height * width * min(count - 1, 1) :],
+                    gradient[at + first + height * width * min(count - 1, 2) :],
+                )
+                if count == 3:
+                    for u in range(n):
+                        a[u] += quads[4 * u]
+                        b[u] += quads[4 * u + 1]
+                        c[u] += quads[4 * u + 2]
+                else:
+                    for lane in range(count):
+                        for u in range(n):
+                            gradient[at + first + lane * height * width + u] += quads[4 * u + lane]
