@@ -51,7 +51,7 @@ def apply_image(lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str
         if isinstance(group, Run):
             image = _apply_run(group, lowered, image, scale, impl)
         else:
-            image = _apply_single(lowered.segment(group.index), _in_units(image), scale)
+            image = _apply_single(lowered.segment(group.index), _in_units(image), scale, impl)
     return _in_units(image)
 
 
@@ -129,33 +129,34 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
     )
 
 
-def _apply_single(segment: Segment, image: Tensor, scale: float) -> Tensor:
+def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     dtype = image.dtype
     if isinstance(segment, ColorSteps):
-        return color.jitter_steps(image, segment.order, {name: factor.to(dtype) for name, factor in segment.factors.items()})
+        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
+        return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
-        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype))
+        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+    if isinstance(segment, Sharpen):
+        return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):
         amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
         how = segment.image_gradient, segment.magnitude
         return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
-    elif isinstance(segment, Sharpen):
-        image, clip = convolve.interior(image, segment.kernel.to(dtype)), segment.clip
-    elif isinstance(segment, Noise):
-        image, clip = blend.noise(image, segment.words, segment.mean.to(dtype), segment.sigma.to(dtype)), segment.clip
-    else:
-        assert isinstance(segment, Patch)
-        return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image))
-    return color.clip(image) if clip else image
+        return color.clip(image) if clip else image
+    if isinstance(segment, Noise):
+        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
+        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
+    assert isinstance(segment, Patch)
+    return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
 
 
-def _patch_value(segment: Patch, image: Tensor) -> Tensor:
+def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
     if segment.value is not None:
         return segment.value.to(image.dtype)
     assert segment.words is not None
-    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
 
 
 def apply_field(
