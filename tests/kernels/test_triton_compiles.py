@@ -24,6 +24,7 @@ class Device:
 driver.set_active(Device())
 from pellucid.kernels.warp.layout import parameter_count
 from pellucid.kernels.warp.triton import launch
+from pellucid.kernels.blend.triton import launch as blending
 from pellucid.random import philox_triton
 
 found = []
@@ -50,7 +51,9 @@ class Compiling:
 
 for name in ("forward", "copy_labels", "gradients", "gather", "add_folded"):
     setattr(launch, name, Compiling(getattr(launch, name)))
-philox_triton._draw = Compiling(philox_triton._draw)
+for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"])):
+    for name in names:
+        setattr(module, name, Compiling(getattr(module, name)))
 
 def compile_all(
     channels=3, out_channels=3, rows=2, flags=0, taps=2, mode=0, window=False, field=False, dtype="float32", out=None,
@@ -79,6 +82,11 @@ for case in json.loads(sys.argv[1]):
         one, many = torch.ones((), dtype=torch.int64), torch.arange(40)
         philox_triton.draw_words(one, one, many, many[:3], None)
         philox_triton.draw_words(one, one, many, many[:3], many[:3])
+    elif case == "noise":
+        image, rows, words = torch.zeros(2, 3, 32, 30), torch.zeros(2), torch.zeros(2, 2, dtype=torch.int64)
+        blending.add_noise(image, image, words, rows, rows, clip=True)
+        blending.fill_field(image, words)
+        blending.noise_gradients(image, image, words, rows, rows, clip=True, to_image=image, sums=True)
     else:
         compile_all(**case)
 print(json.dumps(found))
@@ -91,6 +99,7 @@ QUICK = [
     {"dtype": "uint8", "out": "uint8"},
     "labels",
     "words",
+    "noise",
 ]
 SLOW = [
     {},
@@ -117,7 +126,7 @@ def test_kernels_compile_for_sm_90(cases, tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     warp = {"forward", "gradients", "gather", "add_folded"}
-    assert {name for name, *_ in found} == (warp | {"copy_labels", "_draw"} if cases is QUICK else warp)
+    assert {name for name, *_ in found} == (warp | {"copy_labels", "_draw", "backward"} if cases is QUICK else warp)
     assert all(size > 1000 for _, size, *_ in found)
     # A block of one pixel per thread in one layout: nothing crosses shared memory between a kernel's loads and its stores.
     assert not any(moves for _, _, moves, *_ in found), found
