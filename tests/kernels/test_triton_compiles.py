@@ -25,6 +25,7 @@ driver.set_active(Device())
 from pellucid.kernels.warp.layout import parameter_count
 from pellucid.kernels.warp.triton import launch
 from pellucid.kernels.blend.triton import launch as blending
+from pellucid.kernels.convolve.triton import launch as filters
 from pellucid.random import philox_triton
 
 found = []
@@ -51,7 +52,8 @@ class Compiling:
 
 for name in ("forward", "copy_labels", "gradients", "gather", "add_folded"):
     setattr(launch, name, Compiling(getattr(launch, name)))
-for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"])):
+for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"]),
+                      (filters, ["filtered", "adjoint", "tap_sums"])):
     for name in names:
         setattr(module, name, Compiling(getattr(module, name)))
 
@@ -87,6 +89,12 @@ for case in json.loads(sys.argv[1]):
         blending.add_noise(image, image, words, rows, rows, clip=True)
         blending.fill_field(image, words)
         blending.noise_gradients(image, image, words, rows, rows, clip=True, to_image=image, sums=True)
+    elif case == "blur":
+        image, kernel = torch.zeros(2, 3, 32, 30), torch.zeros(2, 7)
+        for across in (True, False):
+            filters.along(image, kernel, across=across)
+            filters.back_along(image, kernel, across=across)
+            filters.sums_along(image, image, 7, across=across)
     else:
         compile_all(**case)
 print(json.dumps(found))
@@ -100,6 +108,7 @@ QUICK = [
     "labels",
     "words",
     "noise",
+    "blur",
 ]
 SLOW = [
     {},
@@ -126,7 +135,8 @@ def test_kernels_compile_for_sm_90(cases, tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     warp = {"forward", "gradients", "gather", "add_folded"}
-    assert {name for name, *_ in found} == (warp | {"copy_labels", "_draw", "backward"} if cases is QUICK else warp)
+    others = {"copy_labels", "_draw", "backward", "filtered", "adjoint", "tap_sums"}
+    assert {name for name, *_ in found} == (warp | others if cases is QUICK else warp)
     assert all(size > 1000 for _, size, *_ in found)
     # A block of one pixel per thread in one layout: nothing crosses shared memory between a kernel's loads and its stores.
     assert not any(moves for _, _, moves, *_ in found), found

@@ -26,7 +26,7 @@ def _again(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int)
 
 _NOISE = {
     "cpu": Primitive("noise", _again, cpu.noise, cpu.noise_forward, cpu.noise_backward),
-    "triton": Primitive("noise", _again, triton.noise, triton.noise_forward, triton.noise_backward, "triton"),
+    "triton": Primitive("noise", _again, triton.noise_forward, triton.noise_forward, triton.noise_backward, "triton"),
 }
 _FIELDS = {"cpu": cpu.gaussian_field, "triton": triton.gaussian_field, "reference": reference.gaussian_field}
 
