@@ -8,6 +8,7 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from pellucid.types import Size
 __all__ = ["AVAILABLE", "implementation", "sample", "unsupported", "warp", "warp_packed"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
-_WARPS = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
+_WARPS: dict[str, Any] = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
 
 
 def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, out_dtype: torch.dtype | None = None) -> str:
@@ -104,8 +105,13 @@ def sample(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
-    choose(impl, available=("reference",), device=image.device.type)
-    return reference.sample(image, x, y, interpolation=interpolation, padding_mode=padding_mode, fill=fill)
+    options: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill}
+    chosen = implementation(impl, image.device, image.dtype, interpolation, None)
+    if chosen == "reference":
+        return reference.sample(image, x, y, **options)
+    field = torch.stack((x, y), 1)
+    size = (field.shape[-2], field.shape[-1])
+    return _WARPS[chosen](image, field.new_zeros((1, 2, 3)), size=size, field=field, **options)
 
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
