@@ -20,6 +20,8 @@ from pellucid.bench.peers import ours, plain_torch
 from pellucid.bench.report import describe, insert, report
 from pellucid.bench.settings import MEAN, STD, photographs
 from pellucid.bench.subject import channels_last_8bit
+from pellucid.kernels.blend import gaussian_field, noise
+from pellucid.kernels.convolve import separable
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid.kernels.warp.packing import pack
 from pellucid.random.key import Key
@@ -67,6 +69,18 @@ def draws_equal(impl):
     # Bits of the hash are exact; a range's scale and shift are one multiply-add in float64.
     worst = max(float((a - b).abs().max()) for a, b in pairs)
     return worst <= 1e-12, f"largest difference {worst:.1e}"
+
+
+def noise_equal(impl):
+    """Noise has the same bits as on the CPU, and a filter the reference's there to float32's precision."""
+    words = torch.randint(1 << 32, (4, 2), generator=torch.Generator().manual_seed(3))
+    here = gaussian_field(words, (3, 50, 61), torch.float32, impl="reference")
+    there = gaussian_field(words.to(DEVICE), (3, 50, 61), torch.float32, impl=impl).cpu()
+    images, kernel = photographs(4, 50), torch.rand(4, 9, generator=torch.Generator().manual_seed(4))
+    expected = separable(images, kernel, kernel, impl="reference")
+    error = (separable(images.to(DEVICE), kernel.to(DEVICE), kernel.to(DEVICE), impl=impl).cpu() - expected).abs().max()
+    different = int((here != there).sum())
+    return different == 0 and float(error) <= 1e-6 * float(expected.max()), f"{different} numbers differ; filter off by {error:.1e}"
 
 
 def gradients_close(impl):
@@ -263,6 +277,7 @@ def backward_captured(impl):
 CHECKS = (
     forward_close,
     draws_equal,
+    noise_equal,
     gradients_close,
     fields_close,
     rounded_once,
@@ -345,6 +360,16 @@ def calls_for(images, impl):
     def narrow(image):
         return warp(image, dtype=torch.bfloat16)
 
+    words = torch.arange(2 * len(images), dtype=torch.int64, device=DEVICE).reshape(-1, 2)
+    level, spread = torch.zeros(len(images), device=DEVICE), torch.full((len(images),), 0.1, device=DEVICE)
+    taps = torch.full((len(images), 9), 1 / 9, device=DEVICE)
+
+    def noisy(image):
+        return noise(image, words, level, spread, clip=True, impl=impl)
+
+    def blurred(image):
+        return separable(image, taps, taps, impl=impl)
+
     half = images.to(torch.bfloat16)
     parameters = ours.with_parameters(flagship)
     field = 2 / images.shape[1]  # a field's share of the batch's numbers
@@ -380,6 +405,10 @@ def calls_for(images, impl):
             lambda: torch.autograd.grad(displaced(image_leaf, places_leaf), (image_leaf, places_leaf), upstream),
             6 + 3 * field,
         ),
+        "pellucid noise": (lambda: noisy(images), 2),
+        "pellucid noise, forward + backward": (backward(noisy, images), 5),
+        "pellucid blur, 9 taps": (lambda: blurred(images), 2),
+        "pellucid blur, 9 taps, forward + backward": (backward(blurred, images), 4),
         "pellucid, flagship": (lambda: flagship(images), 2),
         "pellucid, flagship, torch.compile": (lambda: compiled(images), 2),
         "pellucid, flagship, uint8 HWC to bf16": (lambda: to_bf16(eight_bit), 0.75),

@@ -71,7 +71,7 @@ def test_checks_pass_on_the_cpu_too(script, monkeypatch, name):
     assert passed, detail
 
 
-@pytest.mark.parametrize("name", ["fields_close", "rounded_once", "same_bits"])
+@pytest.mark.parametrize("name", ["fields_close", "rounded_once", "same_bits", "noise_equal"])
 def test_checks_of_fields_and_dtypes_pass_by_the_reference(script, monkeypatch, name):
     monkeypatch.setattr(script, "DEVICE", "cpu")
     monkeypatch.setattr(script, "REPEATS", 2)

@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fields_close", "rounded_once"])
+@pytest.mark.parametrize("name", ["fields_close", "rounded_once", "noise_equal"])
 def test_checks_pass(name, monkeypatch):
     spec = importlib.util.spec_from_file_location("benchmarks_gpu", SCRIPT)
     script = importlib.util.module_from_spec(spec)

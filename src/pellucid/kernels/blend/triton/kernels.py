@@ -91,7 +91,7 @@ def forward(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Program (sample, block of 4 P pixels): image + (mean + sigma * normals), or the normals alone where nothing is ADDED."""
     program = tl.program_id(0)
-    block, b = program % blocks, (program // blocks).to(tl.int64)
+    block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
     value = _normals(words + b * word_step, block, ARTANH, SINE, COSINE, P, F)
     at = block * (4 * P) + tl.arange(0, 4 * P)
     there = at < count
@@ -112,7 +112,7 @@ def backward(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Program (sample, chunk of STEPS blocks): the image's gradient, and the chunk's sums for mean and sigma."""
     program = tl.program_id(0)
-    chunk, b = program % chunks, (program // chunks).to(tl.int64)
+    chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
     to_mean, to_sigma = tl.zeros((4 * P,), F), tl.zeros((4 * P,), F)
     for step in range(STEPS):
         block = chunk * STEPS + step
