@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.threads import run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
+from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -90,7 +91,10 @@ class _Call:
             flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         ring = 3 if taps == 4 else 1
-        self.floats, self.work = 18 + 16 * (taps == 4) + 2 * channels + 6 * max(out_channels, channels), work
+        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        self.cubic = taps == 4
+        # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
+        self.general = taps != 2 or MODES["zeros"] != mode or window is not None
         # What one staging may need: the ring, the empty lines, four numbers a pixel.
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
         meta = (
@@ -106,7 +110,6 @@ class _Call:
                 rows,
                 block,
                 blocks,
-                16 if taps == 4 else 0,
                 int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
                 channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
             ),
@@ -114,7 +117,7 @@ class _Call:
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         fields = np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
-            fields = (field if meta[19] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
+            fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
             *(_array(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
@@ -128,10 +131,15 @@ class _Call:
             *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
             scratch("index", self.strip, np.int32),
             scratch("kind", self.strip, np.int32),
+            scratch("cubics", 16 * self.strip, work) if self.cubic else None,
             scratch("frame", FRAME, np.int64),
-            scratch("taps", 8, np.int64).reshape(2, 4),
-            scratch("tables", 16, work).reshape(2, 2, 4),
+            self.room() if self.general else None,
         )
+
+    def room(self) -> tuple[Any, Any, Any]:
+        """For the taps of one pixel: positions, weights and slopes along both axes."""
+        taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
+        return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
 def _forward(
@@ -198,7 +206,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), first, last)
+            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -228,7 +236,7 @@ def _(
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(img, meta, *maps, rows, floats, index, *call.scratch(0)[-2:], start, stop)
+        copy_labels(img, meta, *maps, rows, floats, index, *call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, locate, settle
+from pellucid.kernels.warp.cpu.coordinates import BORDER, boxes, displace, locate, settle
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
@@ -24,8 +24,8 @@ from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX,
 __all__ = ["backward", "forward", "round_into"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS, CUBIC_ROWS) = range(11, 22)
-FIELD_STRIDE, OWN_STRIDE = range(22, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, 21)
+FIELD_STRIDE, OWN_STRIDE = range(21, META)
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
@@ -73,29 +73,34 @@ def _settle(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
-    """Read one settled strip into ``out``, and its coverage into the strip."""
-    tap_index, weight, slope = edge
+def _gather(img, meta, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+    """Read one settled strip into ``out``, and its coverage into the strip.
+
+    Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
+    """
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
     channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
     x, y, cover = strip[0], strip[1], strip[7]
     if frame[STAGED] == 1:
-        if meta[TAPS] == 4:
-            weigh(strip[2], strip[3], cubic, weights)
+        if cubics is not None:
+            weigh(strip[2], strip[3], parameter, cubics)
         gather_staged(
-            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], weights, quads, out, cover
+            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], cubics, quads, out, cover
         )  # fmt: skip
-        if meta[TAPS] == 4 and _clamped(meta, window):
+        if cubics is not None and _clamped(meta, window):
             _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
-    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0:
-        gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
-    elif rest > 0:
-        gather_edge(
-            img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight,
-            slope, out, cover,
-        )  # fmt: skip
+    if edge is None:
+        if rest > 0:
+            gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
+    else:
+        if rest > 0:
+            tap_index, weight, slope = edge
+            gather_edge(
+                img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], parameter, meta[MODE], window, x, y, kind, tap_index,
+                weight, slope, out, cover,
+            )  # fmt: skip
 
 
 @fused
@@ -171,9 +176,9 @@ def forward(  # type: ignore[no-untyped-def]
     quad,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
     start,
     stop,
 ):
@@ -184,15 +189,7 @@ def forward(  # type: ignore[no-untyped-def]
     size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
     fields = borrow(fields)
-    floats, quad, index, kind, taps, tables = (
-        borrow(floats),
-        borrow(quad),
-        borrow(index),
-        borrow(kind),
-        borrow(taps),
-        borrow(tables),
-    )
-    edge = (taps, tables[0], tables[1])
+    floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
     before, band = (0, 0), 0
     for r in range(start, stop):
         b, v, first, width = _place(meta, r)
@@ -209,7 +206,6 @@ def forward(  # type: ignore[no-untyped-def]
             _band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
-        weights = floats[n * rows : n * (rows + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
         if fields.size > 0:
@@ -217,7 +213,7 @@ def forward(  # type: ignore[no-untyped-def]
         _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
         base = np.uint64(b * meta[STRIDE_B])
-        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind[:n], index[:n], rest, read, edge)
+        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -311,9 +307,10 @@ def backward(  # type: ignore[no-untyped-def]
     into,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
+    room,
     start,
     stop,
 ):
@@ -324,6 +321,7 @@ def backward(  # type: ignore[no-untyped-def]
         to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
         to_maps, to_windows, to_params: float64, one row per sample.
         to_fields: (batch * 2, height * width).
+        room: what ``edge`` is where it is not None.
     """
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
@@ -337,8 +335,6 @@ def backward(  # type: ignore[no-untyped-def]
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
     fields, to_fields = borrow(fields), borrow(to_fields)
     floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
-    taps, tables = borrow(taps), borrow(tables)
-    edge = (taps, tables[0], tables[1])
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
@@ -379,13 +375,12 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        weights = floats[n * height : n * (height + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
         if fields.size > 0:
             displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
         _, rest = _settle(meta, window, strip, frame, here, where)
         if reads:
-            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, here, where, rest, source, edge)
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -426,16 +421,16 @@ def backward(  # type: ignore[no-untyped-def]
             copy_rows(g, to_source, channels)
         staged, clamped = frame[STAGED] == 1, _clamped(meta, window)
         if staged:
-            if meta[TAPS] == 4 and not reads:
-                weigh(strip[2], strip[3], cubic, weights)
+            if cubics is not None and not reads:
+                weigh(strip[2], strip[3], cubic, cubics)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], weights,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
                 to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if rest > 0 or not staged:
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
-                strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
+                strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
         if needs_slopes:
             if staged and clamped and meta[TAPS] == 2:
@@ -455,7 +450,7 @@ def backward(  # type: ignore[no-untyped-def]
                 locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
-            if clamped and meta[TAPS] == 4:
+            if cubics is not None and clamped:
                 fold_ring(into, channels, shape, frame)
             unstage(into, channels, shape, frame, own, quads, to_image)
 
