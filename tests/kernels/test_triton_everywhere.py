@@ -58,7 +58,7 @@ def test_every_way_to_read_with_a_field(interpolation, padding_mode, windowed):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=300)
+@settings(COMMON, max_examples=150)
 @given(displaced())
 def test_fields_equal_the_reference_in_double_at_length(call):
     check_values_and_gradients(call)
@@ -130,7 +130,7 @@ def test_numbers_are_rounded_once(call, given_dtype, wanted):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=400)
+@settings(COMMON, max_examples=150)
 @given(
     st.one_of(calls(), displaced()),
     st.sampled_from((torch.uint8, *HALVES, torch.float32)),
