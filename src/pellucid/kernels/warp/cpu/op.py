@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.threads import memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
+from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -50,6 +51,7 @@ def warp_forward(
 
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
+_BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
@@ -70,8 +72,9 @@ class _Call:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels = options
         self.out_shape = (batch, out_channels, size[0], size[1])
-        rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
-        self.strips, self.strip = -(-size[0] // rows), rows * size[1]
+        block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
+        rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
+        self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         strides = image.stride()
         if image.is_contiguous():
             flat = image.view(-1)
@@ -79,9 +82,13 @@ class _Call:
             span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
             flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
+        ring = 3 if taps == 4 else 1
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
-        # What one staging may need: the ring, the two empty lines, four numbers a pixel.
-        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
+        self.cubic = taps == 4
+        # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
+        self.general = taps != 2 or MODES["zeros"] != mode or window is not None
+        # What one staging may need: the ring, the empty lines, four numbers a pixel.
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -93,6 +100,8 @@ class _Call:
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
                 rows,
+                block,
+                blocks,
                 int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
                 channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
             ),
@@ -100,7 +109,7 @@ class _Call:
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         fields = np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
-            fields = (field if meta[19] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
+            fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
             *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
@@ -114,10 +123,15 @@ class _Call:
             *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
             scratch("index", self.strip, np.int32),
             scratch("kind", self.strip, np.int32),
+            scratch("cubics", 16 * self.strip, work) if self.cubic else None,
             scratch("frame", FRAME, np.int64),
-            scratch("taps", 8, np.int64).reshape(2, 4),
-            scratch("tables", 16, work).reshape(2, 2, 4),
+            self.room() if self.general else None,
         )
+
+    def room(self) -> tuple[Any, Any, Any]:
+        """For the taps of one pixel: positions, weights and slopes along both axes."""
+        taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
+        return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
 def _forward(
@@ -184,7 +198,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), first, last)
+            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -213,8 +227,8 @@ def _(
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, _, _, tap_index, tables = call.scratch(0)
-        copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
+        floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
+        copy_labels(img, meta, *maps, rows, floats, index, *call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()
