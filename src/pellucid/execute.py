@@ -15,11 +15,13 @@ from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.derivatives import differentiated
 from pellucid.kernels.nearest import nearest
-from pellucid.kernels.resize import resize
+from pellucid.kernels.resize import implementation as resize_implementation
+from pellucid.kernels.resize import resize, resize_packed
 from pellucid.kernels.warp import implementation, packs, warp, warp_packed
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import Packed
 from pellucid.lowering import Composed, Lowered
+from pellucid.lowering.compose import unmoved
 from pellucid.plan import Group, Run
 from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone
 
@@ -63,7 +65,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     """One pass, from whatever the image is to this dtype."""
     if isinstance(group, Run):
         return _apply_run(group, lowered, image, scale, impl, dtype)
-    return rounded(_apply_single(lowered.segment(group.index), _in_units(image), scale), dtype)
+    return rounded(_apply_single(lowered.segment(group.index), _in_units(image), scale, impl), dtype)
 
 
 def _in_units(image: Tensor) -> Tensor:
@@ -76,7 +78,14 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
     mean = color.mean_color(image) if run.pivot else None
-    if run.warps and not _resizes(run):
+    chosen = "reference"
+    if run.warps and _resizes(run):
+        packed = None
+        if resize_implementation(impl, image.device) == "cpu":
+            packed = lowered.packed(run, mean, scale, computed)
+        if packed is not None:  # which reads 8-bit images as they are
+            return rounded(resize_packed(image if image.dtype == torch.uint8 else _in_units(image), packed), dtype)
+    else:
         chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
         packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
         if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
@@ -87,6 +96,8 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     image = color.stages(image, composed.prologue)
     if run.warps:
         return _resample(run, composed, image, impl, dtype)
+    if chosen != "reference":  # colour alone, as a warp that moves nothing: one pass
+        return _resample(run, composed._replace(src_from_dst=unmoved(computed, image.device)), image, impl, dtype)
     if composed.matrix is not None:
         image = color.affine(image, composed.matrix, composed.offset)
     return rounded(color.stages(image, composed.epilogue), dtype)
@@ -110,7 +121,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
     assert src_from_dst is not None
     if _resizes(run):
         assert window is not None
-        image = resize(
+        found = resize(
             image,
             src_from_dst,
             size=run.size_out,
@@ -120,9 +131,10 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
             fill=fill,
             matrix=matrix,
             offset=offset,
+            epilogue=epilogue,
             impl=impl,
         )
-        return rounded(color.stages(image, epilogue), dtype)
+        return rounded(found, dtype)
     if run.interpolation == "nearest":
         found = nearest(
             image,
@@ -154,33 +166,34 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
     )
 
 
-def _apply_single(segment: Segment, image: Tensor, scale: float) -> Tensor:
+def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     dtype = image.dtype
     if isinstance(segment, ColorSteps):
-        return color.jitter_steps(image, segment.order, {name: factor.to(dtype) for name, factor in segment.factors.items()})
+        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
+        return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
-        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype))
+        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+    if isinstance(segment, Sharpen):
+        return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):
         amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
         how = segment.image_gradient, segment.magnitude
         return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
-    elif isinstance(segment, Sharpen):
-        image, clip = convolve.interior(image, segment.kernel.to(dtype)), segment.clip
-    elif isinstance(segment, Noise):
-        image, clip = blend.noise(image, segment.words, segment.mean.to(dtype), segment.sigma.to(dtype)), segment.clip
-    else:
-        assert isinstance(segment, Patch)
-        return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image))
-    return color.clip(image) if clip else image
+        return color.clip(image) if clip else image
+    if isinstance(segment, Noise):
+        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
+        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
+    assert isinstance(segment, Patch)
+    return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
 
 
-def _patch_value(segment: Patch, image: Tensor) -> Tensor:
+def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
     if segment.value is not None:
         return segment.value.to(image.dtype)
     assert segment.words is not None
-    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
 
 
 def apply_field(

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.packing import Packed, fusable, pack
-from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry
+from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
@@ -78,8 +78,10 @@ class Lowered:
         def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed | None:
             composed = compose(self.plan, run, segment_of, mean, scale, self.device)
             src_from_dst, prologue, epilogue = composed.src_from_dst, composed.prologue, composed.epilogue
-            if src_from_dst is None or prologue or fusable(epilogue) < len(epilogue):
+            if prologue or fusable(epilogue) < len(epilogue):
                 return None
+            if src_from_dst is None:
+                src_from_dst = unmoved(wide_dtype(self.device), self.device)
             return pack(
                 self.plan.specs[run.indices[0]].channels,
                 src_from_dst if run.projective else src_from_dst[:, :2],
