@@ -88,8 +88,8 @@ def warp(
     memory: Memory = True,
     output: Output = None,
 ) -> None:
-    """One affine warp with given matrices, against grid_sample, OpenCV and kornia."""
-    _cases("warp", ("warp",), batch, size, threads, budget, only, impl, memory, output)
+    """One affine warp with given matrices, and one remap with given coordinates, against grid_sample, OpenCV and kornia."""
+    _cases("warp", ("warp", "remap"), batch, size, threads, budget, only, impl, memory, output)
 
 
 @app.command()

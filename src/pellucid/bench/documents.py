@@ -22,12 +22,12 @@ __all__ = ["write_documents"]
 
 
 def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl: str, memory: bool, full: bool, say: Say) -> None:
-    """Measure and write: the three cases, the overhead, the scaling curves, two pictures and the JSON beside them."""
+    """Measure and write: the four cases, the overhead, the scaling curves, two pictures and the JSON beside them."""
     page = folder / "performance.md"
     say("overhead")
     insert(page, "overhead", overhead_table(measure_overhead(impl=impl, budget=budget)))
     rows: list[Row] = []
-    for case in ("flagship", "geometry", "warp"):
+    for case in ("flagship", "geometry", "warp", "remap"):
         found = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)
         insert(page, case, f"{batch}x3x{size}x{size}.\n\n{case_tables(found)}")
         rows += found
