@@ -7,7 +7,7 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,7 +93,7 @@ def invert_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any
     return result["image"] if parsed.bare else {**result, **parsed.untouched}
 
 
-def _params(record: Record, parsed: Parsed, device: torch.device) -> tuple[dict[str, Tensor], ...]:
+def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:
     """The record's values on the batch's device, once per frame."""
     frames = batch_of(parsed)[1]
     params = record.params if record.device == device else record.to(device).params

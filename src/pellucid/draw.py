@@ -7,7 +7,9 @@ Read next: ``execute.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int64
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels.dispatch import numba_works
+from pellucid.lowering import Replayed
 from pellucid.plan import Plan
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
@@ -32,8 +35,8 @@ def draw_params(
     step: Int64[Tensor, ""],
     index: Int64[Tensor, "b"],
     learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
-) -> DrawnParams:
-    """Draw every parameter of the plan.
+) -> Sequence[Mapping[str, Tensor]]:
+    """Draw every parameter of the plan; ``tuple(...)`` makes `DrawnParams` of the result, which may wait until it is looked at.
 
     Args:
         plan: says what is drawn and from which words.
@@ -51,13 +54,13 @@ def draw_params(
     return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
 
 
-def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> DrawnParams:
+def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
     """The same from a tape; only exact arithmetic is taped, so the bits are those of the code."""
     tape = kept(plan, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})
-    params: DrawnParams = tape.recording.play(draw_words(seed, step, index, tape.slots, tape.keep).to(torch.float64))
-    return params
+    words = draw_words(seed, step, index, tape.slots, tape.keep).to(torch.float64)
+    return Replayed(words, tape.unpack, tape.recording.play)
 
 
 class _Tape:
@@ -65,7 +68,15 @@ class _Tape:
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
-        self.recording = Recording(lambda words: params_of(plan, uniforms(words), {}), [(4 * len(plan.slots),)], exact=True)
+        self.unpack = partial(_unpack, weakref.ref(plan))
+        self.recording = Recording(self.unpack, [(4 * len(plan.slots),)], exact=True)
+
+
+def _unpack(plan: weakref.ref[Plan], words: Tensor) -> DrawnParams:
+    """What the words draw. The plan is held weakly: tapes hang on it and must not keep it alive."""
+    held = plan()
+    assert held is not None
+    return params_of(held, uniforms(words), {})
 
 
 def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:

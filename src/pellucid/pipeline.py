@@ -134,9 +134,10 @@ class Pipeline(nn.Module):
             ``keypoints_valid``.
         """
         parsed = self._parse(batch)
+        if not return_record:  # nobody will look at the drawn values
+            return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options)
         record = self._draw(parsed, key)
-        result = apply_targets(record, parsed, self.options)
-        return (result, record) if return_record else result
+        return apply_targets(record, parsed, self.options), record
 
     def draw(self, batch: Any, *, key: Key | None = None) -> Record:
         """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing."""
@@ -319,10 +320,10 @@ class Pipeline(nn.Module):
     def _raw(self, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
         return self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
 
-    def _draw(self, parsed: Parsed, key: Key | None) -> Record:
+    def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
         params = draw_params(plan, seed, step, index, self._raw(parsed))
-        return Record(plan, params, index.shape[0], parsed.lead)
+        return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
     def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
         """The plan and (seed, step, index) of a call; without a key, the counter advances."""

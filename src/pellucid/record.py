@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
-from pellucid.draw import DrawnParams
 from pellucid.errors import invalid
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
-from pellucid.lowering import Lowered
+from pellucid.lowering import Lowered, Replayed
 from pellucid.plan import Plan, make_plan
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.types import ImageSpec, Size
@@ -48,7 +47,7 @@ class Record:
     """
 
     plan: Plan
-    params: DrawnParams
+    params: Sequence[Mapping[str, Tensor]]
     samples: int
     lead: int = 1
     impl: str = "reference"
@@ -66,6 +65,8 @@ class Record:
     @property
     def device(self) -> torch.device:
         """Where the drawn values are."""
+        if isinstance(self.params, Replayed):
+            return self.params.words.device
         return next((value.device for values in self.params for value in values.values()), torch.device("cpu"))
 
     @property

@@ -17,10 +17,10 @@ from pellucid import (
     RandomResizedCrop,
     RandomVerticalFlip,
 )
-from pellucid.draw import draw_uniforms, params_of
-from pellucid.lowering import Lowered
+from pellucid.draw import draw_params, draw_uniforms, params_of
+from pellucid.lowering import Lowered, Replayed
 from pellucid.plan import Run
-from pellucid.tape import TapeError, recording
+from pellucid.tape import TapeError, kept, recording
 from tests.cases import CASES, IDS, MEAN, STD, images
 
 CPU = torch.device("cpu")
@@ -64,6 +64,17 @@ def test_draws_have_the_same_bits(name):
         for key, value in theirs.items():
             assert ours[key].dtype == value.dtype
             assert torch.equal(ours[key], value), key
+
+
+@every
+def test_a_draw_that_nobody_looks_at_moves_pixels_alike(name):
+    """Straight from random words to the kernel's numbers, without the values in between: the same bits."""
+    x, plan, _ = plan_and_params(name)
+    pipeline, key = Pipeline(PIPELINES[name], seed=4), Key(7, 3)
+    drawn = draw_params(plan, torch.tensor(7), torch.tensor(3), torch.arange(11), {})
+    assert isinstance(drawn, Replayed) == (bool(plan.draws) and kept(plan, "draw", lambda: None) is not None)
+    shown, _ = pipeline(x, key=key, return_record=True)
+    assert torch.equal(pipeline(x, key=key), shown)
 
 
 @every

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -114,7 +114,7 @@ def _first(draw: int) -> str:
     return " first" if draw == 0 else ""
 
 
-def _cell(params: Sequence[dict[str, Tensor]], index: int, name: str, sample: int) -> str:
+def _cell(params: Sequence[Mapping[str, Tensor]], index: int, name: str, sample: int) -> str:
     if index >= len(params):
         return "&ndash;"
     value = params[index][name][sample].detach()

@@ -1,6 +1,6 @@
-"""Rows and samples split over a pool of Python threads.
+"""Rows and samples split over a pool of Python threads, and the memory each of them works in.
 
-Owns: the pool: one per process, made on first use, safe in forked workers and from several threads.
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`.
 Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
 Read next: ``warp/cpu/op.py``.
 """
@@ -12,13 +12,26 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
+import numpy as np
 import torch
 
-__all__ = ["run_split"]
+__all__ = ["run_split", "scratch"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
 _lock = threading.Lock()
+
+
+class _Own(threading.local):
+    """What belongs to one thread."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[tuple[str, Any], np.ndarray[Any, Any]] = {}
+
+
+_own = _Own()
+_MOST = 1 << 22  # bytes of one array that a thread keeps
 
 
 def _renew_lock() -> None:
@@ -64,3 +77,18 @@ def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
     finally:
         for future in futures:
             future.result()
+
+
+def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """A flat array for this thread's use until its next call of this name; its contents are what was left there.
+
+    Arrays are kept, up to a few megabytes: fresh memory comes page by page from the system, which for a small image costs more
+    than the work done in it.
+    """
+    kept = _own.arrays
+    found = kept.get((name, dtype))
+    if found is None or len(found) < size:
+        found = np.empty(size, dtype)
+        if found.nbytes <= _MOST:
+            kept[name, dtype] = found
+    return found[:size]

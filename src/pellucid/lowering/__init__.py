@@ -7,5 +7,6 @@ Read next: ``compose.py``.
 
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Lowered
+from pellucid.lowering.replayed import Replayed
 
-__all__ = ["Composed", "Lowered"]
+__all__ = ["Composed", "Lowered", "Replayed"]

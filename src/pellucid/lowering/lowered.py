@@ -18,7 +18,8 @@ from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.packing import Packed, fusable, pack
 from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
-from pellucid.lowering.tapes import Params, RunTape
+from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
 from pellucid.tape import TapeError, kept, plain, undisturbed
@@ -44,7 +45,7 @@ class Lowered:
         self._taped = (
             device.type == "cpu"
             and undisturbed()
-            and plain(value for values in params for value in values.values())
+            and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
             and numba_works()
         )
 
@@ -106,8 +107,17 @@ class Lowered:
         if not self._taped or (mean is not None and not plain([mean])):
             return None
 
+        channels = 0 if mean is None else mean.shape[1]
+        params = self.params
+        if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.words.shape[0]):
+
+            def from_words() -> WordsTape:
+                return WordsTape(lambda values, m: function(_once(self._segments_of(values)), m), params, channels)
+
+            words = kept(self.plan, (run.indices[0], key, "words"), from_words)
+            return None if words is None else words.play(params, mean, dtype)
+
         def make() -> RunTape:
-            channels = 0 if mean is None else mean.shape[1]
             indices = run.warps if key == "geometry" else run.indices
             return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
 

@@ -7,15 +7,18 @@ Read next: ``lowered.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.lowering.replayed import Replayed
 from pellucid.tape import Recording
 
-__all__ = ["Params", "RunTape"]
+__all__ = ["Params", "RunTape", "WordsTape"]
 
 Params = Sequence[Mapping[str, Tensor]]
 
@@ -34,6 +37,7 @@ class RunTape:
         inputs = [(i, name, tuple(value.shape[1:])) for i in indices for name, value in params[i].items()]
         self._inputs, self._channels = inputs, channels
         self._counts = [(i, len(params[i])) for i in indices]
+        self._width = sum(math.prod(shape) for _, _, shape in inputs) + channels
 
         def taped(*tensors: Tensor) -> Any:
             values: dict[int, dict[str, Tensor]] = {i: {} for i in indices}
@@ -47,21 +51,51 @@ class RunTape:
         """The function's result for these values; None where other values are drawn than were recorded."""
         if any(len(params[i]) != count for i, count in self._counts):
             return None
-        columns: list[Tensor] = []
+        parts: list[np.ndarray[Any, Any]] = []
         for i, name, shape in self._inputs:
             value = params[i].get(name)
-            if value is None or value.dim() != 1 + len(shape):
+            if value is None or value.shape[1:] != shape:
                 return None
-            if value.dtype != torch.float64:
-                value = value.to(torch.float64)
-            if not shape:
-                columns.append(value)
-            elif value.shape[1:] == shape:
-                columns += value.flatten(1).unbind(1)
-            else:
-                return None
+            parts.append(value.detach().numpy())
         if self._channels:
             assert mean is not None
-            columns += mean.unbind(1)
-        rows = torch.stack(columns, 1) if columns else torch.empty((1, 0), dtype=torch.float64)
-        return self._recording.play(rows, dtype)
+            parts.append(mean.detach().numpy())
+        # Many small copies into one array cost less than one torch.stack.
+        rows = np.empty((len(parts[0]) if parts else 1, self._width))
+        at = 0
+        for part in parts:
+            if part.ndim == 1:
+                rows[:, at] = part
+                at += 1
+            else:
+                numbers = part[0].size
+                rows[:, at : at + numbers] = part.reshape(-1, numbers)
+                at += numbers
+        return self._recording.play(torch.from_numpy(rows), dtype)
+
+
+class WordsTape:
+    """The same, from the random words themselves.
+
+    Args:
+        function: (values by transform, mean colour or None) -> tensors, in any nesting of tuples.
+        params: a draw, for how words become values.
+        channels: of the mean colour; 0 where there is none.
+    """
+
+    def __init__(self, function: Callable[..., Any], params: Replayed, channels: int) -> None:
+        unpack = params.unpack  # not the draw itself, which ends with its call
+
+        def taped(words: Tensor, mean: Tensor | None = None) -> Any:
+            return function(unpack(words), mean)
+
+        self._recording = Recording(taped, [(params.words.shape[1],)] + ([(channels,)] if channels else []))
+
+    def play(self, params: Replayed, mean: Tensor | None, dtype: torch.dtype) -> Any:
+        """The function's result for this draw."""
+        if mean is None:
+            return self._recording.play(params.words, dtype)
+        words = params.words.numpy()
+        rows = np.empty((len(words), words.shape[1] + mean.shape[1]))
+        rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.numpy()
+        return self._recording.play(torch.from_numpy(rows), dtype)

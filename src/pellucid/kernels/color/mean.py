@@ -22,12 +22,8 @@ from pellucid.tape import undisturbed
 __all__ = ["mean_color"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
-_ADDED = {
-    torch.uint8: (np.uint32, torch.int64),
-    torch.float32: (np.float64, torch.float64),
-    torch.float64: (np.float64, torch.float64),
-}
-"""What a column of pixels, and then the whole, is added up in."""
+_ADDED = {torch.uint8: np.uint32, torch.float32: np.float64, torch.float64: np.float64}
+"""What a column of pixels is added up in."""
 
 
 def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
@@ -36,9 +32,11 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
     On the CPU sums are compiled and run on the kernels' own threads. A parallel sum by torch would leave its OpenMP threads
     spinning for milliseconds on the cores that the pass is about to want.
     """
-    if image.is_cpu and image.numel() and undisturbed() and numba_works() and _turns(image) is not None:
-        found: Tensor = _Mean.apply(image) if torch.is_grad_enabled() and image.requires_grad else _mean(image)
-        return found
+    if image.is_cpu and image.numel() and undisturbed() and numba_works():
+        turns = _turns(image)
+        if turns is not None:
+            found: Tensor = _Mean.apply(image, turns) if torch.is_grad_enabled() and image.requires_grad else _mean(image, turns)
+            return found
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
         return image.mean((-2, -1)).to(wide)
@@ -49,14 +47,14 @@ class _Mean(torch.autograd.Function):
     """The compiled mean; its gradient is the same number for all pixels of a channel, and takes no memory."""
 
     @staticmethod
-    def forward(ctx: Any, image: Tensor) -> Tensor:
+    def forward(ctx: Any, image: Tensor, turns: tuple[int, int, int]) -> Tensor:
         ctx.shape, ctx.dtype = image.shape, image.dtype
-        return _mean(image)
+        return _mean(image.detach(), turns)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         share = grads[0] / (ctx.shape[2] * ctx.shape[3])
-        return share.to(ctx.dtype)[:, :, None, None].expand(ctx.shape)
+        return share.to(ctx.dtype)[:, :, None, None].expand(ctx.shape), None
 
 
 def _turns(image: Tensor) -> tuple[int, int, int] | None:
@@ -72,23 +70,21 @@ def _turns(image: Tensor) -> tuple[int, int, int] | None:
     return None
 
 
-def _mean(image: Tensor) -> Tensor:
-    """Exact for bytes; floats are added up in float64."""
-    from pellucid.kernels.color.sums import channel_sums
+def _mean(image: Tensor, turns: tuple[int, int, int]) -> Tensor:
+    """Of exact sums of bytes; floats are added up in float64."""
+    from pellucid.kernels.color.sums import channel_means
 
-    batch, channels, height, width = image.shape
-    pictures, turns, step = _turns(image) or (0, 0, 0)
-    column, whole = _ADDED[image.dtype]
-    stride_y = image.stride(2)
-    span = 1 + sum((n - 1) * s for n, s in zip(image.shape, image.stride(), strict=True))
-    flat = torch.as_strided(image.detach(), (span,), (1,)).numpy()
-    sums = torch.empty((pictures, turns), dtype=whole)
-    found = sums.numpy()
+    (batch, channels, height, width), strides = image.shape, image.stride()
+    pictures, alternating, step = turns
+    row, stride_y = width * alternating, strides[2]
+    span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True))
+    flat = torch.as_strided(image, (span,), (1,)).numpy()
+    unit = 255.0 if image.dtype == torch.uint8 else 1.0
+    found = np.empty((pictures, alternating))
 
     def task(start: int, stop: int) -> None:
-        partial = np.empty(width * turns, column)
-        channel_sums(flat, height, width * turns, turns, step, stride_y, partial, found, start, stop)
+        partial = np.empty(row, _ADDED[image.dtype])
+        channel_means(flat, height, row, alternating, step, stride_y, partial, unit, found, start, stop)
 
-    run_split(task, pictures, _BYTES // (height * width * turns * image.element_size()) + 1)
-    unit = 255.0 if image.dtype == torch.uint8 else 1.0
-    return sums.view(batch, channels).to(wide_dtype(image.device)) / (unit * height * width)
+    run_split(task, pictures, _BYTES // (height * row * image.element_size()) + 1)
+    return torch.from_numpy(found.reshape(batch, channels))

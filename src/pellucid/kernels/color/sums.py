@@ -1,4 +1,4 @@
-"""Sums of each channel's pixels, compiled: exact for bytes, in float64 for floats, at the speed of reading.
+"""Means of each channel's pixels, compiled: from exact sums of bytes, and sums in float64 of floats, at the speed of reading.
 
 Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved.
 Must not: be needed: other images are averaged by torch.
@@ -7,20 +7,24 @@ Read next: ``../threads.py``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pellucid.kernels.jit import borrow, entry
 
-__all__ = ["channel_sums"]
+__all__ = ["channel_means"]
 
 
 @entry
-def channel_sums(img, height, row, channels, stride_b, stride_y, partial, sums, start, stop):  # type: ignore[no-untyped-def]
-    """Sums (samples, channels) over pictures of ``height`` rows of ``row`` elements, in which channels take turns.
+def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit, means, start, stop):  # type: ignore[no-untyped-def]
+    """Means (samples, channels) over pictures of ``height`` rows of ``row`` elements, in which channels take turns.
 
     Args:
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
+        unit: what means are divided by.
     """
-    img, partial, sums = borrow(img), borrow(partial), borrow(sums)
-    cast, widen = partial.dtype.type, sums.dtype.type
+    img, partial, means = borrow(img), borrow(partial), borrow(means)
+    cast = partial.dtype.type
+    count = unit * np.float64(height * (row // channels))
     for b in range(start, stop):
         partial[:] = cast(0)
         for y in range(height):
@@ -29,7 +33,7 @@ def channel_sums(img, height, row, channels, stride_b, stride_y, partial, sums, 
             for k in range(row):
                 partial[k] += cast(line[k])
         for c in range(channels):
-            total = widen(0)
+            total = np.float64(0.0)  # of integers below 2^53: exact
             for k in range(c, row, channels):
-                total += widen(partial[k])
-            sums[b, c] = total
+                total += np.float64(partial[k])
+            means[b, c] = total / count

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
@@ -103,14 +103,16 @@ class _Call:
         )
 
     def scratch(self, stages: int) -> tuple[Any, ...]:
+        """The thread's own memory; the second stage, for gradients, has twice the numbers."""
+        work = self.work
         return (
-            np.empty(self.floats * self.strip, self.work),
-            *(np.empty((stage + 1) * self.quads, self.work) for stage in range(stages)),
-            np.empty(self.strip, np.int32),
-            np.empty(self.strip, np.int32),
-            np.empty(FRAME, np.int64),
-            np.empty((2, 4), np.int64),
-            np.empty((2, 2, 4), self.work),
+            scratch("floats", self.floats * self.strip, work),
+            *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
+            scratch("index", self.strip, np.int32),
+            scratch("kind", self.strip, np.int32),
+            scratch("frame", FRAME, np.int64),
+            scratch("taps", 8, np.int64).reshape(2, 4),
+            scratch("tables", 16, work).reshape(2, 2, 4),
         )
 
 

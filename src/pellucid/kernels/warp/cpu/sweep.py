@@ -364,10 +364,10 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        inside = rest = zero
+        rest = zero
         if not whole:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            inside, rest = _settle(meta, window, strip, frame, here, where)
+            _, rest = _settle(meta, window, strip, frame, here, where)
         if whole and reads:
             _copied(img, meta, unit, b, m, v, source, strip[7])
         elif reads:
@@ -415,11 +415,12 @@ def backward(  # type: ignore[no-untyped-def]
         if whole and needs_image:
             add_strip(to_image, own, channels, shape, m, v, width, to_source)
         if staged:
+            zeros = strip[17]
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, strip[17], quads,
-                along_x, along_y,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, zeros,
+                quads, along_x, along_y,
             )  # fmt: skip
-        if not whole and inside < n:
+        if not whole and (rest > 0 or not staged):
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, needs, meta[TAPS], cubic, meta[MODE], window,
                 strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
