@@ -13,7 +13,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["CASES", "CHAIN", "MEAN", "STD", "Flagship", "Geometry", "WarpCase", "affine_matrices", "photographs"]
+__all__ = [
+    "CASES",
+    "CHAIN",
+    "MEAN",
+    "SINGLES",
+    "STD",
+    "Blur",
+    "Flagship",
+    "Flips",
+    "Geometry",
+    "Jitter",
+    "Noise",
+    "WarpCase",
+    "affine_matrices",
+    "photographs",
+]
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
@@ -53,7 +68,49 @@ class WarpCase:
     seed: int = 0
 
 
-CASES = {"flagship": Flagship(), "geometry": Geometry(), "warp": WarpCase()}
+@dataclass(frozen=True)
+class Blur:
+    """RandomGaussianBlur, always applied."""
+
+    taps: int = 7
+    sigma: tuple[float, float] = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """ColorJitter alone: brightness, contrast, saturation and hue in random order."""
+
+    brightness: float = 0.2
+    contrast: float = 0.2
+    saturation: float = 0.2
+    hue: float = 0.05
+
+
+@dataclass(frozen=True)
+class Noise:
+    """RandomGaussianNoise, always applied."""
+
+    sigma: float = 0.05
+
+
+@dataclass(frozen=True)
+class Flips:
+    """A horizontal and a vertical flip, each of half the images."""
+
+    p: float = 0.5
+
+
+CASES = {
+    "flagship": Flagship(),
+    "geometry": Geometry(),
+    "warp": WarpCase(),
+    "blur": Blur(),
+    "jitter": Jitter(),
+    "noise": Noise(),
+    "flips": Flips(),
+}
+SINGLES = ("blur", "jitter", "noise", "flips")
+"""The cases that are one operation, or two of a kind."""
 
 CHAIN = ("affine", "brightness", "rotation", "contrast", "flip", "saturation", "translate", "scale", "vertical flip", "normalize")
 """Operations of the chain whose length is varied, in order; each is one resample or one affine colour map."""
