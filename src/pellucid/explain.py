@@ -59,7 +59,7 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
 
 def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
-    if run.clamped and run.footprint is not None and run.interpolation == "bilinear":
+    if run.clamped and run.footprint is not None:
         return choose(impl, available=resize.AVAILABLE, device=device)
     what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -113,6 +113,11 @@ BAD = {
     "maps of two shapes": (lambda: PF.remap(IMAGE, torch.zeros(4, 4), torch.zeros(4, 5)), "map_x, map_y: expected"),
     "maps empty": (lambda: PF.remap(IMAGE, torch.zeros(0, 4), torch.zeros(0, 4)), "map_x, map_y: expected"),
     "maps inverse": (lambda: PF.remap(IMAGE, torch.zeros(4, 4), torch.zeros(4, 4), interpolation=17), "WARP_INVERSE_MAP"),
+    "displacement": (lambda: PF.warp(IMAGE, EYE, size=(4, 4), displacement=torch.zeros(2, 4, 5)), r"displacement: expected .*4, 4"),
+    "displacements": (
+        lambda: PF.warp(IMAGE, EYE, size=(4, 4), displacement=torch.zeros(3, 2, 4, 4)),
+        "displacement: expected 1 or 2 of them",
+    ),
     "resize": (lambda: PF.resize(IMAGE, (4, 4), interpolation="area"), "interpolation: expected one of"),
     "resize to nothing": (lambda: PF.resize(IMAGE, 0), "size: expected"),
     "crop by parts": (lambda: PF.crop(IMAGE, 0.5, 0, 4, 4), "warp moves by parts of a pixel"),

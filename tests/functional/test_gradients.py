@@ -29,6 +29,12 @@ SOFT = 0.35 + 0.3 * IMAGE
 
 CASES = {
     "warp": (lambda x, m, f: PF.warp(x, m, size=(4, 5), padding_mode="constant", fill=f), IMAGE, HOMOGRAPHY, FILL),
+    "warp displaced": (
+        lambda x, m, d: PF.warp(x, m, size=(4, 3), padding_mode="border", displacement=d),
+        IMAGE,
+        MATRIX,
+        torch.stack((MAP_X, MAP_Y), 1) - 1.5,
+    ),
     "warp_affine": (
         lambda x, m, f: PF.warp_affine(x, m, (5, 4), border_value=f),
         IMAGE,
@@ -38,6 +44,7 @@ CASES = {
     "warp_affine inverse": (lambda x, m: PF.warp_affine(x, m, (5, 4), inverse_map=True, interpolation="bicubic"), IMAGE, MATRIX),
     "warp_perspective": (lambda x, m, f: PF.warp_perspective(x, m, (5, 4), border_value=f), IMAGE, HOMOGRAPHY, FILL),
     "remap": (lambda x, u, v, f: PF.remap(x, u, v, border_value=f), IMAGE, MAP_X, MAP_Y, FILL[0]),
+    "remap relative": (lambda x, u, v: PF.remap(x, u, v, relative=True), IMAGE, MAP_X[0] - 1.5, MAP_Y[0] - 1.5),
     "resize": (lambda x: PF.resize(x, (3, 4)), IMAGE),
     "resize plain": (lambda x: PF.resize(x, (3, 9), antialias=False), IMAGE),
     "resize bicubic": (lambda x: PF.resize(x, (3, 4), interpolation="bicubic"), IMAGE),

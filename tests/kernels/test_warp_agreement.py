@@ -15,7 +15,7 @@ COMMON = settings(
 
 
 @COMMON
-@given(calls())
+@given(calls(fields=True))
 def test_values_and_gradients_equal_the_reference_in_double(call):
     ours, theirs = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
     a, b = ours.run(cpu.warp), theirs.run(reference.warp)
@@ -33,7 +33,7 @@ def test_values_and_gradients_equal_the_reference_in_double(call):
 
 
 @COMMON
-@given(calls())
+@given(calls(fields=True))
 def test_single_precision_is_as_precise_as_the_reference(call):
     # The truth is the reference in double on the single-precision numbers. At a hard edge (nearest, a window) single precision
     # may fall on its other side; coordinates equal the reference's bit for bit, so it must fall where the reference's does.
@@ -73,10 +73,10 @@ def test_whole_pixel_moves_are_bit_exact(interpolation, padding_mode):
 
 
 @COMMON
-@given(calls(), st.integers(0, 2**31))
+@given(calls(fields=True), st.integers(0, 2**31))
 def test_adjoint(call, seed):
     # <W x, y> = <x, W' y> for the linear part: without offset, fill or stages.
-    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "matrix")}
+    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "field", "matrix")}
     ours = Call(kept, call.options).to(torch.float64)
     x = ours.tensors["image"].requires_grad_()
     out = ours.run(cpu.warp)
@@ -125,8 +125,9 @@ def test_labels_are_copied(dtype, padding_mode):
     image = torch.randint(-100, 100, (2, 2, 7, 9)).to(dtype)
     src_from_dst = (torch.randn(2, 3, 3) * torch.tensor([[0.5, 0.5, 3], [0.5, 0.5, 3], [0, 0, 0]]) * 8).round() / 8 + torch.eye(3)
     fill = torch.tensor([[3.0, 0.0]])
-    for size, window in (((6, 11), None), ((1, 5), torch.tensor([[1.0, 2.0, 5.0, 6.0]]))):
-        options = {"size": size, "interpolation": "nearest", "padding_mode": padding_mode, "fill": fill, "window": window}
+    window = torch.tensor([[1.0, 2.0, 5.0, 6.0]])
+    for size, rest in (((6, 11), {}), ((1, 5), {"window": window}), ((3, 4), {"field": (torch.randn(2, 2, 3, 4) * 8).round() / 8})):
+        options = {"size": size, "interpolation": "nearest", "padding_mode": padding_mode, "fill": fill, **rest}
         for picture in (image, image[:1].expand_as(image), image.mT.contiguous().mT):
             a, b = (w(picture, src_from_dst, **options) for w in (cpu.warp, reference.warp))
             assert a.dtype == dtype

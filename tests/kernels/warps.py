@@ -58,7 +58,7 @@ STAGES = ((), ("clip",), ("hue", "clip"), ("hue", "affine", "clip", "affine"), (
 
 
 @st.composite
-def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDINGS) -> Call:
+def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDINGS, fields: bool = False) -> Call:
     torch.manual_seed(draw(st.integers(0, 2**31)))
     channels = draw(st.sampled_from((1, 2, 3, 3, 4, 5)))
     batch, height, width = draw(st.integers(1, 3)), draw(st.integers(1, 19)), draw(st.integers(1, 19))
@@ -72,6 +72,10 @@ def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDI
     if draw(st.booleans()):
         corners = torch.rand(1, 4, dtype=torch.float64).sort().values[:, [0, 1, 2, 3]]
         tensors["window"] = corners * torch.tensor([width, height, width, height]) - 0.4
+    if fields and draw(st.booleans()):
+        tensors["field"] = torch.randn(draw(st.sampled_from((1, batch))), 2, *size, dtype=torch.float64) * 3
+        if draw(st.booleans()):  # somewhere it leads nowhere
+            tensors["field"][0, draw(st.integers(0, 1)), -1, 0] = draw(st.sampled_from((torch.nan, torch.inf, -torch.inf)))
     out_channels = channels
     if draw(st.booleans()):
         out_channels = draw(st.sampled_from((channels, channels, 2)))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pellucid import functional as PF
+from pellucid.functional.opencv import read_border
 from tests.peers import BORDERS, cv_image, cv_remap, cv_warp, opencv
 
 NOISE = 1e-5
@@ -49,6 +50,22 @@ def test_remap(image, mode, border):
     ours = PF.remap(image, x, y, interpolation=mode, border_mode=border, border_value=0.4)
     peer = cv_remap(image, x, y, MODES[mode], border, (0.4, 0.4, 0.4))
     assert (ours - peer).abs().max() < NOISE
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_relative_remap(image, border):
+    flag = getattr(opencv(), "WARP_RELATIVE_MAP", None)
+    if flag is None:
+        pytest.skip("this OpenCV has no relative maps")
+    generator = np.random.default_rng(2)
+    x, y = (generator.uniform(-5, 5, (17, 19)).astype(np.float32) for _ in range(2))
+    peer = cv_remap(image, x, y, opencv().INTER_LINEAR | flag, border, (0.4, 0.4, 0.4))
+    options = {"border_mode": border, "border_value": 0.4}
+    ours = PF.remap(image, x, y, relative=True, **options)
+    assert (ours - peer).abs().max() < NOISE
+    assert torch.equal(PF.remap(image, x, y, interpolation=1 | flag, **options), ours)
+    moved = PF.warp(image, torch.eye(3), size=(17, 19), displacement=np.stack((x, y)), fill=0.4, padding_mode=read_border(border))
+    assert torch.equal(moved, ours)
 
 
 @pytest.mark.parametrize("kind", ["warpAffine", "warpPerspective"])

@@ -22,6 +22,9 @@ Say = Callable[[str], None]
 """Told what is being measured."""
 
 _FEWEST_ROUNDS = 3
+_SETTLE = 0.01
+"""Seconds before each call: torch's OpenMP threads go on spinning for milliseconds after they were last used, on cores that
+the next subject's threads want. They belong to the call before."""
 
 
 def quiet(text: str) -> None:
@@ -99,6 +102,7 @@ def _once(call: Callable[[], Any], between: Callable[[], None] | None) -> float:
     if between is not None:
         between()
     synchronize()
+    time.sleep(_SETTLE)
     start = time.perf_counter()
     result = call()
     synchronize()

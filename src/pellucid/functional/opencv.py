@@ -10,7 +10,7 @@ from __future__ import annotations
 from pellucid.errors import invalid, wrong_type
 from pellucid.types import Size
 
-__all__ = ["BORDER_MODES", "INTERPOLATIONS", "read_border", "read_dsize", "read_interpolation"]
+__all__ = ["BORDER_MODES", "INTERPOLATIONS", "read_border", "read_dsize", "read_interpolation", "read_relative"]
 
 BORDER_MODES = {
     "constant": "constant",
@@ -25,7 +25,7 @@ _BORDER_FLAGS = {0: "constant", 1: "replicate", 2: "reflect", 3: "wrap", 4: "ref
 # INTER_CUBIC is OpenCV's own kernel; the name "bicubic" is Keys' (a = -0.5), which is exact on ramps.
 _INTERPOLATION_FLAGS = {0: "nearest", 1: "bilinear", 2: "bicubic_opencv", 5: "bilinear", 6: "nearest"}
 _ALIASES = {"linear": "bilinear", "cubic": "bicubic"}
-_INTER_MAX, _FILL_OUTLIERS, _INVERSE_MAP = 7, 8, 16
+_INTER_MAX, _FILL_OUTLIERS, _INVERSE_MAP, _RELATIVE_MAP = 7, 8, 16, 32
 
 
 def read_border(value: str | int) -> str:
@@ -50,6 +50,13 @@ def read_interpolation(value: str | int) -> tuple[str, bool]:
     if name not in INTERPOLATIONS:
         raise invalid("interpolation", expected=f"one of {INTERPOLATIONS}, or OpenCV's flags", got=repr(value))
     return name, False
+
+
+def read_relative(value: str | int) -> tuple[str | int, bool]:
+    """The interpolation of ``remap`` without WARP_RELATIVE_MAP, and whether the flags held it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value & ~_RELATIVE_MAP, bool(value & _RELATIVE_MAP)
+    return value, False
 
 
 def read_dsize(dsize: tuple[int, int]) -> Size:

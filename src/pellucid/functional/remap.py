@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
 from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image, to_compute
-from pellucid.functional.opencv import read_border, read_interpolation
-from pellucid.kernels.warp import sample
+from pellucid.functional.opencv import read_border, read_interpolation, read_relative
+from pellucid.kernels.warp import sample, warp
 
 __all__ = ["remap"]
 
@@ -30,6 +31,7 @@ def remap(
     interpolation: str | int = "bilinear",
     border_mode: str | int = "constant",
     border_value: FillValue = 0.0,
+    relative: bool = False,
     channels_last: bool = False,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
@@ -42,6 +44,7 @@ def remap(
         interpolation: as in :func:`warp_affine`.
         border_mode: as in :func:`warp_affine`.
         border_value: as in :func:`warp_affine`.
+        relative: the maps are displacements from each output pixel's own place, as OpenCV's flag WARP_RELATIVE_MAP says.
         channels_last: as in :func:`warp_affine`.
         impl: as in :func:`warp_affine`.
 
@@ -65,6 +68,7 @@ def remap(
         >>> remap(image, torch.tensor([[2.0, 0.5]]), torch.zeros(1, 2))
         tensor([[[3.0000, 1.5000]]])
     """
+    interpolation, flagged = read_relative(interpolation)
     mode, inverse = read_interpolation(interpolation)
     if inverse:
         raise invalid("interpolation", expected="flags without WARP_INVERSE_MAP (maps always lead to the input)", got=interpolation)
@@ -79,5 +83,9 @@ def remap(
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
     work = pixels if mode == "nearest" else to_compute(pixels)
     fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=work)
-    out = sample(work, x, y, interpolation=mode, padding_mode=padding_mode, fill=fill, impl=impl)
-    return close_image(out, layout)
+    options: dict[str, Any] = {"interpolation": mode, "padding_mode": padding_mode, "fill": fill, "impl": impl}
+    if not (relative or flagged):
+        return close_image(sample(work, x, y, **options), layout)
+    identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
+    size = (x.shape[-2], x.shape[-1])
+    return close_image(warp(work, identity, size=size, field=torch.stack((x, y), 1), **options), layout)

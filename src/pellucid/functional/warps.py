@@ -7,10 +7,14 @@ Read next: ``remap.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.functional.fills import FillValue, read_fill
+from pellucid.errors import invalid
+from pellucid.functional.fills import FillValue, read_fill, read_numbers
 from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, to_compute
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
@@ -30,11 +34,13 @@ def warp(
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
+    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h2 w2"]:
-    """Resample each image through its own homography, with one interpolation.
+    """Resample each image through its own homography and displacement field, with one interpolation.
 
-    Output pixel p takes the value of the input at ``src_from_dst @ p`` (homogeneous, divided by the last coordinate).
+    Output pixel p takes the value of the input at ``src_from_dst @ p`` (homogeneous, divided by the last coordinate), moved by
+    ``displacement[:, p]``.
 
     Args:
         image: (C, H, W) or (B, C, H, W). 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
@@ -44,15 +50,16 @@ def warp(
         interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)), ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
+        displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
-        The warped image, in the dtype of ``image``; unbatched when neither image nor matrix has a batch axis.
+        The warped image, in the dtype of ``image``; unbatched when neither image nor matrix nor displacement has a batch axis.
 
     Gradient:
-        image, fill: exact (the adjoint of the forward map). src_from_dst: almost everywhere; one-sided where a sampling point
-        lies on a pixel centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA.
-        A matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient.
+        image, fill: exact (the adjoint of the forward map). src_from_dst, displacement: almost everywhere; one-sided where a
+        sampling point lies on a pixel centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes, on CPU
+        and CUDA. A matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
 
     Errors:
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
@@ -73,7 +80,19 @@ def warp(
     matrix, batched = read_matrix("src_from_dst", src_from_dst, rows=(3, 2), device=pixels.device)
     matrix = guarded(matrix, compute_dtype(pixels.dtype))
     pixels, layout = join_batch(pixels, layout, "src_from_dst", matrix.shape[0], batched)
-    return resample(pixels, layout, matrix, as_size("size", size), interpolation, padding_mode, "fill", fill, impl)
+    size, field = as_size("size", size), None
+    if displacement is not None:
+        field, batched = _read_displacement(displacement, size, pixels)
+        pixels, layout = join_batch(pixels, layout, "displacement", field.shape[0], batched)
+    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field)
+
+
+def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:
+    expected = f"numbers of shape (2, {size[0]}, {size[1]}) or (B, 2, {size[0]}, {size[1]})"
+    field = read_numbers("displacement", value, device=pixels.device, expected=expected)
+    if field.dim() not in (3, 4) or field.shape[-3:] != (2, *size):
+        raise invalid("displacement", expected=expected, got=f"shape {tuple(field.shape)}")
+    return field.to(compute_dtype(pixels.dtype))[None if field.dim() == 3 else ...], field.dim() == 4
 
 
 def warp_affine(
@@ -208,6 +227,7 @@ def resample(
     fill_name: str,
     fill: FillValue,
     impl: str = "auto",
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
 ) -> Shaped[Tensor, "..."]:
     """The common end of every warp: the right dtype, the kernel, and the caller's layout again."""
     work = pixels if interpolation == "nearest" else to_compute(pixels)
@@ -218,6 +238,7 @@ def resample(
         interpolation=interpolation,
         padding_mode=padding_mode,
         fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=work),
+        field=field,
         impl=impl,
     )
     return close_image(out, layout)

@@ -7,6 +7,7 @@ Read next: ``convolve/__init__.py``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,9 +20,11 @@ from pellucid.kernels.derivatives import differentiated
 from pellucid.kernels.dispatch import choose
 from pellucid.tape import undisturbed
 
-__all__ = ["AVAILABLE", "Primitive", "implementation", "register", "run"]
+__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "implementation", "register", "run"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
+"""Whose tensors Triton's kernels take: those of the CPU by Triton's interpreter alone, which the same variable turns on."""
 
 
 class Primitive(NamedTuple):
@@ -34,6 +37,7 @@ class Primitive(NamedTuple):
         forward: the same as an operator.
         backward: (gradient of the result, tensors, numbers, what is needed) -> one gradient per tensor, empty where it is not
             needed. The first has the first tensor's dtype and shape; the others are float64 with one row per sample.
+        impl: who computes, for errors.
     """
 
     name: str
@@ -41,13 +45,14 @@ class Primitive(NamedTuple):
     direct: Callable[..., Tensor]
     forward: Callable[..., Tensor]
     backward: Callable[..., tuple[Tensor, ...]]
+    impl: str = "cpu"
 
 
-def implementation(impl: str, device: torch.device) -> str:
+def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE) -> str:
     """Who computes a primitive of this kind."""
     forward_mode = not torch.compiler.is_compiling() and forward_ad._current_level >= 0
     unsupported = "forward-mode differentiation" if forward_mode else ""
-    return choose(impl, available=AVAILABLE, device=device.type, unsupported=unsupported)
+    return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
 def run(
@@ -129,7 +134,7 @@ class _Backward(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         if torch._C._are_functorch_transforms_active():
             raise ImplementationError(
-                f"impl='cpu' of {ctx.primitive.name} has no second derivative here. "
+                f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no second derivative here. "
                 "Use impl='reference' where gradients are differentiated again."
             )
         with torch.enable_grad():
@@ -156,20 +161,28 @@ class _Backward(torch.autograd.Function):
         return (None, None, None, *found)
 
 
-def register(name: str, schema: str, forward: Callable[..., Tensor], backward: Callable[..., list[Tensor]]) -> tuple[Any, Any]:
+def register(
+    name: str,
+    schema: str,
+    forward: Callable[..., Tensor],
+    backward: Callable[..., list[Tensor]],
+    keys: tuple[str, ...] = ("CPU",),
+) -> tuple[Any, Any]:
     """Register the two operators of a primitive whose result looks like its first tensor.
 
     Args:
         name: of the forward operator; the backward's is ``name_backward``.
         schema: the arguments as torch writes them, tensors first.
-        forward, backward: as in `Primitive`, on CPU tensors.
+        forward, backward: as in `Primitive`.
+        keys: on which devices' tensors.
     """
     names = f"pellucid::{name}", f"pellucid::{name}_backward"
     count = schema.count("Tensor ")
     torch.library.define(names[0], f"({schema}) -> Tensor")
     torch.library.define(names[1], f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})")
-    torch.library.impl(names[0], "CPU")(forward)
-    torch.library.impl(names[1], "CPU")(lambda *given: tuple(backward(*given)))
+    for key in keys:
+        torch.library.impl(names[0], key)(forward)
+        torch.library.impl(names[1], key)(lambda *given: tuple(backward(*given)))
     torch.library.register_fake(names[0])(lambda image, *_: torch.empty_like(image, memory_format=torch.contiguous_format))
     torch.library.register_fake(names[1])(lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1])))
     operators = tuple(getattr(torch.ops.pellucid, full.split("::")[1]).default for full in names)

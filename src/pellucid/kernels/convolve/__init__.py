@@ -10,12 +10,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid.kernels.convolve import cpu, reference
+from pellucid.kernels.convolve import cpu, reference, triton
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 
 __all__ = ["AVAILABLE", "interior", "separable"]
 
-_SEPARABLE = Primitive("the separable filter", reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward)
+_NAME = "the separable filter"
+_SEPARABLE = {
+    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward),
+    "triton": Primitive(
+        _NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"
+    ),
+}
 _INTERIOR = Primitive(
     "the 3x3 filter",
     lambda image, kernel, clip: reference.interior(image, kernel, clip=bool(clip)),
@@ -31,10 +37,11 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     Compiled, taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292) are not read: what is not
     finite does not spread through them. 16-bit floats are read as float32.
     """
-    if implementation(impl, image.device) == "reference":
+    chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
+    if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
     work, result = _dtypes(image, vertical, horizontal)
-    return run(_SEPARABLE, (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
+    return run(_SEPARABLE[chosen], (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
 
 
 def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "auto") -> Tensor:

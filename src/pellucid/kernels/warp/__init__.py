@@ -1,6 +1,6 @@
 """The fused resample: warp, colour map, coverage and fill in one pass.
 
-Owns: `warp` and `sample`, which pick an implementation.
+Owns: `warp`, `warp_packed` and `sample`, which pick an implementation.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
@@ -8,6 +8,7 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,16 +18,15 @@ from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.autograd import differentiate_again_with
-from pellucid.kernels.warp.cpu import warp_packed
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.packing import Options, fusable, unpack
+from pellucid.kernels.warp.packing import Options, Packed, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "implementation", "sample", "unsupported", "warp", "warp_packed"]
+__all__ = ["AVAILABLE", "implementation", "packs", "sample", "unsupported", "warp", "warp_packed"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
-_WARPS = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
+_WARPS: dict[str, Any] = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
 
 
 def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, out_dtype: torch.dtype | None = None) -> str:
@@ -93,6 +93,17 @@ def warp(
     return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype)
 
 
+def packs(chosen: str, image: Tensor, packed: Packed) -> bool:
+    """Whether an implementation takes these packed arguments as they are."""
+    most = max(image.shape[1], packed.options.out_channels)
+    return chosen == "cpu" or (chosen == "triton" and (most <= triton.MOST_MIXED or not packed.options.flags))
+
+
+def warp_packed(image: Tensor, packed: Packed, *, chosen: str) -> Tensor:
+    """The same from packed arguments, which :func:`packs` has found good for the implementation ``chosen``."""
+    return (cpu if chosen == "cpu" else triton).warp_packed(image, packed)
+
+
 def sample(
     image: Tensor,
     x: Tensor,
@@ -104,8 +115,13 @@ def sample(
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
-    choose(impl, available=("reference",), device=image.device.type)
-    return reference.sample(image, x, y, interpolation=interpolation, padding_mode=padding_mode, fill=fill)
+    options: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill}
+    chosen = implementation(impl, image.device, image.dtype, interpolation, None)
+    if chosen == "reference":
+        return reference.sample(image, x, y, **options)
+    field = torch.stack((x, y), 1)
+    size = (field.shape[-2], field.shape[-1])
+    return _WARPS[chosen](image, field.new_zeros((1, 2, 3)), size=size, field=field, **options)
 
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:

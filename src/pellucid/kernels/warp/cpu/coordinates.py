@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["BORDER", "FILLED", "boxes", "locate", "resolve", "settle"]
+__all__ = ["BORDER", "FILLED", "boxes", "displace", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -41,6 +41,23 @@ def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
             y[u] = m3 * us[u] + (m4 * row + m5)
 
 
+@exact
+def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def]
+    """Add a field, whose rows ``row`` and the next hold the displacements along x and y.
+
+    Args:
+        at: the first pixel's place; lines of ``width`` pixels follow, ``step`` apart, to the field's end.
+    """
+    apart()
+    across = fields[row]
+    down = fields[row + 1]
+    for first in range(0, len(x), width):
+        here = at + first // width * step
+        for u in range(max(min(width, len(across) - here), 0)):
+            x[first + u] += across[here + u]
+            y[first + u] += down[here + u]
+
+
 @fused
 def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-def]
     """Open boxes of coordinates (low x, high x, low y, high y): read from the stage; seen at all; and what is clamped to before
@@ -49,35 +66,37 @@ def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-d
     zero, far = cast(0.0), cast(np.inf)
     high_x, high_y = cast(shape[1] - 1), cast(shape[0] - 1)
     nothing, everything = (zero, zero, zero, zero), (-far, far, -far, far)
+    # How far outside of the edge pixels' centres a clamped coordinate still makes a difference.
+    before, after = (cast(-2.0), cast(1.0)) if taps == 4 else (zero, zero)
+    first, last_x, last_y = before, high_x + after, high_y + after
     if len(window) == 4:
         seen, half = everything, cast(0.5)
         if mode == FILLED:  # closed below
             low_x, low_y = np.nextafter(window[0] - half, -far), np.nextafter(window[1] - half, -far)
             seen = (low_x, window[2] + half, low_y, window[3] + half)
-        left, right = min(max(window[0], zero), high_x), min(max(window[2], zero), high_x)
-        top, bottom = min(max(window[1], zero), high_y), min(max(window[3], zero), high_y)
-        held = (left, right, top, bottom)
-        return (seen if staged else nothing), seen, held
+        left, right = min(max(window[0], first), last_x), min(max(window[2], first), last_x)
+        top, bottom = min(max(window[1], first), last_y), min(max(window[3], first), last_y)
+        return (seen if staged else nothing), seen, (left, right, top, bottom)
     if mode == FILLED:
         reach = cast(max(taps // 2, 1))
         seen = (-reach, high_x + reach, -reach, high_y + reach)
         return (seen if staged else nothing), seen, seen
-    held = (zero, high_x, zero, high_y)
     if mode == BORDER:
-        return (everything if staged else nothing), everything, held
-    inner = (np.nextafter(zero, -far), high_x, np.nextafter(zero, -far), high_y)
-    return (inner if staged else nothing), everything, held
+        return (everything if staged else nothing), everything, (first, last_x, first, last_y)
+    margin = cast(1.0) if taps == 4 else zero
+    low, held = np.nextafter(margin, -far), (zero, high_x, zero, high_y)
+    return ((low, high_x - margin, low, high_y - margin) if staged else nothing), everything, held
 
 
 @fused
-def settle(x, y, inner, outer, held, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
+def settle(x, y, taps, inner, outer, held, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
     """What each pixel needs: 2, four staged pixels; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
         inner, outer: the open boxes of coordinates of kind 2, and of those that may see anything.
         held: the box that coordinates of kind 2 are clamped to.
         corner: x and y of the stage's first pixel, its ring included.
-        shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the two empty lines below.
+        shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the empty lines below.
         index, tx, ty: the first staged pixel, and the position between it and the next.
 
     Returns:
@@ -90,7 +109,11 @@ def settle(x, y, inner, outer, held, corner, shape, kind, index, tx, ty):  # typ
     first_x, last_x, first_y, last_y = held
     zero = cast(0.0)
     corner_x, corner_y = cast(corner[0]), cast(corner[1])
-    last_i, last_j = cast(shape[1] - 2), cast(shape[0] - 2)
+    last_i, last_j = cast(shape[1] - taps), cast(shape[0] - taps)
+    # The nearest pixel is a position on it; of four, the first lies one further back.
+    half, share = (cast(0.5), zero) if taps == 1 else (zero, cast(1.0))
+    if taps == 4:
+        corner_x, corner_y = corner_x + cast(1.0), corner_y + cast(1.0)
     # Offsets are small enough to be exact in this type, and one conversion is cheaper than integer products.
     four, line, nowhere = cast(4.0), cast(4 * shape[1]), cast(4 * shape[0] * shape[1])
     for u in range(len(x)):
@@ -99,10 +122,10 @@ def settle(x, y, inner, outer, held, corner, shape, kind, index, tx, ty):  # typ
         seen = (a > left) & (a < right) & (b > top) & (b < bottom)
         kind[u] = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
         a, b = min(max(a if fast else zero, first_x), last_x), min(max(b if fast else zero, first_y), last_y)
-        column, row = np.floor(a), np.floor(b)
+        column, row = np.floor(a + half), np.floor(b + half)
         # The band was chosen so that these are inside; the limits only keep a mistake from leaving the memory.
         i, j = min(max(column - corner_x, zero), last_i), min(max(row - corner_y, zero), last_j)
-        tx[u], ty[u] = a - column, b - row
+        tx[u], ty[u] = (a - column) * share, (b - row) * share
         index[u] = np.int32(j * line + i * four if fast else nowhere)
     inside = edge = np.int64(0)
     for u in range(len(kind)):
@@ -132,6 +155,7 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
     cast = weight.dtype.type
     one = cast(1.0)
     low, high = (-3.0, length + 2.0) if mode <= BORDER else (-_FAR, _FAR)
+    held = x < cast(low) or x > cast(high)  # where nothing changes any more, in particular not with x
     x = min(max(x, cast(low)), cast(high))
     base = np.floor(x + cast(0.5)) if taps == 1 else np.floor(x)
     t = x - base
@@ -157,6 +181,8 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
         i = first + k
         if mode == FILLED and (i < 0 or i >= length):
             weight[k] = slope[k] = cast(0.0)
+        if held:
+            slope[k] = cast(0.0)
         index[k] = _fold(i, length, mode)
 
 

@@ -49,10 +49,12 @@ def moves_whole_pixels(m, projective, mode, window, shape, size):  # type: ignor
 
 
 @fused
-def _line(m, v, shape, width):  # type: ignore[no-untyped-def]
-    """Where row v of the result reads: x and y at its first pixel, their steps, and which pixels [low, high) see the image."""
+def _line(m, v, start, shape, width):  # type: ignore[no-untyped-def]
+    """Where ``width`` pixels of the result's row v read, from column ``start`` on: x and y of the first, their steps, and which
+    pixels [low, high) of them see the image.
+    """
     a, b, d, e = np.int64(m[0]), np.int64(m[1]), np.int64(m[3]), np.int64(m[4])
-    x, y = np.int64(m[2]) + b * v, np.int64(m[5]) + e * v
+    x, y = np.int64(m[2]) + a * start + b * v, np.int64(m[5]) + d * start + e * v
     height = shape[0]
     across = a != 0
     place, length, step = (x, shape[1], a) if across else (y, height, d)
@@ -101,13 +103,13 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_strip(img, base, channels, shape, strides, unit, m, v, width, out, cover):  # type: ignore[no-untyped-def]
-    """Copy the strip of rows from v on into ``out``, rows of channels, and write its coverage."""
+def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, out, cover):  # type: ignore[no-untyped-def]
+    """Copy the strip of rows from v and column ``start`` on into ``out``, rows of channels, and write its coverage."""
     apart()
     zero, one = cover.dtype.type(0.0), cover.dtype.type(1.0)
     sc, sy, sx = strides
     for first in range(0, len(cover), width):
-        x, y, right, down, low, high = _line(m, v + first // width, shape, width)
+        x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)
         at, step = base + y * sy + x * sx, right * sx + down * sy
         for u in range(width):
             cover[first + u] = one if (u >= low) & (u < high) else zero
@@ -119,12 +121,12 @@ def copy_strip(img, base, channels, shape, strides, unit, m, v, width, out, cove
 
 
 @fused
-def add_strip(gradient, own, channels, shape, m, v, width, g):  # type: ignore[no-untyped-def]
+def add_strip(gradient, own, channels, shape, m, v, start, width, g):  # type: ignore[no-untyped-def]
     """Add a strip's gradient to that of the pixels it showed; ``gradient`` is contiguous, the sample's part begins at ``own``."""
     apart()
     plane = shape[0] * shape[1]
     for first in range(0, len(g[0]), width):
-        x, y, right, down, low, high = _line(m, v + first // width, shape, width)
+        x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)
         at, step = own + y * shape[1] + x, right + down * shape[1]
         for c in range(channels):
             _add(gradient, at + c * plane + low * step, step, g[c][first + low : first + high])

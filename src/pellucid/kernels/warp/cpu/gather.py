@@ -11,9 +11,9 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
-from pellucid.kernels.warp.cpu.quads import lerp
+from pellucid.kernels.warp.cpu.quads import cubic, lerp, pick
 
-__all__ = ["gather_edge", "gather_faded", "gather_staged"]
+__all__ = ["gather_edge", "gather_faded", "gather_staged", "weigh"]
 
 
 @fused
@@ -30,19 +30,48 @@ def _part(quads, lane, a):  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_staged(quad, plane, columns, channels, index, tx, ty, quads, out, cover):  # type: ignore[no-untyped-def]
-    """Bilinear, for pixels that read the stage; row c of ``out`` is a channel. Pixels that see nothing become zeros.
+def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
+    """Cubic weights along x and y (rows 0 to 3, 4 to 7) and their slopes (8 to 11, 12 to 15) at positions between pixels; flat."""
+    apart()
+    weights = cubics[: 16 * len(tx)].reshape(16, len(tx))
+    cast = tx.dtype.type
+    one, two, three, a = cast(1.0), cast(2.0), cast(3.0), cast(parameter)
+    for k, row in ((0, tx), (4, ty)):
+        w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        s0, s1, s2, s3 = weights[k + 8], weights[k + 9], weights[k + 10], weights[k + 11]
+        for u in range(len(row)):
+            t = row[u]
+            s = one - t
+            w0[u], w3[u] = a * t * s * s, a * s * t * t
+            w1[u] = one + t * t * ((a + two) * t - (a + three))
+            w2[u] = one + s * s * ((a + two) * s - (a + three))
+            s0[u], s3[u] = a * s * (s - two * t), a * t * (two * s - t)
+            s1[u] = t * (three * (a + two) * t - two * (a + three))
+            s2[u] = -s * (three * (a + two) * s - two * (a + three))
+
+
+@fused
+def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+    """Read the stage; row c of ``out`` is a channel. Pixels that see nothing become zeros.
 
     Args:
+        cubics: weights of cubic interpolation, or None.
         quads: scratch, four numbers per pixel.
     """
     apart()
-    row = np.uint64(4 * columns)
+    row, count = np.uint64(4 * columns), np.uint64(len(index))
     for k in range((channels + 2) // 3):
         pixels = quad[k * plane :]
-        for u in range(len(index)):
-            i = np.uint64(index[u])
-            lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+        if cubics is not None:
+            for u in range(len(index)):
+                cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+        elif taps == 1:
+            for u in range(len(index)):
+                pick(pixels, np.uint64(index[u]), quads, np.uint64(4 * u))
+        else:
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
         if k == 0 and channels > 2:
             _part_all(quads, out[0], out[1], out[2], cover)
             continue

@@ -9,22 +9,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import borrow, entry
-from pellucid.kernels.warp.cpu.coordinates import locate, resolve
+from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, locate, resolve
 
 __all__ = ["copy_labels"]
 
 
+@fused
+def _nearest(x, y, last_x, last_y, held, stride_x, stride_y, index):  # type: ignore[no-untyped-def]
+    """The offset of the pixel nearest to each coordinate, or -1: outside the image where ``held`` is false, never where it is true
+    and the coordinate is a number.
+    """
+    apart()
+    cast = x.dtype.type
+    zero, half, far = cast(0.0), cast(0.5), cast(np.inf)
+    for u in range(len(x)):
+        finite = (abs(x[u]) < far) & (abs(y[u]) < far)
+        column, row = np.floor(x[u] + half), np.floor(y[u] + half)
+        inside = (column >= zero) & (column <= last_x) & (row >= zero) & (row <= last_y)
+        seen = finite & (inside | held)
+        column, row = min(max(column, zero), last_x), min(max(row, zero), last_y)
+        at = np.int64(row if seen else zero) * stride_y + np.int64(column if seen else zero) * stride_x
+        index[u] = at if seen else np.int64(-1)
+
+
+@fused
+def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
+    apart()
+    for u in range(len(index)):
+        out[u] = img[base + np.uint64(index[u])] if index[u] >= 0 else fill
+
+
 @entry
-def copy_labels(img, meta, maps, windows, fills, out, floats, tap_index, tables, start, stop):  # type: ignore[no-untyped-def]
+def copy_labels(  # type: ignore[no-untyped-def]
+    img, meta, maps, windows, fills, fields, out, floats, index, tap_index, weight, slope, start, stop
+):
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``sweep.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
-    tap_index, weight, slope = borrow(tap_index), borrow(tables)[0], borrow(tables)[1]
-    channels, height = meta[1], meta[5]
+    index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(weight), borrow(slope)
+    fields = borrow(fields)
+    channels, height, mode = meta[1], meta[5], meta[12]
     shape = (meta[2], meta[3])
     width = meta[6]
     rows = floats[: 5 * width].reshape(5, width)
     ramp, zeros, x, y, w = rows[0], rows[1], rows[2], rows[3], rows[4]
+    last_x, last_y = floats.dtype.type(shape[1] - 1), floats.dtype.type(shape[0] - 1)
     for u in range(width):
         ramp[u], zeros[u] = u, 0
     for r in range(start, stop):
@@ -32,11 +61,14 @@ def copy_labels(img, meta, maps, windows, fills, out, floats, tap_index, tables,
         v = r - b * height
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
         locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
-        for u in range(len(ramp)):
-            seen = resolve(x[u], y[u], shape, 1, 0.0, meta[12], window, tap_index, weight, slope)
-            seen = seen and weight[0, 0] * weight[1, 0] > 0
-            at = np.uint64(b * meta[7])
-            if seen:
-                at += np.uint64(tap_index[1, 0] * meta[9] + tap_index[0, 0] * meta[10])
-            for c in range(channels):
-                out[(b * channels + c) * height + v, u] = img[at + np.uint64(c * meta[8])] if seen else fill[c]
+        if fields.size > 0:
+            displace(fields, 2 * b * meta[21], v * width, width, width, x, y)
+        if len(window) == 0 and mode <= BORDER:
+            _nearest(x, y, last_x, last_y, mode == BORDER, meta[10], meta[9], index)
+        else:
+            for u in range(len(ramp)):
+                seen = resolve(x[u], y[u], shape, 1, 0.0, mode, window, tap_index, weight, slope)
+                seen = seen and weight[0, 0] * weight[1, 0] > 0
+                index[u] = tap_index[1, 0] * meta[9] + tap_index[0, 0] * meta[10] if seen else -1
+        for c in range(channels):
+            _copy(img, np.uint64(b * meta[7] + c * meta[8]), index, fill[c], out[(b * channels + c) * height + v])

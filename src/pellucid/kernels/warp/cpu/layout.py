@@ -9,11 +9,11 @@ from __future__ import annotations
 
 __all__ = ["CAPACITY", "FRAME", "META"]
 
-META = 19
+META = 23
 """How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""
 
 CAPACITY = 1 << 18
 """The most numbers that ``staged.py`` lays out at once: a megabyte of float32, the second cache."""
 
-FRAME = 7
+FRAME = 8
 """How many integers describe what is staged."""

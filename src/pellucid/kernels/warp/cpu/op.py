@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import run_split, scratch
+from pellucid.kernels.threads import memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
-from pellucid.kernels.warp.dtypes import rounded
+from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -51,6 +51,7 @@ def warp_forward(
 
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
+_BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
@@ -63,6 +64,7 @@ class _Call:
         mapping: Tensor,
         window: Tensor | None,
         params: Tensor,
+        field: Tensor | None,
         size: list[int],
         options: list[int],
         cubic: float,
@@ -70,19 +72,23 @@ class _Call:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels = options
         self.out_shape = (batch, out_channels, size[0], size[1])
-        rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
-        self.strips, self.strip = -(-size[0] // rows), rows * size[1]
+        block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
+        rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
+        self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         strides = image.stride()
         if image.is_contiguous():
             flat = image.view(-1)
         else:  # every element the strides reach; no copy
             span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
             flat = torch.as_strided(image, (span,), (1,))
-        self.dtype = mapping.dtype
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
+        ring = 3 if taps == 4 else 1
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
-        # What one staging may need: the ring, the two empty lines, four numbers a pixel.
-        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2) * (height + 4)) if taps == 2 else 0
+        self.cubic = taps == 4
+        # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
+        self.general = taps != 2 or MODES["zeros"] != mode or window is not None
+        # What one staging may need: the ring, the empty lines, four numbers a pixel.
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -94,12 +100,19 @@ class _Call:
                 int(window is not None and window.shape[0] > 1),
                 int(params.shape[0] > 1),
                 rows,
+                block,
+                blocks,
+                int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
+                channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
+        fields = np.empty((1, 0), work)
+        if field is not None:  # one for all may also come expanded
+            fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
-            *(flat.numpy(), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
-            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy()),
+            *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
     def scratch(self, stages: int) -> tuple[Any, ...]:
@@ -110,10 +123,15 @@ class _Call:
             *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
             scratch("index", self.strip, np.int32),
             scratch("kind", self.strip, np.int32),
+            scratch("cubics", 16 * self.strip, work) if self.cubic else None,
             scratch("frame", FRAME, np.int64),
-            scratch("taps", 8, np.int64).reshape(2, 4),
-            scratch("tables", 16, work).reshape(2, 2, 4),
+            self.room() if self.general else None,
         )
+
+    def room(self) -> tuple[Any, Any, Any]:
+        """For the taps of one pixel: positions, weights and slopes along both axes."""
+        taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
+        return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
 def _forward(
@@ -129,19 +147,16 @@ def _forward(
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    if field is not None:
-        raise NotImplementedError("field")
-    image = image if image.dtype == torch.uint8 else image.to(mapping.dtype)
-    call = _Call(image, mapping, window, params, size, options, cubic)
-    out = torch.empty(call.out_shape, dtype=call.dtype)
+    call = _Call(image, mapping, window, params, field, size, options, cubic)
+    out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
-        planes = out.view(-1, size[0] * size[1]).numpy()
+        planes = memory(out.view(-1, size[0] * size[1]))
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(1), start, stop)
 
         run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
-    return rounded(out, dtype)
+    return out
 
 
 torch.library.impl("pellucid::cpu_warp", "CPU")(_forward)
@@ -160,27 +175,35 @@ def _(
     cubic: float,
     needs: list[bool],
 ) -> Gradients:
-    from pellucid.kernels.warp.cpu.sweep import backward
+    from pellucid.kernels.warp.cpu.sweep import backward, round_into
 
-    given = image.dtype
-    image = image if given == torch.uint8 else image.to(mapping.dtype)
-    call = _Call(image, mapping, window, params, size, options, cubic)
+    call = _Call(image, mapping, window, params, field, size, options, cubic)
     results = empty_gradients(image, mapping, window, params, field, needs)
-    for sums in results[1:]:
-        sums.zero_()
-    planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy() if grad.numel() else None
-    to_image = (results[0] if needs[0] else mapping.new_empty((0,))).view(-1).numpy()
-    to_map, to_window, to_params = (sums.view(-1, sums.shape[-1] if sums.numel() else 1).numpy() for sums in results[1:4])
+    for gradient in results[1:4]:
+        gradient.zero_()
+    if not grad.numel():
+        results[0].zero_()
+        return results
+    planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
+    sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
+    if needs[3] and not needs[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
+        sums[1] = np.zeros((image.shape[0], 4))
+    to_field = results[4].view(-1, size[0] * size[1]).numpy()
+    to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
+    apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
     def task(start: int, stop: int) -> None:
-        wanted = (needs[0], needs[1], needs[2])
-        backward(planes, *call.arguments, wanted, to_image, to_map, to_window, to_params, *call.scratch(2), start, stop)
+        into = to_image.reshape(-1)
+        if apart or not needs[0]:
+            into = np.empty(to_image.shape[1] if apart else 0, call.work)
+        for first in range(start, stop, 1 if apart else stop - start):
+            last = first + 1 if apart else stop
+            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), call.room(), first, last)
+            if apart:
+                round_into(into, to_image[first])
 
-    if grad.numel():
-        run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
-    elif needs[0]:
-        results[0].zero_()
-    return results[0].to(given), *results[1:]
+    run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
+    return results
 
 
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
@@ -198,16 +221,14 @@ def _(
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
-    if field is not None:
-        raise NotImplementedError("field")
     bits = _UNSIGNED[image.element_size()]
-    call = _Call(image.view(bits), mapping, window, fill.view(bits), size, [1, mode, 0, image.shape[1]], 0.0)
+    call = _Call(image.view(bits), mapping, window, fill.view(bits), field, size, [1, mode, 0, image.shape[1]], 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
     img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, _, _, _, tap_index, tables = call.scratch(0)
-        copy_labels(img, meta, *maps, rows, floats, tap_index, tables, start, stop)
+        floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
+        copy_labels(img, meta, *maps, rows, floats, index, *call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

@@ -1,6 +1,6 @@
 """Four neighbouring numbers at once: the channels of a pixel and its coverage, as one vector of the processor.
 
-Owns: the three things done with the four pixels around a point: interpolate, take slopes, add.
+Owns: what is done with the pixels around a point (the nearest, four, or sixteen): interpolate, take slopes, add.
 Must not: check bounds; ``staged.py`` lays pixels out so that every index is good.
 Read next: ``staged.py``.
 """
@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["lerp", "meet", "slopes", "spread"]
+__all__ = ["cubic", "cubic_slopes", "cubic_spread", "drop", "lerp", "meet", "pick", "slopes", "spread"]
 
 _FUSED = ("contract",)
 _INT = ir.IntType(32)
@@ -44,6 +44,11 @@ class _Vectors:
     def splat(self, number: Any) -> Any:
         first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.Constant(_INT, 0))
         return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, self.lanes), [0] * self.lanes))
+
+    def weight(self, weights: Any, index: Any) -> Any:
+        """A number of another array, in every lane."""
+        number = self.builder.load(self.builder.gep(weights, [index]))
+        return self.splat(number)
 
     def add(self, a: Any, b: Any) -> Any:
         return self.builder.fadd(a, b, flags=_FUSED)
@@ -139,3 +144,115 @@ def meet(context: Any, pairs: Any, index: Any, out: Any, at: Any) -> Any:
         return target.get_dummy_value()
 
     return types.void(pairs, index, out, at), codegen
+
+
+@intrinsic
+def pick(context: Any, quad: Any, index: Any, out: Any, at: Any) -> Any:
+    """Copy one pixel."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _Vectors(target, builder, signature.args[0], args[0], 4).load(args[1])
+        _Vectors(target, builder, signature.args[2], args[2], 4).store(value, args[3])
+        return target.get_dummy_value()
+
+    return types.void(quad, index, out, at), codegen
+
+
+@intrinsic
+def drop(context: Any, into: Any, index: Any, grad: Any, at: Any) -> Any:
+    """Add ``grad`` to one pixel of eight numbers: the adjoint of :func:`pick`."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = _Vectors(target, builder, signature.args[0], args[0], 4)
+        g = _Vectors(target, builder, signature.args[2], args[2], 4).load(args[3])
+        twice = builder.add(args[1], args[1])
+        found.store(found.add(found.load(twice), g), twice)
+        return target.get_dummy_value()
+
+    return types.void(into, index, grad, at), codegen
+
+
+def _rows(vectors: _Vectors, builder: Any, weights: Any, first: int, args: Any) -> list[Any]:
+    """Four weights of a pixel: rows ``first`` to first + 3 of a table with ``args[0]`` columns, at column ``args[1]``."""
+    found = []
+    for k in range(first, first + 4):
+        row = builder.mul(args[0], ir.Constant(args[0].type, k))
+        found.append(vectors.weight(weights, builder.add(row, args[1])))
+    return found
+
+
+def _sum(vectors: _Vectors, weights: list[Any], values: list[Any]) -> Any:
+    total = vectors.times(weights[0], values[0])
+    for weight, value in zip(weights[1:], values[1:], strict=True):
+        total = vectors.add(total, vectors.times(weight, value))
+    return total
+
+
+@intrinsic
+def cubic(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, out: Any, at: Any) -> Any:
+    """Write to ``out`` the weighted sum of the sixteen pixels from ``index`` on.
+
+    Args:
+        row: numbers from one row of pixels to the next.
+        weights: flat, of 16 rows of ``count``: weights along x, along y, and their slopes.
+        u: the column of this pixel's.
+    """
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        table = target.make_array(signature.args[3])(target, builder, args[3]).data
+        across, down = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4))
+        sums, start = [], args[1]
+        for _ in range(4):
+            sums.append(_sum(source, across, [source.load(start, 4 * i) for i in range(4)]))
+            start = builder.add(start, args[2])
+        _Vectors(target, builder, signature.args[6], args[6], 4).store(_sum(source, down, sums), args[7])
+        return target.get_dummy_value()
+
+    return types.void(quad, index, row, weights, count, u, out, at), codegen
+
+
+@intrinsic
+def cubic_slopes(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, grad: Any, at: Any) -> Any:
+    """(along x, along y) of what :func:`cubic` wrote, as :func:`slopes`."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        table = target.make_array(signature.args[3])(target, builder, args[3]).data
+        across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
+        g = _Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
+        sums, steps, start = [], [], args[1]
+        for _ in range(4):
+            pixels = [source.load(start, 4 * i) for i in range(4)]
+            sums.append(_sum(source, across, pixels))
+            steps.append(_sum(source, step_x, pixels))
+            start = builder.add(start, args[2])
+        found = [source.total(source.times(g, _sum(source, *pair))) for pair in ((down, steps), (step_y, sums))]
+        return target.make_tuple(builder, signature.return_type, found)
+
+    return types.UniTuple(quad.dtype, 2)(quad, index, row, weights, count, u, grad, at), codegen
+
+
+@intrinsic
+def cubic_spread(context: Any, into: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, grad: Any, at: Any) -> Any:
+    """Add ``grad`` to the sixteen pixels, of eight numbers each: the adjoint of :func:`cubic`."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = _Vectors(target, builder, signature.args[0], args[0], 4)
+        table = target.make_array(signature.args[3])(target, builder, args[3]).data
+        across, down = (_rows(found, builder, table, first, args[4:6]) for first in (0, 4))
+        g = _Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
+        start, step = builder.add(args[1], args[1]), builder.add(args[2], args[2])
+        for j in range(4):
+            share = found.times(down[j], g)
+            for i in range(4):
+                found.store(found.add(found.load(start, 8 * i), found.times(across[i], share)), start, 8 * i)
+            start = builder.add(start, step)
+        return target.get_dummy_value()
+
+    return types.void(into, index, row, weights, count, u, grad, at), codegen

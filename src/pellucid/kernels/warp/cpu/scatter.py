@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
-from pellucid.kernels.warp.cpu.quads import slopes, spread
+from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
 __all__ = ["scatter_edge", "scatter_staged"]
 
@@ -30,17 +30,20 @@ def _join(a, lane, quads):  # type: ignore[no-untyped-def]
 
 
 @fused
-def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g, to_cover, nothing, quads, along_x, along_y):  # type: ignore[no-untyped-def]
+def scatter_staged(  # type: ignore[no-untyped-def]
+    quad, into, plane, columns, channels, taps, needs, index, tx, ty, cubics, g, to_cover, nothing, quads, along_x, along_y
+):
     """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to ``into`` if ``needs[0]``.
 
     Args:
+        cubics: weights of cubic interpolation, or None.
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
         nothing: zeros.
         quads: scratch, four numbers per pixel.
     """
     apart()
     zero = tx.dtype.type(0.0)
-    row = np.uint64(4 * columns)
+    row, count = np.uint64(4 * columns), np.uint64(len(index))
     if needs[1]:
         for u in range(len(along_x)):
             along_x[u] = along_y[u] = zero
@@ -53,18 +56,32 @@ def scatter_staged(quad, into, plane, columns, channels, needs, index, tx, ty, g
                 _join(g[3 * k + c], c, quads)
             if (k == 0) & needs[1]:
                 _join(to_cover, 3, quads)
-        if needs[1]:
-            pixels = quad[k * plane :]
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-                along_x[u] += across
-                along_y[u] += down
-        if needs[0]:
-            found = into[2 * k * plane :]
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+        pixels, found = quad[k * plane :], into[2 * k * plane :]
+        if cubics is not None:
+            if needs[1]:
+                for u in range(len(index)):
+                    at = np.uint64(4 * u)
+                    across, down = cubic_slopes(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, at)
+                    along_x[u] += across
+                    along_y[u] += down
+            if needs[0]:
+                for u in range(len(index)):
+                    cubic_spread(found, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+        elif taps == 1:
+            if needs[0]:
+                for u in range(len(index)):
+                    drop(found, np.uint64(index[u]), quads, np.uint64(4 * u))
+        else:
+            if needs[1]:
+                for u in range(len(index)):
+                    i = np.uint64(index[u])
+                    across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+                    along_x[u] += across
+                    along_y[u] += down
+            if needs[0]:
+                for u in range(len(index)):
+                    i = np.uint64(index[u])
+                    spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
 
 
 @fused

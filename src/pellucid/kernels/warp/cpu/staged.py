@@ -5,51 +5,54 @@ and the way back for gradients.
 Must not: know colours or coordinates' rules; whoever reads has clamped and classified.
 Read next: ``gather.py``.
 
-A plane has a ring of one pixel around what is staged: nothing (coverage 0) where what lies outside fades, the nearest pixel where
-coordinates are clamped. Below are two rows of nothing, for output pixels that see nothing, so that reading needs no branch.
+A plane has a ring around what is staged, one pixel wide (three for cubic interpolation): nothing (coverage 0) where what lies
+outside fades, the nearest pixel where coordinates are clamped. Below are rows of nothing, for output pixels that see nothing, so
+that reading needs no branch.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
-from pellucid.kernels.warp.cpu.coordinates import locate
+from pellucid.kernels.jit import apart, exact, fused
+from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.quads import meet
 
-__all__ = ["choose_band", "stage", "unstage"]
+__all__ = ["choose_band", "fold_ring", "stage", "unstage"]
 
-_ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE = range(FRAME)
-"""A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane."""
+_ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
+"""A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
+ring's width."""
 
 _WORTH = 16  # more pixels to stage per output pixel, and reading them one by one is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
-@fused
-def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-def]
-    """The smallest box (x0, x1, y0, y1) of the coordinates that rows v to v + rows read, clamped to ``limits``."""
+@exact
+def _reach(m, projective, fields, row, across, v, rows, strip, limits):  # type: ignore[no-untyped-def]
+    """The box (x0, x1, y0, y1) of the coordinates of rows v to v + rows in the strip's columns, clamped to ``limits``."""
     apart()
     x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
     cast = x.dtype.type
     low_x, high_x, low_y, high_y = limits
     x0, x1, y0, y1 = high_x, low_x, high_y, low_y
-    if projective:
-        width = np.int64(us[len(us) - 1]) + 1
+    if projective or fields.size > 0:
+        width = np.int64(us[len(us) - 1] - us[0]) + 1
         for first in range(v, v + rows, len(us) // width):
             locate(m, first, projective, us, vs, x, y, w)
+            if fields.size > 0:
+                displace(fields, row, first * across + np.int64(us[0]), width, across, x, y)
             for u in range(len(us)):
                 a, b = x[u], y[u]
                 seen = (abs(a) < cast(np.inf)) & (abs(b) < cast(np.inf))
                 x0, x1 = min(x0, a if seen else high_x), max(x1, a if seen else low_x)
                 y0, y1 = min(y0, b if seen else high_y), max(y1, b if seen else low_y)
     else:  # rounding keeps order, so that the corners bound exactly what is between
-        right = us[len(us) - 1]
-        for row in (cast(v), cast(v + rows - 1)):
-            for column in (cast(0.0), right):
-                a, b = m[0] * column + (m[1] * row + m[2]), m[3] * column + (m[4] * row + m[5])
+        for line in (cast(v), cast(v + rows - 1)):
+            for column in (us[0], us[len(us) - 1]):
+                a, b = m[0] * column + (m[1] * line + m[2]), m[3] * column + (m[4] * line + m[5])
                 if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
                     return limits
                 x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
@@ -59,10 +62,13 @@ def _reach(m, projective, v, rows, strip, limits):  # type: ignore[no-untyped-de
 
 
 @fused
-def choose_band(m, projective, shape, v, last, step, planes, capacity, strip, limits, frame):  # type: ignore[no-untyped-def]
+def choose_band(  # type: ignore[no-untyped-def]
+    m, projective, fields, row, across, shape, taps, v, last, step, planes, capacity, strip, limits, frame
+):
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
     Args:
+        fields, row: displacements; the sample's first row of them.
         shape: (height, width) of the image.
         step: rows of a strip; a band is whole strips.
         planes: of three channels each.
@@ -72,23 +78,24 @@ def choose_band(m, projective, shape, v, last, step, planes, capacity, strip, li
     """
     apart()
     height, width = shape
-    across = np.int64(strip[4, len(strip[4]) - 1]) + 1
+    mine = np.int64(strip[4, len(strip[4]) - 1] - strip[4, 0]) + 1
+    back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
     rows = last - v
     if frame[_ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * frame[_ROWS])
     while True:
-        x0, x1, y0, y1 = _reach(m, projective, v, rows, strip, limits)
-        left, right = max(np.int64(np.floor(x0)), 0), min(np.int64(np.floor(x1)) + 2, width)
-        top, bottom = max(np.int64(np.floor(y0)), 0), min(np.int64(np.floor(y1)) + 2, height)
-        columns, lines = max(right - left, 1) + 2, max(bottom - top, 1) + 2
-        plane = 4 * columns * (lines + 2)
-        pixels = rows * across
+        x0, x1, y0, y1 = _reach(m, projective, fields, row, across, v, rows, strip, limits)
+        left, right = max(np.int64(np.floor(x0)) - back, 0), min(np.int64(np.floor(x1)) + 2 + back, width)
+        top, bottom = max(np.int64(np.floor(y0)) - back, 0), min(np.int64(np.floor(y1)) + 2 + back, height)
+        columns, lines = max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
+        plane = 4 * columns * (lines + 2 + 2 * back)
+        pixels = rows * mine
         fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
         if rows <= step or (fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)):
             break
         rows = max(step, (rows // 2 + step - 1) // step * step)
     frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, min(left, width - 1), min(top, height - 1)
-    frame[_COLUMNS], frame[_LINES], frame[_PLANE] = columns, lines, plane
+    frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
 
 
 @fused
@@ -125,27 +132,45 @@ def stage(img, base, channels, shape, strides, unit, clamped, frame, quad):  # t
     """
     apart()
     zero = quad.dtype.type(0.0)
-    columns, lines, plane = frame[_COLUMNS], frame[_LINES], frame[_PLANE]
+    columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
     height, width = shape
     sc, sy, sx = strides
     row = 4 * columns
-    inner = min(columns - 2, width - frame[_X])
+    inner = min(columns - 2 * ring, width - frame[_X])
     for k in range((channels + 2) // 3):
         count = min(channels - 3 * k, 3)
-        for j in range(lines + 2):
+        for j in range(plane // row):
             out = quad[k * plane + j * row : k * plane + (j + 1) * row]
-            y = frame[_Y] + j - 1
+            y = frame[_Y] + j - ring
             if clamped:
                 y = min(max(y, 0), height - 1)
             if j >= lines or y < 0 or y >= height:
                 out[:] = zero
                 continue
             at = base + 3 * k * sc + y * sy + frame[_X] * sx
-            _row(img, at, (sc, sx), count, unit, out[4 : 4 + 4 * inner])
+            _row(img, at, (sc, sx), count, unit, out[4 * ring : 4 * (ring + inner)])
             for c in range(4):
-                out[c] = out[4 + c] if clamped else zero
-                for u in range(inner + 1, columns):
-                    out[4 * u + c] = out[4 * inner + c] if clamped else zero
+                for u in range(ring):
+                    out[4 * u + c] = out[4 * ring + c] if clamped else zero
+                for u in range(ring + inner, columns):
+                    out[4 * u + c] = out[4 * (ring + inner - 1) + c] if clamped else zero
+
+
+@fused
+def fold_ring(pairs, channels, shape, frame):  # type: ignore[no-untyped-def]
+    """Give what the ring of staged gradients got to the pixels it repeats; only cubic weights reach into a ring that repeats."""
+    apart()
+    columns, plane, ring = frame[_COLUMNS], frame[_PLANE], frame[_RING]
+    last_x = ring + min(columns - 2 * ring, shape[1] - frame[_X]) - 1
+    last_y = ring + min(frame[_LINES] - 2 * ring, shape[0] - frame[_Y]) - 1
+    for k in range((channels + 2) // 3):
+        for j in range(frame[_LINES]):
+            for i in range(columns):
+                y, x = min(max(j, ring), last_y), min(max(i, ring), last_x)
+                if y != j or x != i:
+                    at, to = 2 * k * plane + 8 * (j * columns + i), 2 * k * plane + 8 * (y * columns + x)
+                    for c in range(4):
+                        pairs[to + c] += pairs[at + c]
 
 
 @fused
@@ -158,17 +183,17 @@ def unstage(pairs, channels, shape, frame, own, quads, gradient):  # type: ignor
     """
     apart()
     height, width = shape
-    columns, lines, plane = frame[_COLUMNS], frame[_LINES], frame[_PLANE]
-    inner, piece = min(columns - 2, width - frame[_X]), len(quads) // 4
+    columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
+    inner, piece = min(columns - 2 * ring, width - frame[_X]), len(quads) // 4
     for k in range((channels + 2) // 3):
         count = min(channels - 3 * k, 3)
-        for j in range(min(lines - 2, height - frame[_Y])):
+        for j in range(min(lines - 2 * ring, height - frame[_Y])):
             at = own + (3 * k * height + frame[_Y] + j) * width + frame[_X]
             for first in range(0, inner, piece):
                 n = min(piece, inner - first)
                 for u in range(n):
                     # What the pixel's own readers gave, and those of the pixel before it.
-                    meet(pairs, 2 * k * plane + 8 * ((j + 1) * columns + 1 + first + u), quads, 4 * u)
+                    meet(pairs, 2 * k * plane + 8 * ((j + ring) * columns + ring + first + u), quads, 4 * u)
                 a = gradient[at + first : at + first + n]
                 b, c = (
                     gradient[at + first + height * width * min(count - 1, 1) :],

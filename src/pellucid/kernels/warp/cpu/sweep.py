@@ -11,21 +11,23 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, locate, settle
+from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.warp.cpu.coordinates import BORDER, boxes, displace, locate, settle
 from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged
+from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
-from pellucid.kernels.warp.cpu.staged import choose_band, stage, unstage
+from pellucid.kernels.warp.cpu.staged import choose_band, fold_ring, stage, unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
-__all__ = ["backward", "forward"]
+__all__ = ["backward", "forward", "round_into"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(11, META)
-(ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE) = range(7)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, 21)
+FIELD_STRIDE, OWN_STRIDE = range(21, META)
+(ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
 @fused
@@ -47,30 +49,30 @@ def _clamped(meta, window):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _whole(meta, m, window):  # type: ignore[no-untyped-def]
+def _whole(meta, m, fields, window):  # type: ignore[no-untyped-def]
     """Whether a sample is copied rather than resampled."""
     shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
-    return moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+    return fields.size == 0 and moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
 
 
 @fused
-def _copied(img, meta, unit, b, m, v, out, cover):  # type: ignore[no-untyped-def]
+def _copied(img, meta, unit, b, m, v, first, width, out, cover):  # type: ignore[no-untyped-def]
     """Copy a strip of such a sample into ``out``, and write its coverage."""
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
-    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, meta[OUT_WIDTH], out, cover)
+    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, out, cover)
 
 
 @fused
-def _band(img, meta, unit, m, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
+def _band(img, meta, unit, m, fields, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     apart()
     shape = (meta[HEIGHT], meta[WIDTH])
-    if meta[TAPS] != 2:
-        frame[ROWS], frame[STAGED], frame[COLUMNS], frame[LINES] = last - v, 0, 2, 2
-        return
-    _, _, held = boxes(shape, 2, meta[MODE], window, True, strip.dtype.type)
+    _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
     planes = (meta[CHANNELS] + 2) // 3
-    choose_band(m, meta[PROJECTIVE], shape, v, last, meta[STRIP], planes, len(quad), strip, held, frame)
+    row, across = 2 * b * meta[FIELD_STRIDE], meta[OUT_WIDTH]
+    choose_band(
+        m, meta[PROJECTIVE], fields, row, across, shape, meta[TAPS], v, last, meta[STRIP], planes, len(quad), strip, held, frame
+    )  # fmt: skip
     if frame[STAGED] == 1 and reads:
         strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
         stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, _clamped(meta, window), frame, quad)
@@ -81,28 +83,47 @@ def _settle(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped
     """Classify a strip whose coordinates are known, and split those that read the stage; how many are of kind 2 and of kind 1."""
     shape, staged = (meta[HEIGHT], meta[WIDTH]), frame[STAGED] == 1
     inner, outer, held = boxes(shape, meta[TAPS], meta[MODE], window, staged, strip.dtype.type)
-    corner, lines = (frame[LEFT] - 1, frame[TOP] - 1), (frame[LINES], frame[COLUMNS])
-    return settle(strip[0], strip[1], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
+    corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
+    return settle(strip[0], strip[1], meta[TAPS], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
-    """Read one settled strip into ``out``, and its coverage into the strip."""
-    tap_index, weight, slope = edge
+def _gather(img, meta, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+    """Read one settled strip into ``out``, and its coverage into the strip.
+
+    Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
+    """
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
     channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
     x, y, cover = strip[0], strip[1], strip[7]
     if frame[STAGED] == 1:
-        gather_staged(quad, frame[PLANE], frame[COLUMNS], channels, index, strip[2], strip[3], quads, out, cover)
+        if cubics is not None:
+            weigh(strip[2], strip[3], parameter, cubics)
+        gather_staged(
+            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], cubics, quads, out, cover
+        )  # fmt: skip
+        if cubics is not None and _clamped(meta, window):
+            _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
-    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0:
-        gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
-    elif rest > 0:
-        gather_edge(
-            img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight,
-            slope, out, cover,
-        )  # fmt: skip
+    if edge is None:
+        if rest > 0:
+            gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
+    else:
+        if rest > 0:
+            tap_index, weight, slope = edge
+            gather_edge(
+                img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], parameter, meta[MODE], window, x, y, kind, tap_index,
+                weight, slope, out, cover,
+            )  # fmt: skip
+
+
+@fused
+def _cover_fully(kind, cover):  # type: ignore[no-untyped-def]
+    """Where nothing fades, the sum of weights is one but for rounding."""
+    apart()
+    for u in range(len(cover)):
+        cover[u] = 1 if kind[u] == 2 else 0
 
 
 @fused
@@ -114,32 +135,45 @@ def _clear(out, channels, cover):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _pixels(strip, width):  # type: ignore[no-untyped-def]
-    """Write what a strip's pixels have whatever the sample: their columns, their rows from 0, and ones."""
+def _pixels(strip, first, width):  # type: ignore[no-untyped-def]
+    """Write what a strip's pixels have whatever the sample: their columns from ``first`` on, their rows from 0, and ones."""
     apart()
     us, vs, ones = strip[4], strip[5], strip[8]
     for u in range(len(us)):
-        us[u], vs[u], ones[u] = u % width, u // width, 1
+        us[u], vs[u], ones[u] = first + u % width, u // width, 1
 
 
 @fused
-def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
-    """Copy a strip to its place in the output."""
+def _place(meta, r):  # type: ignore[no-untyped-def]
+    """Where a strip lies: (sample, first row, first column, columns). Strips go down a block of columns, then to the next."""
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    b, k = r // (strips * meta[BLOCKS]), r % (strips * meta[BLOCKS])
+    first = k // strips * meta[BLOCK]
+    return b, k % strips * meta[STRIP], first, min(meta[BLOCK], meta[OUT_WIDTH] - first)
+
+
+@fused
+def _store(source, target, first, at, width, step, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip, rows of ``width`` pixels, to its place in the output, whose rows lie ``step`` apart."""
     apart()
     for o in range(rows):
-        x, y = source[o], target[first + o][at:]
-        for u in range(len(x)):
-            y[u] = x[u]
+        lines = len(source[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[o][k * width :], target[first + o][at + k * step :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
 
 
 @fused
-def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
+def _load(source, first, at, width, step, target, rows):  # type: ignore[no-untyped-def]
     """Copy a strip from its place in the output's gradient."""
     apart()
     for o in range(rows):
-        x, y = source[first + o][at:], target[o]
-        for u in range(len(y)):
-            y[u] = x[u]
+        lines = len(target[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[first + o][at + k * step :], target[o][k * width :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
 
 
 @entry
@@ -151,61 +185,55 @@ def forward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    fields,
     out,
     floats,
     quad,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
     start,
     stop,
 ):
-    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
-    width = meta[OUT_WIDTH]
+    """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, rows = out_channels * out_channels, 13 + 2 * wide
-    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
-    floats, quad, index, kind, taps, tables = (
-        borrow(floats),
-        borrow(quad),
-        borrow(index),
-        borrow(kind),
-        borrow(taps),
-        borrow(tables),
-    )
-    edge = (taps, tables[0], tables[1])
-    before, sample, band = 0, -1, 0
+    img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
+    fields = borrow(fields)
+    floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
+    before, band = (0, 0), 0
     for r in range(start, stop):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
+        b, v, first, width = _place(meta, r)
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip = floats[: n * rows].reshape(rows, n)  # contiguous rows, or nothing is vectorised
-        if n != before:
-            _pixels(strip, width)
-            before = n
+        if before != (n, first):
+            _pixels(strip, first, width)
+            before = (n, first)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        whole = _whole(meta, m, window)
-        if not whole and (b != sample or v >= band):
-            if b != sample:
-                frame[ROWS] = 0
-            end = min(meta[OUT_HEIGHT], (stop - b * strips) * meta[STRIP])
-            _band(img, meta, unit, m, window, b, v, end, strip, frame, quad, True)
-            sample, band = b, v + frame[ROWS]
+        whole = _whole(meta, m, fields, window)
+        if v == 0 or r == start:
+            frame[ROWS] = band = 0
+        if not whole and v >= band:
+            end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
+            _band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
+            band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
         if whole:
-            _copied(img, meta, unit, b, m, v, read, strip[7])
+            _copied(img, meta, unit, b, m, v, first, width, read, strip[7])
         else:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
             _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
             base = np.uint64(b * meta[STRIDE_B])
-            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, kind[:n], index[:n], rest, read, edge)
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -217,7 +245,7 @@ def forward(  # type: ignore[no-untyped-def]
                 bias = place + size
                 mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
                 source, result = result, source
-        _store(result, out, b * out_channels, v * width, out_channels)
+        _store(result, out, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], out_channels)
 
 
 @fused
@@ -287,64 +315,68 @@ def backward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    fields,
     needs,
     to_image,
     to_maps,
     to_windows,
     to_params,
+    to_fields,
     floats,
     quad,
     into,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
+    room,
     start,
     stop,
 ):
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        to_image: flat, contiguous; this call owns the part of its samples.
+        to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
         to_maps, to_windows, to_params: float64, one row per sample.
+        to_fields: (batch * 2, height * width).
+        room: what ``edge`` is where it is not None.
     """
-    width = meta[OUT_WIDTH]
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
-    needs_image, needs_map, needs_params = needs
+    needs_image, needs_map, needs_params, needs_field = needs
+    needs_slopes = needs_map or needs_field
+    shares = needs_image, needs_slopes
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
-    grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
+    reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
+    grad, img, maps, windows, params = numbers(grad), numbers(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
+    fields, to_fields = borrow(fields), borrow(to_fields)
     floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
-    taps, tables = borrow(taps), borrow(tables)
-    edge = (taps, tables[0], tables[1])
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
-    before, band, height = 0, 0, 18 + 2 * channels + 6 * out_channels
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP] * meta[BLOCKS]
     for r in range(start * strips, stop * strips):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
+        b, v, first, width = _place(meta, r)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        base, own = np.uint64(b * meta[STRIDE_B]), b * channels * plane
+        base, own = np.uint64(b * meta[STRIDE_B]), b * meta[OWN_STRIDE]
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
         strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
-        if n != before:
-            _pixels(strip, width)
+        if before != (n, first):
+            _pixels(strip, first, width)
             strip[9] = strip[17] = floats.dtype.type(0.0)
-            before = n
+            before = (n, first)
         if v == 0:
             frame[ROWS] = band = 0
-            if needs_image:
+            if needs_image and first == 0:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
-        whole = not needs_map and _whole(meta, m, window)  # a copy has no slopes
+        whole = not needs_slopes and _whole(meta, m, fields, window)  # a copy has no slopes
         if not whole and v >= band:
-            _band(img, meta, unit, m, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
+            _band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
                 into[: 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
@@ -367,11 +399,14 @@ def backward(  # type: ignore[no-untyped-def]
         rest = zero
         if not whole:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
             _, rest = _settle(meta, window, strip, frame, here, where)
         if whole and reads:
-            _copied(img, meta, unit, b, m, v, source, strip[7])
+            _copied(img, meta, unit, b, m, v, first, width, source, strip[7])
         elif reads:
-            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, quads, here, where, rest, source, edge)
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
@@ -384,7 +419,7 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
-        _load(grad, b * out_channels, v * width, g, out_channels)
+        _load(grad, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], g, out_channels)
         if flags & LAST_MIX:
             if needs_params:
                 bias = last + size
@@ -406,27 +441,28 @@ def backward(  # type: ignore[no-untyped-def]
         if flags & FIRST_MIX:
             if needs_params:
                 mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
-            if needs_map:
+            if needs_slopes:
                 _to_cover(p, offset, fill, g, out_channels, to_cover)
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged = not whole and frame[STAGED] == 1
+        staged, clamped = not whole and frame[STAGED] == 1, _clamped(meta, window)
         if whole and needs_image:
-            add_strip(to_image, own, channels, shape, m, v, width, to_source)
+            add_strip(to_image, own, channels, shape, m, v, first, width, to_source)
         if staged:
-            zeros = strip[17]
+            if cubics is not None and not reads:
+                weigh(strip[2], strip[3], cubic, cubics)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, needs, where, strip[2], strip[3], to_source, to_cover, zeros,
-                quads, along_x, along_y,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
+                to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if not whole and (rest > 0 or not staged):
             scatter_edge(
-                img, base, strides, unit, to_image, np.uint64(own), channels, shape, needs, meta[TAPS], cubic, meta[MODE], window,
-                strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
+                img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
+                strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
-        if needs_map:
-            if staged and _clamped(meta, window):
+        if needs_slopes:
+            if staged and clamped and meta[TAPS] == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
                 if len(window) == 4:
@@ -436,6 +472,21 @@ def backward(  # type: ignore[no-untyped-def]
             if len(window) == 4:
                 _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
+        if needs_field:
+            _store(strip[10:12], to_fields, 2 * b, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], 2 * one)
+        if needs_map:
+            if fields.size > 0 and meta[PROJECTIVE]:  # the projected coordinates again, which alone the map moves
+                locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
+            if cubics is not None and clamped:
+                fold_ring(into, channels, shape, frame)
             unstage(into, channels, shape, frame, own, quads, to_image)
+
+
+@entry
+def round_into(source, target):  # type: ignore[no-untyped-def]
+    """Write numbers into an array of narrower ones."""
+    target = steps(target)
+    for u in range(len(source)):
+        target[u] = source[u]

@@ -1,0 +1,176 @@
+"""Displacement fields in the compiled warp: what they mean, and all that torch may do with them."""
+
+import pytest
+import torch
+
+from pellucid.errors import ImplementationError
+from pellucid.kernels.warp import cpu, reference, sample, warp
+from pellucid.kernels.warp.autograd import _arguments
+from pellucid.kernels.warp.packing import pack
+from pellucid.segments.chain import ClipStage, HueStage
+
+from .warps import PADDINGS
+
+
+def example(batch=2, dtype=torch.float64, size=(9, 11), out=(7, 8)):
+    generator = torch.Generator().manual_seed(5)
+    image = torch.rand(batch, 3, *size, dtype=dtype, generator=generator)
+    noise = torch.randn(batch, 3, 3, dtype=dtype, generator=generator)
+    src_from_dst = torch.eye(3, dtype=dtype) + noise * torch.tensor([[0.1, 0.1, 2], [0.1, 0.1, 2], [0.01, 0.01, 0]], dtype=dtype)
+    return image, src_from_dst, torch.randn(batch, 2, *out, dtype=dtype, generator=generator) * 2
+
+
+def jittered(image, src_from_dst, field, impl="cpu", **options):
+    dtype = image.dtype
+    mixing = torch.eye(3, dtype=dtype)[None] * 0.7 + 0.1
+    epilogue = [HueStage(torch.tensor([0.1], dtype=dtype)), ClipStage()]
+    fill = torch.tensor([[0.9, 0.2, 0.4]], dtype=dtype)
+    size = tuple(field.shape[-2:])
+    return warp(image, src_from_dst, size=size, field=field, matrix=mixing, fill=fill, epilogue=epilogue, impl=impl, **options)
+
+
+@pytest.mark.parametrize("padding_mode", PADDINGS)
+def test_a_constant_field_is_a_shift_and_a_map_of_zeros_reads_at_the_field(padding_mode):
+    image, src_from_dst, _ = example()
+    shift = torch.tensor([1.25, -2.5], dtype=torch.float64)
+    field = shift[None, :, None, None].expand(1, 2, 7, 8)
+    shifted = torch.eye(3, dtype=torch.float64)
+    shifted[:2, 2] = shift
+    options = {"size": (7, 8), "padding_mode": padding_mode}
+    expected = cpu.warp(image, shifted @ src_from_dst, **options)
+    torch.testing.assert_close(cpu.warp(image, src_from_dst, field=field, **options), expected)
+    x, y = reference.coordinates(src_from_dst, (7, 8))
+    torch.testing.assert_close(sample(image, x, y, padding_mode=padding_mode, impl="cpu"), cpu.warp(image, src_from_dst, **options))
+
+
+@pytest.mark.parametrize("padding_mode", PADDINGS)
+def test_what_is_not_finite_shows_fill_and_has_no_gradient(padding_mode):
+    image, src_from_dst, field = example()
+    field[0, 0, 2, 3], field[0, 1, 4, 1], field[1, :, 0, 0] = torch.nan, torch.inf, -torch.inf
+    nowhere = ~torch.isfinite(field).all(1)
+    fill = torch.tensor([[0.25, 0.5, 0.75]], dtype=torch.float64)
+    leaves = image.requires_grad_(), src_from_dst.requires_grad_(), field.requires_grad_()
+    outs = [w(*leaves[:2], size=(7, 8), field=leaves[2], padding_mode=padding_mode, fill=fill) for w in (cpu.warp, reference.warp)]
+    assert torch.equal(outs[0].movedim(1, -1)[nowhere], fill.expand(3, 3))
+    found, expected = (torch.autograd.grad(out.sin().sum(), leaves) for out in outs)
+    assert not found[2].movedim(1, -1)[nowhere].any()
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_layouts_of_the_field():
+    image, src_from_dst, field = example(3)
+    expected = jittered(image, src_from_dst, field)
+    last = field.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    assert torch.equal(jittered(image, src_from_dst, last), expected)
+    one = field[:1]
+    for shared in (one, one.expand(3, -1, -1, -1)):
+        assert torch.equal(jittered(image, src_from_dst, shared), jittered(image, src_from_dst, one.repeat(3, 1, 1, 1)))
+    leaf = one.clone().requires_grad_()
+    many = one.repeat(3, 1, 1, 1).requires_grad_()
+    (shared,) = torch.autograd.grad(jittered(image, src_from_dst, leaf).square().sum(), leaf)
+    (each,) = torch.autograd.grad(jittered(image, src_from_dst, many).square().sum(), many)
+    torch.testing.assert_close(shared[0], each.sum(0))
+
+
+def test_only_what_is_needed_is_computed():
+    image, src_from_dst, field = example()
+    field.requires_grad_()
+    jittered(image, src_from_dst, field).sum().backward()
+    assert field.grad.any()
+    assert image.grad is None
+
+
+def test_the_fields_gradient_alone_within_a_window():
+    image, src_from_dst, field = example()
+    window = torch.tensor([[1.5, 1.0, 6.0, 7.5]], dtype=torch.float64)
+    leaf = field.requires_grad_()
+    found = [
+        torch.autograd.grad(jittered(image, src_from_dst, leaf, impl, window=window, padding_mode="border").sin().sum(), leaf)[0]
+        for impl in ("cpu", "reference")
+    ]
+    torch.testing.assert_close(*found)
+
+
+def test_same_bits_for_any_number_of_threads():
+    image, src_from_dst, field = example(3, torch.float32, (70, 80), (90, 120))
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 1):
+            torch.set_num_threads(threads)
+            leaves = [tensor.clone().requires_grad_() for tensor in (image, src_from_dst, field)]
+            out = jittered(*leaves)
+            results.append((out.detach(), *torch.autograd.grad(out.square().sum(), leaves)))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_opcheck():
+    image, src_from_dst, field = example()
+    window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
+    options, *rows = pack(
+        3, src_from_dst, size=(7, 8), interpolation="bilinear", padding_mode="zeros", fill=None, matrix=None, offset=None,
+        window=window, epilogue=(ClipStage(),), field=field,
+    )  # fmt: skip
+    arguments = (image, *rows, *_arguments(options))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, (*arguments, torch.float64))
+    grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
+    for needs in ([True] * 4, [False, False, False, True]):
+        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, needs))
+    labels = torch.randint(0, 9, (2, 3, 9, 11), dtype=torch.uint8)
+    fill = torch.zeros(1, 3, dtype=torch.uint8)
+    torch.library.opcheck(torch.ops.pellucid.cpu_labels.default, (labels, rows[0], window, fill, field, [7, 8], 0))
+
+
+@pytest.mark.parametrize("dims", [(None, None, 0), (0, None, 0), (0, 0, None), (0, 0, 0)])
+def test_vmap_and_its_gradients(dims):
+    image, src_from_dst, field = example()
+    lanes = [torch.stack((t, t * 1.01)) if dim == 0 else t for t, dim in zip((image, src_from_dst, field), dims, strict=True)]
+
+    def loss(x, m, f):
+        return jittered(x, m, f).square().sum()
+
+    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)), in_dims=dims)(*lanes)
+    for lane in range(2):
+        own = [t[lane] if dim == 0 else t for t, dim in zip(lanes, dims, strict=True)]
+        single = torch.func.grad(loss, argnums=(0, 1, 2))(*own)
+        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+
+def test_second_derivatives_go_through_the_reference():
+    leaves = [tensor.requires_grad_() for tensor in example()]
+    found = []
+    for impl in ("cpu", "reference"):
+        first = torch.autograd.grad(jittered(*leaves, impl=impl).square().sum(), leaves, create_graph=True)
+        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_forward_mode_is_never_silently_zero():
+    image, src_from_dst, field = example()
+    tangent = torch.ones_like(field)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(field, tangent)
+        out = warp(image, src_from_dst, size=(7, 8), field=dual)  # auto: the reference
+        assert torch.autograd.forward_ad.unpack_dual(out).tangent.any()
+        with pytest.raises(ImplementationError, match="impl='reference'"):
+            warp(image, src_from_dst, size=(7, 8), field=dual, impl="cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("padding_mode", PADDINGS)
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("windowed", [False, True])
+def test_gradcheck(interpolation, padding_mode, windowed):
+    image, src_from_dst, field = example(1, size=(5, 6), out=(3, 4))
+    window = torch.tensor([[0.6, 0.7, 4.1, 3.2]], dtype=torch.float64) if windowed else None
+    leaves = image, src_from_dst, field, *([window] if windowed else [])
+
+    def function(x, m, f, w=None):
+        return cpu.warp(x, m, size=(3, 4), field=f, window=w, interpolation=interpolation, padding_mode=padding_mode)
+
+    assert torch.autograd.gradcheck(function, [leaf.requires_grad_() for leaf in leaves], eps=1e-7, atol=1e-5, rtol=1e-4)
