@@ -1,27 +1,77 @@
 """Small constant tensors, made so that nothing is copied from the host while a CUDA graph is being captured.
 
-Owns: `constant`, and the dtype of small tensors.
-Must not: cache (a cache would outlive devices and graphs).
+Owns: `constant` and `scalar`, the memory of what was made on a device, and the dtype of small tensors.
+Must not: hand out what somebody may write to, or forget what a captured graph reads.
 Read next: ``geometry/matrices.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["constant", "wide_dtype"]
+__all__ = ["constant", "scalar", "wide_dtype"]
+
+# A plan's numbers are the same in every call, and a launch per number is most of a small batch's time on a GPU.
+_MOST = 4096
+_made: dict[Any, Tensor] = {}
+_captured: dict[int, Tensor] = {}
+"""What CUDA graphs read, by their own kernels and without our knowledge, for as long as they live."""
 
 
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A 1-D tensor of the given numbers."""
+    """A 1-D tensor of the given numbers; never write to it, others may hold it too."""
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch.tensor(values, dtype=dtype, device=device)
-    return torch.stack([torch.full((), value, dtype=dtype, device=device) for value in values])
+    if not _plain(device):
+        return _filled(values, dtype, device)
+    capturing = _capturing(device)
+    key = (repr(values), dtype, device)  # as text, which tells 0.0 from -0.0
+    found = _made.get(key)
+    if found is None:
+        if capturing:
+            return _filled(values, dtype, device)
+        if len(_made) >= _MOST:
+            _made.clear()
+        with torch.inference_mode(False):  # whose tensors no gradient may save
+            found = _made[key] = torch.tensor(values, dtype=dtype, device=device)
+    if capturing:
+        _captured[id(found)] = found
+    return found
+
+
+def scalar(value: float | Tensor, like: Tensor) -> Tensor:
+    """A number, or a tensor that stands for one, with the dtype and on the device of another tensor."""
+    if isinstance(value, Tensor):
+        return value.to(like.device, like.dtype)
+    if like.is_cpu or torch.compiler.is_compiling():
+        return torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:
     """float64 for parameters and matrices, so that composing them costs no precision; float32 where a device has no other."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _filled(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The numbers as arguments of kernels, which copies nothing and may be captured."""
+    return torch.stack([torch.full((), value, dtype=dtype, device=device) for value in values])
+
+
+def _plain(device: torch.device) -> bool:
+    """Whether what is made now is an ordinary tensor on a known device, which may be kept: nobody traces or maps."""
+    return not (
+        torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state()
+        or (device.type == "cuda" and device.index is None)
+    )
+
+
+def _capturing(device: torch.device) -> bool:
+    """Whether a CUDA graph records what is launched now."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

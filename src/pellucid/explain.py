@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import torch
 
-from pellucid.kernels import resize, warp
+from pellucid.kernels import explicit, resize, warp
 from pellucid.kernels.dispatch import choose
-from pellucid.plan import Plan, Run
+from pellucid.plan import Plan, Run, Single
+from pellucid.segments import ColorSpec, ConvolveSpec
+from pellucid.transforms.noise import RandomGaussianNoise
 
 __all__ = ["explain"]
 
@@ -26,7 +28,8 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
         f"impl   {impl} -> {resolved} on {device}",
     ]
     for number, group in enumerate(plan.groups, 1):
-        lines.append(f"pass {number}: {group}" + (f"  ({_how(group, impl, device)})" if isinstance(group, Run) else ""))
+        how = _how(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device)
+        lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
         for index in group.indices if isinstance(group, Run) else (group.index,):
             drawn = [d.name for d in plan.draws if d.transform == index]
             lines.append(f"    [{index}] {plan.transforms[index]}" + (f"  draws {', '.join(drawn)}" if drawn else ""))
@@ -35,7 +38,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
 
 def _how(run: Run, impl: str, device: str) -> str:
     if not run.warps:
-        return "pointwise"
+        return f"pointwise, by {_who(run, impl, device)}"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
     parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
     parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
@@ -45,6 +48,13 @@ def _how(run: Run, impl: str, device: str) -> str:
         parts.append(f"within the crop of [{run.window_at}]")
     parts.append(f"by {_who(run, impl, device)}")
     return ", ".join(parts)
+
+
+def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
+    """Who computes a pass that is a single segment; nothing where there is no choice."""
+    segment, transform = plan.segments[single.index], plan.transforms[single.index]
+    chosen = isinstance(segment, ConvolveSpec | ColorSpec) or isinstance(transform, RandomGaussianNoise)
+    return f"by {choose(impl, available=explicit.AVAILABLE, device=device)}" if chosen else ""
 
 
 def _who(run: Run, impl: str, device: str) -> str:

@@ -22,7 +22,7 @@ from pellucid.estimators import LearnedParameters, Site, evaluations, expected_l
 from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
-from pellucid.random.key import Key, default_index
+from pellucid.random.key import Key, default_index, on_device
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import KINDS, Parsed, batch_of, parse
@@ -340,7 +340,7 @@ class Pipeline(nn.Module):
             seed, step, index = self._seed, self._step.clone(), default_index(samples, device)
             self._step.add_(1)
         else:
-            seed, step = _scalar(key.seed), _scalar(key.step)
+            seed, step = on_device(key.seed, device), on_device(key.step, device)
             index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
             if index.shape[0] != samples:
                 raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
@@ -436,10 +436,6 @@ def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str,
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
             sites.append(Site(at, d, raw, source, plan.shared[draw.word // 4]))
     return sites
-
-
-def _scalar(value: int | Tensor) -> Tensor:
-    return value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.int64)
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -5,7 +5,8 @@ import torch
 
 from pellucid import Key, Pipeline, RandomAffine, RandomGaussianNoise, RandomHorizontalFlip
 from pellucid.random.key import draw_words
-from pellucid.random.philox import normal_pairs, philox4x32, round_keys, uniforms
+from pellucid.random.normals import normal_pairs
+from pellucid.random.philox import philox4x32, round_keys, uniforms
 
 KNOWN = [  # Random123, kat_vectors: counter, key, output
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),

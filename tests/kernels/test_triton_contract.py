@@ -79,7 +79,7 @@ def test_a_samples_gradient_does_not_depend_on_the_batch():
     assert torch.equal(both.grad[:1], one.grad)
 
 
-def arguments(**changed):
+def arguments(*, field=None):
     image, src_from_dst = example(dtype=torch.float64)
     window = torch.tensor([[1.0, 0.5, 4.0, 4.0]], dtype=torch.float64, device=DEVICE)
     options = {"size": (4, 5), "interpolation": "bilinear", "padding_mode": "zeros", "fill": None, "matrix": None, "offset": None}
@@ -87,7 +87,7 @@ def arguments(**changed):
     packed = pack(3, src_from_dst, **options, window=window, epilogue=stages)
     static = packed.options
     rest = [static.taps, static.mode, static.flags, static.out_channels]
-    return image, packed.mapping, window, packed.params, None, [4, 5], rest, static.cubic
+    return image, packed.mapping, window, packed.params, field, [4, 5], rest, static.cubic
 
 
 @pytest.mark.parametrize("tests", [("test_schema", "test_faketensor"), pytest.param(None, marks=pytest.mark.slow)])
@@ -98,6 +98,10 @@ def test_opcheck(tests):
     backward = torch.ops.pellucid.triton_warp_backward.default
     torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, False]), **tests)
     torch.library.opcheck(backward, (grad, *arguments(), [False, False, True, False]), **tests)
+    field = torch.randn(1, 2, 4, 5, dtype=torch.float64, device=DEVICE)
+    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments(field=field), torch.bfloat16), **tests)
+    torch.library.opcheck(backward, (grad.half(), *arguments(field=field), [True, True, True, True]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(field=field), [False, False, False, True]), **tests)
 
 
 def test_vmap_and_its_gradients():
@@ -115,6 +119,39 @@ def test_vmap_and_its_gradients():
         assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
         single = torch.func.grad(loss, argnums=(0, 1))(image, maps[lane])
         assert all(torch.equal(many[lane], one) for many, one in zip(shared, single, strict=True))
+
+
+def test_vmap_over_fields():
+    image, src_from_dst = example(1)
+    fields = torch.randn(2, 1, 2, 4, 5, device=DEVICE)
+
+    def loss(x, field):
+        return kernels.warp(x, src_from_dst, size=(4, 5), field=field).square().sum()
+
+    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=(None, 0))(image, fields)
+    for lane in range(2):
+        single = torch.func.grad(loss, argnums=(0, 1))(image, fields[lane])
+        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+
+def test_second_derivatives_with_a_field_go_through_the_reference():
+    image, src_from_dst = example(dtype=torch.float64)
+    field = torch.randn(2, 2, 4, 5, dtype=torch.float64, device=DEVICE)
+    leaves = image.requires_grad_(), src_from_dst.requires_grad_(), field.requires_grad_()
+    found = []
+    for function in (kernels.warp, reference.warp):
+        out = function(leaves[0], leaves[1], size=(4, 5), field=leaves[2]).square().sum()
+        first = torch.autograd.grad(out, leaves, create_graph=True)
+        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_8_bit_results_have_no_gradient():
+    image, src_from_dst = example()
+    out = kernels.warp(image.requires_grad_(), src_from_dst, size=(4, 5), dtype=torch.uint8)
+    assert out.dtype == torch.uint8
+    assert not out.requires_grad
 
 
 def test_second_derivatives_go_through_the_reference():

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.constants import constant, scalar
 from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
 
 __all__ = ["Term", "antithetic", "arm", "boundary", "exact_choice", "exact_gate", "reinforce", "value"]
@@ -119,7 +119,7 @@ def _ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, T
 
 
 def _number(distribution: Distribution, raw: Raw, name: str, like: Tensor) -> Tensor:
-    return torch.as_tensor(distribution.current(raw)[name], dtype=like.dtype, device=like.device)
+    return scalar(distribution.current(raw)[name], like)
 
 
 def _match(per_sample: Tensor, losses: Tensor) -> Tensor:

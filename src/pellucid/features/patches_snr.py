@@ -20,7 +20,8 @@ from pellucid.features.frames import frames_from_xy
 from pellucid.features.patches import BLUR, extract_patches
 from pellucid.nn.standardize import standardize
 from pellucid.random.key import Key, draw_words
-from pellucid.random.philox import normal_pairs, uniforms
+from pellucid.random.normals import normal_pairs
+from pellucid.random.philox import uniforms
 
 __all__ = ["GradientSignal", "keypoint_gradient_signal"]
 

@@ -17,7 +17,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import Factor, FillValue, read_channels, read_factor, read_numbers
 from pellucid.functional.images import close_image, join_batch, open_image, to_compute
-from pellucid.kernels import blend, color, convolve
+from pellucid.kernels import blend, convolve
 
 __all__ = ["adjust_sharpness", "erase", "gaussian_blur"]
 
@@ -117,7 +117,7 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
     place = torch.arange(3, device=work.device)
     middle = ((place[:, None] == 1) & (place == 1)).to(work.dtype)
     smooth = (1.0 + 4.0 * middle) / 13.0
-    return close_unit(color.clip(convolve.interior(work, amount * middle + (1.0 - amount) * smooth)), layout)
+    return close_unit(convolve.interior(work, amount * middle + (1.0 - amount) * smooth, clip=True), layout)
 
 
 def erase(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pellucid.errors import invalid
 from pellucid.pipeline import Pipeline
-from pellucid.random.key import Key, default_index, draw_words
+from pellucid.random.key import Key, default_index, draw_words, on_device
 from pellucid.random.philox import uniforms
 from pellucid.record import Record
 from pellucid.transforms.base import Transform
@@ -152,8 +152,4 @@ class RandomChoice(nn.Module):
 
     def _words(self, key: Key, index: Int64[Tensor, "b"], slots: int) -> Int64[Tensor, "b four_s"]:
         at = _SLOT - torch.arange(slots, dtype=torch.int64, device=index.device)
-        return draw_words(_scalar(key.seed), _scalar(key.step), index, at)
-
-
-def _scalar(value: int | Tensor) -> Tensor:
-    return value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.int64)
+        return draw_words(on_device(key.seed, index.device), on_device(key.step, index.device), index, at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from pellucid.tape import undisturbed
 
-__all__ = ["AVAILABLE", "draw_words"]
+__all__ = ["AVAILABLE", "draw_words", "triton_works"]
 
 AVAILABLE = find_spec("numba") is not None
 
@@ -46,6 +47,16 @@ def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Te
 
 
 torch.library.impl("pellucid::draw_words", "CPU")(_compiled)
+
+
+@cache
+def triton_works() -> bool:
+    """Whether Triton can be imported; who must tell the user does so where kernels are chosen."""
+    try:
+        import_module("triton")
+    except Exception:  # a broken installation raises many things
+        return False
+    return True
 
 
 @cache

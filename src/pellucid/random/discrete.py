@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import constant, scalar
 from pellucid.errors import invalid
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
@@ -81,7 +82,7 @@ class Bernoulli(Distribution):
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         p = self.current(raw)["p"]
         if self.temperature is not None:
-            p = torch.as_tensor(p, dtype=u.dtype, device=u.device)
+            p = scalar(p, u)
             return torch.sigmoid((torch.logit(p) - torch.logit(u)) / self.temperature)
         if isinstance(p, Tensor):
             gate: Tensor = _StraightThroughGate.apply(p.to(u.dtype), u)
@@ -167,7 +168,7 @@ class Categorical(Distribution):
 
     def probabilities(self, raw: Raw, like: Tensor) -> Float[Tensor, "*b k"]:
         """The weights as they are now, normalised; a row per sample where they are predicted."""
-        shares = [torch.as_tensor(s, dtype=like.dtype, device=like.device) for s in self.current(raw).values()]
+        shares = [scalar(s, like) for s in self.current(raw).values()]
         return torch.stack(torch.broadcast_tensors(*shares), -1)
 
     def choose(self, u: Float[Tensor, "b"], probabilities: Float[Tensor, "*b k"]) -> Tensor:
@@ -175,7 +176,7 @@ class Categorical(Distribution):
         return (u[:, None] >= probabilities.cumsum(-1)[..., :-1]).sum(1)
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
-        values = torch.tensor(self.values, dtype=u.dtype, device=u.device)
+        values = constant(self.values, u.dtype, u.device)
         probabilities = self.probabilities(raw, u)
         if not any(isinstance(weight, Learnable) for weight in self._weights()):
             return values[self.choose(u, probabilities)]

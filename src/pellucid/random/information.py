@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from pellucid.constants import wide_dtype
+from pellucid.constants import scalar, wide_dtype
 from pellucid.errors import invalid
 from pellucid.random.distributions import (
     Bernoulli,
@@ -124,7 +124,7 @@ def _like(raw: Raw) -> Tensor:
 def _now(distribution: Distribution, raw: Raw) -> dict[str, Tensor]:
     like = _like(raw)
     wide = {name: tensor.to(like.dtype) for name, tensor in raw.items()}
-    return {name: torch.as_tensor(x, dtype=like.dtype, device=like.device) for name, x in distribution.current(wide).items()}
+    return {name: scalar(x, like) for name, x in distribution.current(wide).items()}
 
 
 def _ends(distribution: Uniform | CenteredUniform, raw: Raw) -> tuple[Tensor, Tensor]:

@@ -16,8 +16,9 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random import compiled
 from pellucid.random.philox import MASK, philox4x32, round_keys
+from pellucid.tape import undisturbed
 
-__all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words"]
+__all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words", "on_device"]
 
 RANK_STRIDE = 1 << 32
 """Distance between the default sample indices of two ranks."""
@@ -62,6 +63,15 @@ class Key:
                 raise invalid("Key.index", expected="a (B,) integer tensor", got=f"{tuple(self.index.shape)} {self.index.dtype}")
 
 
+def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
+    """A seed or step as a tensor; made where the batch is, because a copy from the host cannot be captured in a CUDA graph."""
+    if isinstance(value, Tensor):
+        return value
+    if device.type == "cpu":
+        return torch.tensor(value, dtype=torch.int64)
+    return torch.full((), value, dtype=torch.int64, device=device)
+
+
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
     """Sample indices 0..B-1 of this rank."""
     index = torch.arange(batch, dtype=torch.int64, device=device)
@@ -86,6 +96,10 @@ def draw_words(
     if compiled.AVAILABLE and index.device.type == "cpu":
         return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
+    if index.is_cuda and undisturbed() and compiled.triton_works():
+        from pellucid.random.philox_triton import draw_words as launch
+
+        return launch(seed, step, index, slots, keep)
     grid = index[:, None] * (torch.ones_like(slots) if keep is None else keep)  # b s
     even = torch.stack((grid & MASK, (step & MASK).expand_as(grid)))  # 2 b s
     odd = torch.stack(((grid >> 32) & MASK, slots.expand_as(grid)))

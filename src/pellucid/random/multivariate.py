@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import scalar
 from pellucid.errors import invalid
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
@@ -92,7 +93,7 @@ class MultivariateNormal(Distribution):
     def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
         """The mean (..., n) and the lower triangular factor (..., n, n) as they are now."""
         n = len(self.mean)
-        numbers = [torch.as_tensor(x, dtype=like.dtype, device=like.device) for x in self.current(raw).values()]
+        numbers = [scalar(x, like) for x in self.current(raw).values()]
         stacked = torch.stack(torch.broadcast_tensors(*numbers), -1)  # ... n + n (n + 1) / 2
         mean, lower = stacked[..., :n], stacked[..., n:]
         zero = torch.zeros_like(lower[..., 0])

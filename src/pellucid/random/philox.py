@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.constants import constant, wide_dtype
 
-__all__ = ["normal_pairs", "philox4x32", "round_keys", "uniforms"]
+__all__ = ["philox4x32", "round_keys", "uniforms"]
 
 MASK = 0xFFFFFFFF
 ROUNDS = 10
@@ -71,11 +71,3 @@ def uniforms(words: Shaped[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
     The words are int64, or the same whole numbers in float64, which is what a tape holds.
     """
     return (words.to(wide_dtype(words.device)) + 0.5) * 2.0**-32
-
-
-def normal_pairs(words: Int64[Tensor, "*grid 4"], dtype: torch.dtype) -> Float[Tensor, "*grid 4"]:
-    """Map each four words to four standard normal values (Box-Muller)."""
-    u = ((words >> 8).to(dtype) + 0.5) * 2.0**-24  # 24 bits: exact in float32 too
-    radius = torch.sqrt(-2.0 * torch.log(u[..., 0::2]))
-    angle = (2.0 * torch.pi) * u[..., 1::2]
-    return torch.stack((radius * torch.cos(angle), radius * torch.sin(angle)), dim=-1).flatten(-2)

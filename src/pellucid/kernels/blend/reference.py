@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.random.philox import normal_pairs, philox4x32, round_keys
+from pellucid.random.normals import normal_pairs
+from pellucid.random.philox import philox4x32, round_keys
 
 __all__ = ["gaussian_field", "noise", "patch"]
 
@@ -53,12 +54,18 @@ def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dty
 
 
 def noise(
-    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "b 2"], mean: Float[Tensor, "b"], sigma: Float[Tensor, "b"]
+    image: Float[Tensor, "b c h w"],
+    words: Int64[Tensor, "b 2"],
+    mean: Float[Tensor, "b"],
+    sigma: Float[Tensor, "b"],
+    *,
+    clip: bool = False,
 ) -> Float[Tensor, "b c h w"]:
-    """Image + mean + sigma * n, with n the sample's own standard normal field.
+    """Image + mean + sigma * n, with n the sample's own standard normal field; then clip to [0, 1] if asked.
 
     Gradient:
-        image, mean, sigma: exact.
+        image, mean, sigma: exact; with ``clip`` almost everywhere.
     """
     field = gaussian_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
-    return image + (mean[:, None, None, None] + sigma[:, None, None, None] * field)
+    noisy = image + (mean[:, None, None, None] + sigma[:, None, None, None] * field)
+    return torch.clamp(noisy, 0.0, 1.0) if clip else noisy

@@ -7,6 +7,7 @@ Read next: ``reference.py``.
 
 from pellucid.kernels.color.mean import mean_color
 from pellucid.kernels.color.mix import compose
-from pellucid.kernels.color.reference import affine, clip, hue, jitter_steps, stages
+from pellucid.kernels.color.reference import affine, clip, hue, stages
+from pellucid.kernels.color.steps import jitter_steps
 
 __all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "stages"]

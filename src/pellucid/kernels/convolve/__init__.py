@@ -1,10 +1,60 @@
 """Per-sample convolution with small kernels.
 
-Owns: the names `separable` and `interior`.
+Owns: the names `separable` and `interior`, which pick an implementation.
 Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
 
-from pellucid.kernels.convolve.reference import interior, separable
+from __future__ import annotations
 
-__all__ = ["interior", "separable"]
+import torch
+from torch import Tensor
+
+from pellucid.kernels.convolve import cpu, reference, triton
+from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
+
+__all__ = ["AVAILABLE", "interior", "separable"]
+
+_NAME = "the separable filter"
+_SEPARABLE = {
+    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward),
+    "triton": Primitive(
+        _NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"
+    ),
+}
+_INTERIOR = Primitive(
+    "the 3x3 filter",
+    lambda image, kernel, clip: reference.interior(image, kernel, clip=bool(clip)),
+    cpu.interior,
+    cpu.interior_forward,
+    cpu.interior_backward,
+)
+
+
+def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str = "auto") -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.separable`; ``impl`` says who computes it.
+
+    Compiled, taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292) are not read: what is not
+    finite does not spread through them. 16-bit floats are read as float32.
+    """
+    chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
+    if chosen == "reference":
+        return reference.separable(image, vertical, horizontal)
+    work, result = _dtypes(image, vertical, horizontal)
+    return run(_SEPARABLE[chosen], (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
+
+
+def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "auto") -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.interior`; ``impl`` says who computes it."""
+    if implementation(impl, image.device) == "reference":
+        return reference.interior(image, kernel, clip=clip)
+    work, result = _dtypes(image, kernel)
+    return run(_INTERIOR, (int(clip),), image.to(work), kernel.to(work)).to(result)
+
+
+def _dtypes(image: Tensor, *kernels: Tensor) -> tuple[torch.dtype, torch.dtype]:
+    """In which dtype to compute, and that of the result."""
+    result = image.dtype
+    for kernel in kernels:
+        result = torch.promote_types(result, kernel.dtype)
+    return torch.promote_types(result, torch.float32), result

@@ -40,12 +40,14 @@ def _along(image: Tensor, kernel: Tensor, dim: int) -> Tensor:
     return total
 
 
-def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b c h w"]:
-    """Correlate with one 3x3 kernel per sample where it fits; the outermost pixels keep their values.
+def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b 3 3"], *, clip: bool = False) -> Float[Tensor, "b c h w"]:
+    """Correlate with one 3x3 kernel per sample where it fits; the outermost pixels keep their values; then clip to [0, 1] if asked.
 
     Gradient:
-        image, kernel: exact, to any order.
+        image, kernel: exact, to any order; with ``clip`` almost everywhere.
     """
+    if clip:
+        return torch.clamp(interior(image, kernel), 0.0, 1.0)
     height, width = image.shape[-2:]
     if height < 3 or width < 3:
         return image * 1.0

@@ -30,9 +30,10 @@ def _part(quads, lane, a):  # type: ignore[no-untyped-def]
 
 
 @fused
-def weigh(tx, ty, parameter, weights):  # type: ignore[no-untyped-def]
-    """Cubic weights along x and y (rows 0 to 3, 4 to 7) and their slopes (8 to 11, 12 to 15) at positions between pixels."""
+def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
+    """Cubic weights along x and y (rows 0 to 3, 4 to 7) and their slopes (8 to 11, 12 to 15) at positions between pixels; flat."""
     apart()
+    weights = cubics[: 16 * len(tx)].reshape(16, len(tx))
     cast = tx.dtype.type
     one, two, three, a = cast(1.0), cast(2.0), cast(3.0), cast(parameter)
     for k, row in ((0, tx), (4, ty)):
@@ -50,28 +51,27 @@ def weigh(tx, ty, parameter, weights):  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, weights, quads, out, cover):  # type: ignore[no-untyped-def]
+def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
     """Read the stage; row c of ``out`` is a channel. Pixels that see nothing become zeros.
 
     Args:
-        weights: of cubic interpolation.
+        cubics: weights of cubic interpolation, or None.
         quads: scratch, four numbers per pixel.
     """
     apart()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    flat = weights.reshape(-1)
     for k in range((channels + 2) // 3):
         pixels = quad[k * plane :]
-        if taps == 1:
+        if cubics is not None:
+            for u in range(len(index)):
+                cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+        elif taps == 1:
             for u in range(len(index)):
                 pick(pixels, np.uint64(index[u]), quads, np.uint64(4 * u))
-        elif taps == 2:
+        else:
             for u in range(len(index)):
                 i = np.uint64(index[u])
                 lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-        else:
-            for u in range(len(index)):
-                cubic(pixels, np.uint64(index[u]), row, flat, count, np.uint64(u), quads, np.uint64(4 * u))
         if k == 0 and channels > 2:
             _part_all(quads, out[0], out[1], out[2], cover)
             continue

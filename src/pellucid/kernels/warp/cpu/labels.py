@@ -42,11 +42,11 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 
 @entry
 def copy_labels(  # type: ignore[no-untyped-def]
-    img, meta, maps, windows, fills, fields, out, floats, index, tap_index, tables, start, stop
+    img, meta, maps, windows, fills, fields, out, floats, index, tap_index, weight, slope, start, stop
 ):
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``sweep.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
-    index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(tables)[0], borrow(tables)[1]
+    index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(weight), borrow(slope)
     fields = borrow(fields)
     channels, height, mode = meta[1], meta[5], meta[12]
     shape = (meta[2], meta[3])
@@ -62,7 +62,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
         locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
         if fields.size > 0:
-            displace(fields, 2 * b * meta[22], v * width, width, width, x, y)
+            displace(fields, 2 * b * meta[21], v * width, width, width, x, y)
         if len(window) == 0 and mode <= BORDER:
             _nearest(x, y, last_x, last_y, mode == BORDER, meta[10], meta[9], index)
         else:

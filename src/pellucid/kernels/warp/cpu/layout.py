@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __all__ = ["CAPACITY", "FRAME", "META"]
 
-META = 24
+META = 23
 """How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""
 
 CAPACITY = 1 << 18

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import run_split, scratch
+from pellucid.kernels.threads import memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
+from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -54,14 +55,6 @@ _BLOCK = 128  # columns of a wide output finished before the next: what a long t
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
-_BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``kernels/narrow.py`` tells them apart
-
-
-def _array(tensor: Tensor) -> Any:
-    """The memory of a tensor; NumPy has no bfloat16, and Numba no 16-bit floats."""
-    return tensor.view(_BITS.get(tensor.dtype, tensor.dtype)).numpy()
-
-
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
 
@@ -90,7 +83,10 @@ class _Call:
             flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         ring = 3 if taps == 4 else 1
-        self.floats, self.work = 18 + 16 * (taps == 4) + 2 * channels + 6 * max(out_channels, channels), work
+        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        self.cubic = taps == 4
+        # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
+        self.general = taps != 2 or MODES["zeros"] != mode or window is not None
         # What one staging may need: the ring, the empty lines, four numbers a pixel.
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
         meta = (
@@ -106,7 +102,6 @@ class _Call:
                 rows,
                 block,
                 blocks,
-                16 if taps == 4 else 0,
                 int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
                 channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
             ),
@@ -114,9 +109,9 @@ class _Call:
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         fields = np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
-            fields = (field if meta[19] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
+            fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
-            *(_array(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
@@ -128,10 +123,15 @@ class _Call:
             *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
             scratch("index", self.strip, np.int32),
             scratch("kind", self.strip, np.int32),
+            scratch("cubics", 16 * self.strip, work) if self.cubic else None,
             scratch("frame", FRAME, np.int64),
-            scratch("taps", 8, np.int64).reshape(2, 4),
-            scratch("tables", 16, work).reshape(2, 2, 4),
+            self.room() if self.general else None,
         )
+
+    def room(self) -> tuple[Any, Any, Any]:
+        """For the taps of one pixel: positions, weights and slopes along both axes."""
+        taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
+        return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
 def _forward(
@@ -150,7 +150,7 @@ def _forward(
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
-        planes = _array(out.view(-1, size[0] * size[1]))
+        planes = memory(out.view(-1, size[0] * size[1]))
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(1), start, stop)
@@ -184,12 +184,12 @@ def _(
     if not grad.numel():
         results[0].zero_()
         return results
-    planes = _array(grad.contiguous().view(image.shape[0] * options[3], -1))
+    planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
     if needs[3] and not needs[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
-    to_image = _array(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
+    to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
     def task(start: int, stop: int) -> None:
@@ -198,7 +198,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), first, last)
+            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -228,7 +228,7 @@ def _(
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(img, meta, *maps, rows, floats, index, *call.scratch(0)[-2:], start, stop)
+        copy_labels(img, meta, *maps, rows, floats, index, *call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

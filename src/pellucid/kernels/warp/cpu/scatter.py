@@ -31,12 +31,12 @@ def _join(a, lane, quads):  # type: ignore[no-untyped-def]
 
 @fused
 def scatter_staged(  # type: ignore[no-untyped-def]
-    quad, into, plane, columns, channels, taps, needs, index, tx, ty, weights, g, to_cover, nothing, quads, along_x, along_y
+    quad, into, plane, columns, channels, taps, needs, index, tx, ty, cubics, g, to_cover, nothing, quads, along_x, along_y
 ):
     """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to ``into`` if ``needs[0]``.
 
     Args:
-        weights: of cubic interpolation.
+        cubics: weights of cubic interpolation, or None.
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
         nothing: zeros.
         quads: scratch, four numbers per pixel.
@@ -44,7 +44,6 @@ def scatter_staged(  # type: ignore[no-untyped-def]
     apart()
     zero = tx.dtype.type(0.0)
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    flat = weights.reshape(-1)
     if needs[1]:
         for u in range(len(along_x)):
             along_x[u] = along_y[u] = zero
@@ -58,28 +57,31 @@ def scatter_staged(  # type: ignore[no-untyped-def]
             if (k == 0) & needs[1]:
                 _join(to_cover, 3, quads)
         pixels, found = quad[k * plane :], into[2 * k * plane :]
-        if needs[1] and taps == 2:
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-                along_x[u] += across
-                along_y[u] += down
-        elif needs[1] and taps == 4:
-            for u in range(len(index)):
-                at = np.uint64(4 * u)
-                across, down = cubic_slopes(pixels, np.uint64(index[u]), row, flat, count, np.uint64(u), quads, at)
-                along_x[u] += across
-                along_y[u] += down
-        if needs[0] and taps == 1:
-            for u in range(len(index)):
-                drop(found, np.uint64(index[u]), quads, np.uint64(4 * u))
-        elif needs[0] and taps == 2:
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-        elif needs[0]:
-            for u in range(len(index)):
-                cubic_spread(found, np.uint64(index[u]), row, flat, count, np.uint64(u), quads, np.uint64(4 * u))
+        if cubics is not None:
+            if needs[1]:
+                for u in range(len(index)):
+                    at = np.uint64(4 * u)
+                    across, down = cubic_slopes(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, at)
+                    along_x[u] += across
+                    along_y[u] += down
+            if needs[0]:
+                for u in range(len(index)):
+                    cubic_spread(found, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+        elif taps == 1:
+            if needs[0]:
+                for u in range(len(index)):
+                    drop(found, np.uint64(index[u]), quads, np.uint64(4 * u))
+        else:
+            if needs[1]:
+                for u in range(len(index)):
+                    i = np.uint64(index[u])
+                    across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+                    along_x[u] += across
+                    along_y[u] += down
+            if needs[0]:
+                for u in range(len(index)):
+                    i = np.uint64(index[u])
+                    spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
 
 
 @fused

@@ -12,7 +12,8 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, locate, settle
+from pellucid.kernels.warp.cpu.coordinates import BORDER, boxes, displace, locate, settle
+from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
@@ -24,8 +25,8 @@ from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX,
 __all__ = ["backward", "forward", "round_into"]
 
 (BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS, CUBIC_ROWS) = range(11, 22)
-FIELD_STRIDE, OWN_STRIDE = range(22, META)
+(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, 21)
+FIELD_STRIDE, OWN_STRIDE = range(21, META)
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
@@ -45,6 +46,20 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 def _clamped(meta, window):  # type: ignore[no-untyped-def]
     """Whether coordinates are clamped to the image or a window before reading."""
     return meta[MODE] == BORDER or len(window) == 4
+
+
+@fused
+def _whole(meta, m, fields, window):  # type: ignore[no-untyped-def]
+    """Whether a sample is copied rather than resampled."""
+    shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
+    return fields.size == 0 and moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+
+
+@fused
+def _copied(img, meta, unit, b, m, v, first, width, out, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip of such a sample into ``out``, and write its coverage."""
+    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
+    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, out, cover)
 
 
 @fused
@@ -73,29 +88,34 @@ def _settle(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped
 
 
 @fused
-def _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
-    """Read one settled strip into ``out``, and its coverage into the strip."""
-    tap_index, weight, slope = edge
+def _gather(img, meta, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+    """Read one settled strip into ``out``, and its coverage into the strip.
+
+    Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
+    """
     sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
     channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
     x, y, cover = strip[0], strip[1], strip[7]
     if frame[STAGED] == 1:
-        if meta[TAPS] == 4:
-            weigh(strip[2], strip[3], cubic, weights)
+        if cubics is not None:
+            weigh(strip[2], strip[3], parameter, cubics)
         gather_staged(
-            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], weights, quads, out, cover
+            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], cubics, quads, out, cover
         )  # fmt: skip
-        if meta[TAPS] == 4 and _clamped(meta, window):
+        if cubics is not None and _clamped(meta, window):
             _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
-    if rest > 0 and meta[TAPS] == 2 and meta[MODE] == FILLED and len(window) == 0:
-        gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
-    elif rest > 0:
-        gather_edge(
-            img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], cubic, meta[MODE], window, x, y, kind, tap_index, weight,
-            slope, out, cover,
-        )  # fmt: skip
+    if edge is None:
+        if rest > 0:
+            gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
+    else:
+        if rest > 0:
+            tap_index, weight, slope = edge
+            gather_edge(
+                img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], parameter, meta[MODE], window, x, y, kind, tap_index,
+                weight, slope, out, cover,
+            )  # fmt: skip
 
 
 @fused
@@ -171,9 +191,9 @@ def forward(  # type: ignore[no-untyped-def]
     quad,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
     start,
     stop,
 ):
@@ -184,15 +204,7 @@ def forward(  # type: ignore[no-untyped-def]
     size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
     fields = borrow(fields)
-    floats, quad, index, kind, taps, tables = (
-        borrow(floats),
-        borrow(quad),
-        borrow(index),
-        borrow(kind),
-        borrow(taps),
-        borrow(tables),
-    )
-    edge = (taps, tables[0], tables[1])
+    floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
     before, band = (0, 0), 0
     for r in range(start, stop):
         b, v, first, width = _place(meta, r)
@@ -202,22 +214,26 @@ def forward(  # type: ignore[no-untyped-def]
             _pixels(strip, first, width)
             before = (n, first)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
+        whole = _whole(meta, m, fields, window)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
-        if v >= band:
+        if not whole and v >= band:
             end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
             _band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
-        weights = floats[n * rows : n * (rows + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        if fields.size > 0:
-            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
-        _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
-        base = np.uint64(b * meta[STRIDE_B])
-        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, kind[:n], index[:n], rest, read, edge)
+        if whole:
+            _copied(img, meta, unit, b, m, v, first, width, read, strip[7])
+        else:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
+            _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
+            base = np.uint64(b * meta[STRIDE_B])
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -311,9 +327,10 @@ def backward(  # type: ignore[no-untyped-def]
     into,
     index,
     kind,
+    cubics,
     frame,
-    taps,
-    tables,
+    edge,
+    room,
     start,
     stop,
 ):
@@ -324,6 +341,7 @@ def backward(  # type: ignore[no-untyped-def]
         to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
         to_maps, to_windows, to_params: float64, one row per sample.
         to_fields: (batch * 2, height * width).
+        room: what ``edge`` is where it is not None.
     """
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     matrix, offset, turns, second, last = _places(flags, channels, out_channels)
@@ -337,8 +355,6 @@ def backward(  # type: ignore[no-untyped-def]
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
     fields, to_fields = borrow(fields), borrow(to_fields)
     floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
-    taps, tables = borrow(taps), borrow(tables)
-    edge = (taps, tables[0], tables[1])
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
@@ -358,7 +374,8 @@ def backward(  # type: ignore[no-untyped-def]
             frame[ROWS] = band = 0
             if needs_image and first == 0:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
-        if v >= band:
+        whole = not needs_slopes and _whole(meta, m, fields, window)  # a copy has no slopes
+        if not whole and v >= band:
             _band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
@@ -379,13 +396,18 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        weights = floats[n * height : n * (height + meta[CUBIC_ROWS])].reshape(meta[CUBIC_ROWS], n)
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        if fields.size > 0:
-            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
-        _, rest = _settle(meta, window, strip, frame, here, where)
+        rest = zero
+        if not whole:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
+            _, rest = _settle(meta, window, strip, frame, here, where)
+        if whole and reads:
+            _copied(img, meta, unit, b, m, v, first, width, source, strip[7])
+        elif reads:
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
         if reads:
-            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, weights, quads, here, where, rest, source, edge)
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -424,18 +446,20 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, clamped = frame[STAGED] == 1, _clamped(meta, window)
+        staged, clamped = not whole and frame[STAGED] == 1, _clamped(meta, window)
+        if whole and needs_image:
+            add_strip(to_image, own, channels, shape, m, v, first, width, to_source)
         if staged:
-            if meta[TAPS] == 4 and not reads:
-                weigh(strip[2], strip[3], cubic, weights)
+            if cubics is not None and not reads:
+                weigh(strip[2], strip[3], cubic, cubics)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], weights,
+                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
                 to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
-        if rest > 0 or not staged:
+        if not whole and (rest > 0 or not staged):
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
-                strip[0], strip[1], here, edge[0], edge[1], edge[2], to_source, to_cover, along_x, along_y,
+                strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
         if needs_slopes:
             if staged and clamped and meta[TAPS] == 2:
@@ -455,7 +479,7 @@ def backward(  # type: ignore[no-untyped-def]
                 locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
-            if clamped and meta[TAPS] == 4:
+            if cubics is not None and clamped:
                 fold_ring(into, channels, shape, frame)
             unstage(into, channels, shape, frame, own, quads, to_image)
 

@@ -11,7 +11,7 @@ Read next: ``sampling.py``.
 import triton
 import triton.language as tl
 
-__all__ = ["BORDER", "FILLED", "fold", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
+__all__ = ["BORDER", "FILLED", "displace", "fold", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)  # and 4: wrap
 FAR = tl.constexpr(4194304.0)  # as in taps.py
@@ -60,6 +60,18 @@ def locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F
     else:
         usable = (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
     return tl.where(usable, x, 0.0), tl.where(usable, y, 0.0), w, usable
+
+
+@triton.jit
+def displace(x, y, usable, field, u, v, stride_c, stride_y, stride_x, FIELD: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(x, y, usable) of output pixels with a sample's displacement added, in the order of the reference's sum."""
+    if FIELD:
+        at = v.to(tl.int64) * stride_y + u.to(tl.int64) * stride_x
+        x = x + tl.load(field + at, mask=usable, other=0.0)
+        y = y + tl.load(field + at + stride_c, mask=usable, other=0.0)
+        usable = usable & (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
+        x, y = tl.where(usable, x, 0.0), tl.where(usable, y, 0.0)
+    return x, y, usable
 
 
 @triton.jit

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import store_channels
-from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, locate, settle, tile_pixels
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX, clip, cover, hue, mix, shift
 
@@ -22,11 +22,16 @@ def forward(  # type: ignore[no-untyped-def]
     mapping,
     window,
     colors,
+    field,
     out,
     stride_b,
     stride_c,
     stride_y,
     stride_x,
+    field_b,
+    field_c,
+    field_y,
+    field_x,
     height,
     width,
     out_height,
@@ -42,6 +47,7 @@ def forward(  # type: ignore[no-untyped-def]
     TAPS: tl.constexpr,
     MODE: tl.constexpr,
     WINDOW: tl.constexpr,
+    FIELD: tl.constexpr,
     PROJECTIVE: tl.constexpr,
     CUBIC: tl.constexpr,
     UNIT: tl.constexpr,
@@ -62,7 +68,8 @@ def forward(  # type: ignore[no-untyped-def]
     drawn = (u < out_width) & (v < out_height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
     first = group * K
     colour, _, _, covered, _, _ = read(
         image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
@@ -96,11 +103,16 @@ def copy_labels(  # type: ignore[no-untyped-def]
     mapping,
     window,
     fill,
+    field,
     out,
     stride_b,
     stride_c,
     stride_y,
     stride_x,
+    field_b,
+    field_c,
+    field_y,
+    field_x,
     height,
     width,
     out_height,
@@ -113,6 +125,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
     C: tl.constexpr,
     MODE: tl.constexpr,
     WINDOW: tl.constexpr,
+    FIELD: tl.constexpr,
     PROJECTIVE: tl.constexpr,
     BW: tl.constexpr,
     P: tl.constexpr,
@@ -128,7 +141,8 @@ def copy_labels(  # type: ignore[no-untyped-def]
     drawn = (u < out_width) & (v < out_height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     ix, _, _ = settle(x, x0, x1, width, 1, EDGE, WINDOW)
     iy, _, _ = settle(y, y0, y1, height, 1, EDGE, WINDOW)

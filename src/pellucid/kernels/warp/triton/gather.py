@@ -1,7 +1,7 @@
 """The image's gradient in gather form: every input pixel collects from the output pixels that read it.
 
 Owns: one owner per input pixel, adding in the order of its candidates' rows and columns; no atomics.
-Must not: miss a candidate (``footprint.py``), or collect what a border rule moved (``folded.py``).
+Must not: miss a candidate (``footprint.py``), or collect what was added in fixed point (``folded.py``).
 Read next: ``footprint.py``.
 """
 
@@ -87,6 +87,7 @@ def gather(  # type: ignore[no-untyped-def]
     TAPS: tl.constexpr,
     MODE: tl.constexpr,
     WINDOW: tl.constexpr,
+    FIELD: tl.constexpr,
     PROJECTIVE: tl.constexpr,
     CUBIC: tl.constexpr,
     FLAGS: tl.constexpr,
@@ -100,7 +101,8 @@ def gather(  # type: ignore[no-untyped-def]
     """Program (sample, tile of the image, group): N channels are collected, K written.
 
     ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
-    what was collected. Outside the filled modes ``folded`` holds the rest in fixed point, with ``scale`` units to 1.
+    what was collected. Outside the filled modes ``folded`` holds the rest in fixed point, with ``scale`` units to 1; with a field,
+    which no box bounds, everything.
     """
     program = tl.program_id(0)
     group = program % GROUPS
@@ -110,45 +112,47 @@ def gather(  # type: ignore[no-untyped-def]
     owned = (column < width) & (row < height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     first = group * K
-    CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
-    REACH: tl.constexpr = 2.0 if TAPS == 4 else (1.0 if TAPS == 2 else 0.5)
-    px, py = column.to(F), row.to(F)
-    lx, hx, ly, hy = px - REACH, px + REACH, py - REACH, py + REACH
-    if CLAMPED:
-        # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
-        x0, y0 = tl.load(window + b * window_step), tl.load(window + b * window_step + 1)
-        x1, y1 = tl.load(window + b * window_step + 2), tl.load(window + b * window_step + 3)
-        lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (REACH + 0.5)
-        ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (REACH + 0.5)
-        hx = tl.where(column == width - 1, tl.maximum(x1, px), px) + (REACH + 0.5)
-        hy = tl.where(row == height - 1, tl.maximum(y1, py), py) + (REACH + 0.5)
-    first_u, last_u, first_v, last_v = candidates(
-        lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, height, width, out_height, out_width, PROJECTIVE, EPS, F
-    )
-    last_v = tl.where(owned, last_v, -1)
-    rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
-    columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
     total = zeros(N, P, F)
-    j = rows * 0
-    while j < rows:
-        v = first_v + j
-        i = columns * 0
-        while i < columns:
-            u = first_u + i
-            x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-            usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
-            if WINDOW and MODE != FILLED:  # those that the window holds are in ``folded``
-                usable = usable & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
-            share = weight_at(x, px, x0, x1, width, TAPS, CUBIC, CLAMPED) * weight_at(y, py, y0, y1, height, TAPS, CUBIC, CLAMPED)
-            reads = usable & (u <= last_u) & (v <= last_v) & (share != 0.0)
-            at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
-            g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(tl.int64), OC, GROUPS, N, F)
-            total = add_scaled(total, tl.where(reads, share, 0.0), g, N)
-            i += 1
-        j += 1
+    if not FIELD:
+        CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
+        REACH: tl.constexpr = 2.0 if TAPS == 4 else (1.0 if TAPS == 2 else 0.5)
+        px, py = column.to(F), row.to(F)
+        lx, hx, ly, hy = px - REACH, px + REACH, py - REACH, py + REACH
+        if CLAMPED:
+            # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
+            x0, y0 = tl.load(window + b * window_step), tl.load(window + b * window_step + 1)
+            x1, y1 = tl.load(window + b * window_step + 2), tl.load(window + b * window_step + 3)
+            lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (REACH + 0.5)
+            ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (REACH + 0.5)
+            hx = tl.where(column == width - 1, tl.maximum(x1, px), px) + (REACH + 0.5)
+            hy = tl.where(row == height - 1, tl.maximum(y1, py), py) + (REACH + 0.5)
+        first_u, last_u, first_v, last_v = candidates(
+            lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, height, width, out_height, out_width, PROJECTIVE, EPS, F
+        )
+        last_v = tl.where(owned, last_v, -1)
+        rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
+        columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
+        j = rows * 0
+        while j < rows:
+            v = first_v + j
+            i = columns * 0
+            while i < columns:
+                u = first_u + i
+                x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+                usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+                if WINDOW and MODE != FILLED:  # those that the window holds are in ``folded``
+                    usable = usable & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
+                share = weight_at(x, px, x0, x1, width, TAPS, CUBIC, CLAMPED)
+                share *= weight_at(y, py, y0, y1, height, TAPS, CUBIC, CLAMPED)
+                reads = usable & (u <= last_u) & (v <= last_v) & (share != 0.0)
+                at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
+                g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(tl.int64), OC, GROUPS, N, F)
+                total = add_scaled(total, tl.where(reads, share, 0.0), g, N)
+                i += 1
+            j += 1
     plane = b * 0 + height
     at = row.to(tl.int64) * width + column
-    if MODE != FILLED:
+    if FIELD or MODE != FILLED:
         total = _add_fixed(
             total, folded + b * OC * plane * width, at, plane * width, owned, first, tl.load(scale + b), OC, GROUPS, N
         )

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, store_channels, store_sums, zeros
-from pellucid.kernels.warp.triton.coordinates import load_map, locate, tile_pixels
+from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
@@ -57,9 +57,11 @@ def gradients(  # type: ignore[no-untyped-def]
     mapping,
     window,
     colors,
+    field,
     to_map,
     to_params,
     to_source,
+    to_field,
     grad_b,
     grad_c,
     grad_y,
@@ -68,6 +70,10 @@ def gradients(  # type: ignore[no-untyped-def]
     stride_c,
     stride_y,
     stride_x,
+    field_b,
+    field_c,
+    field_y,
+    field_x,
     height,
     width,
     out_height,
@@ -85,6 +91,7 @@ def gradients(  # type: ignore[no-untyped-def]
     TAPS: tl.constexpr,
     MODE: tl.constexpr,
     WINDOW: tl.constexpr,
+    FIELD: tl.constexpr,
     PROJECTIVE: tl.constexpr,
     CUBIC: tl.constexpr,
     UNIT: tl.constexpr,
@@ -92,6 +99,7 @@ def gradients(  # type: ignore[no-untyped-def]
     TO_MAP: tl.constexpr,
     TO_PARAMS: tl.constexpr,
     TO_SOURCE: tl.constexpr,
+    TO_FIELD: tl.constexpr,
     STEPS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
@@ -103,7 +111,7 @@ def gradients(  # type: ignore[no-untyped-def]
     """Program (sample, chunk of STEPS tiles, group): K channels are read, N were written.
 
     to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
-    parameters). to_source: (sample, channel, output pixel).
+    parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel).
     """
     program = tl.program_id(0)
     group = program % GROUPS
@@ -125,11 +133,12 @@ def gradients(  # type: ignore[no-untyped-def]
         tile = chunk * STEPS + step
         u, v = tile_pixels(tile, tiles_x, BW, P)
         drawn = (u < out_width) & (v < out_height) & (tile < tiles)
-        x, y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable & drawn, window + b * window_step, MODE, WINDOW)
+        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+        x, y, usable = displace(mapped_x, mapped_y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
         source, along_x, along_y, covered, rise_x, rise_y = read(
             image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
-            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP, K, P, F, INDEX,
+            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, K, P, F, INDEX,
         )  # fmt: skip
         # Forward, keeping what each stage saw.
         after_first = source
@@ -175,7 +184,7 @@ def gradients(  # type: ignore[no-untyped-def]
             plane = b * 0 + out_height
             at = v.to(tl.int64) * out_width + u
             store_channels(to_source + b * C * plane * out_width, at, plane * out_width, drawn, first, g, C, GROUPS, K)
-        if TO_MAP:
+        if TO_MAP or TO_FIELD:
             to_x = tl.where(usable, _dot(g, along_x, K) + to_cover * rise_x, 0.0)
             to_y = tl.where(usable, _dot(g, along_y, K) + to_cover * rise_y, 0.0)
             if WINDOW:
@@ -183,11 +192,17 @@ def gradients(  # type: ignore[no-untyped-def]
                 to_x, left, right = _window_shares(to_x, x, x0, x1)
                 to_y, upper, lower = _window_shares(to_y, y, y0, y1)
                 window_sums = add_scaled(window_sums, one, (left, upper, right, lower), 4)
+            if TO_FIELD:
+                plane = b * 0 + out_height
+                at = v.to(tl.int64) * out_width + u
+                shown = to_field + (b * GROUPS + group) * 2 * plane * out_width
+                store_channels(shown, at, plane * out_width, drawn, 0, (to_x, to_y), 2, 1, 2)
+        if TO_MAP:
             column, row = u.to(F), v.to(F)
             if PROJECTIVE:
                 share = 1.0 / tl.where(usable, w, 1.0)
                 to_x, to_y = to_x * share, to_y * share
-                to_w = -(to_x * x + to_y * y)
+                to_w = -(to_x * mapped_x + to_y * mapped_y)
                 shares = (to_x * column, to_x * row, to_x, to_y * column, to_y * row, to_y, to_w * column, to_w * row, to_w)
                 map_sums = add_scaled(map_sums, one, shares, 9)
             else:

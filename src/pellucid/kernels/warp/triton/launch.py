@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.operators import Gradients
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
@@ -53,6 +54,13 @@ def _step(rows: Tensor | None) -> int:
     return 0 if rows is None or rows.shape[0] == 1 else rows.shape[1]
 
 
+def _field_strides(field: Tensor | None) -> tuple[int, ...]:
+    """Elements from one sample, axis, row and column to the next; a sample's is 0 where all share one field."""
+    if field is None:
+        return (0, 0, 0, 0)
+    return (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
+
+
 def _index(tensor: Tensor) -> Any:
     """The integer that holds every offset within a sample."""
     reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
@@ -68,6 +76,7 @@ class _Call:
         mapping: Tensor,
         window: Tensor | None,
         params: Tensor,
+        field: Tensor | None,
         size: list[int],
         options: list[int],
         cubic: float,
@@ -76,6 +85,8 @@ class _Call:
         self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
         self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
         self.steps = (_step(mapping), _step(window), _step(params))
+        self.field = self.mapping if field is None else field
+        self.field_strides = _field_strides(field)
         self.batch, self.channels, *plane = image.shape
         self.plane, self.size = (plane[0], plane[1]), (size[0], size[1])
         # Where nothing mixes channels, a program takes four at most.
@@ -89,6 +100,7 @@ class _Call:
             "TAPS": taps,
             "MODE": mode,
             "WINDOW": window is not None,
+            "FIELD": field is not None,
             "PROJECTIVE": mapping.shape[1] == 9,
             "CUBIC": cubic,
             "FLAGS": flags,
@@ -106,17 +118,17 @@ class _Call:
 
 
 def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
-    """Write the warped image into the contiguous ``out``; its dtype may be any floating one."""
+    """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (which counts 1 as 255)."""
     call = _Call(*call_arguments)
     columns, across, blocks = _blocks(call.size)
     with _on(out):
         forward[(call.batch * blocks * call.groups,)](
-            call.image, call.mapping, call.window, call.params, out, *call.image.stride(), *call.shapes(), across, blocks,
-            *call.steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
+            call.image, call.mapping, call.window, call.params, call.field, out, *call.image.stride(), *call.field_strides,
+            *call.shapes(), across, blocks, *call.steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
         )  # fmt: skip
 
 
-def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, mode: int) -> None:
+def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, field: Tensor | None, mode: int) -> None:
     """Write the nearest pixels of an integer image into the contiguous ``out``."""
     size = (out.shape[2], out.shape[3])
     columns, across, blocks = _blocks(size)
@@ -124,50 +136,58 @@ def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fil
     frame = mapping if window is None else window.contiguous()
     with _on(out):
         copy_labels[(out.shape[0] * blocks * out.shape[1],)](
-            image, mapping, frame, fill, out, *image.stride(), *image.shape[2:], *size, across, blocks,
+            image, mapping, frame, fill, mapping if field is None else field, out, *image.stride(), *_field_strides(field),
+            *image.shape[2:], *size, across, blocks,
             _step(mapping), _step(window), _step(fill),
-            C=out.shape[1], MODE=mode, WINDOW=window is not None, PROJECTIVE=mapping.shape[1] == 9, BW=columns, P=_PIXELS,
-            F=_FLOATS[mapping.dtype], INDEX=_index(image), **_OPTIONS,
+            C=out.shape[1], MODE=mode, WINDOW=window is not None, FIELD=field is not None, PROJECTIVE=mapping.shape[1] == 9,
+            BW=columns, P=_PIXELS, F=_FLOATS[mapping.dtype], INDEX=_index(image), **_OPTIONS,
         )  # fmt: skip
 
 
-def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of image (its dtype), map, window and params (float64, one row per sample); empty where not needed."""
+def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> Gradients:
+    """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
     call = _Call(*call_arguments)
     flags = call.options["FLAGS"]
+    needs = [*needs[:3], needs[3] and call.options["FIELD"]]
     linear = not flags & (HUE | CLIP)
     to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
+    to_field = call.mapping.new_empty((0,))
     source = grad
     with _on(grad):
-        if needs[1] or needs[2] or (needs[0] and not linear):
-            sums, colors, collected = _sums(grad, call, needs, linear)
+        if any(needs[1:]) or (needs[0] and not linear):
+            sums, colors, collected, to_field = _sums(grad, call, needs, linear)
             if needs[1]:
                 to_map = sums[..., : call.mapping.shape[1]].sum((1, 2), dtype=torch.float64)
                 if call.options["WINDOW"]:
                     to_window = sums[..., 9:].sum((1, 2), dtype=torch.float64)
             if needs[2]:
                 to_params = colors.sum(1, dtype=torch.float64)
+            if needs[3]:
+                to_field = to_field[:, 0] if call.groups == 1 else to_field.sum(1)
             source = grad if linear else collected
         to_image = _image_gradient(source, call, linear) if needs[0] else grad.new_empty((0,), dtype=call.image.dtype)
-    return to_image, to_map, to_window, to_params
+    return to_image, to_map, to_window, to_params, to_field
 
 
-def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """(partial sums for map and window, partial sums for the parameters, the source's gradient per output pixel)."""
+def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(partial sums for map and window, for the parameters, the source's gradient and the field's per output pixel)."""
     columns, across, blocks = _blocks(call.size)
     steps = min(_STEPS, blocks)
     chunks = triton.cdiv(blocks, steps)
     count = call.params.shape[1]
-    sums = grad.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
-    colors = grad.new_zeros((call.batch, chunks, count) if needs[2] else (0,))
+    like = call.mapping  # the dtype in which everything is computed, whatever the gradient comes in
+    sums = like.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
+    colors = like.new_zeros((call.batch, chunks, count) if needs[2] else (0,))
     write = needs[0] and not linear
-    source = grad.new_empty((call.batch, call.channels, *call.size) if write else (0,))
+    source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
+    to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
     gradients[(call.batch * chunks * call.groups,)](
-        grad, call.image, call.mapping, call.window, call.params, sums, colors, source, *grad.stride(), *call.image.stride(),
-        *call.shapes(), across, blocks, chunks, *call.steps, count,
-        TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, STEPS=steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
+        grad, call.image, call.mapping, call.window, call.params, call.field, sums, colors, source, to_field,
+        *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), across, blocks, chunks, *call.steps, count,
+        TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps, BW=columns, P=_PIXELS,
+        **call.options, **call.reading(),
     )  # fmt: skip
-    return sums, colors, source
+    return sums, colors, source, to_field
 
 
 def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
@@ -178,7 +198,7 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
     options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
     folded, scale = source, source
-    if options["MODE"] != 0:
+    if options["MODE"] != 0 or options["FIELD"]:
         folded, scale = _fold(source, call, options)
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
     columns, across, blocks = _blocks(call.plane)
@@ -190,7 +210,7 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
 
 
 def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """What border rules and windows moved: (sums in fixed point, the number of units in 1 per sample)."""
+    """What the gather leaves out: (sums in fixed point, the number of units in 1 per sample)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     largest = torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)).double()
     # Every output pixel gives less than twice its gradient to a pixel; so many bits above the largest gradient are kept free.
@@ -201,7 +221,7 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
     columns, across, blocks = _blocks(call.size)
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
     add_folded[(call.batch * blocks * call.groups,)](
-        source, call.mapping, call.window, scale, folded, *source.stride(), *call.shapes(), across, blocks, *call.steps[:2],
-        BW=columns, P=_PIXELS, **kept,
+        source, call.mapping, call.window, scale, call.field, folded, *source.stride(), *call.field_strides, *call.shapes(),
+        across, blocks, *call.steps[:2], BW=columns, P=_PIXELS, **kept,
     )  # fmt: skip
     return folded, scale

@@ -30,22 +30,19 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _warp(*arguments: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
-    image, mapping, window, params, field, size, options, cubic, dtype = arguments
-    if field is not None:
-        raise NotImplementedError("field")
+    image, *_, size, options, _, dtype = arguments
     out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel():
-        forward_warp(out, (image, mapping, window, params, size, options, cubic))
+        forward_warp(out, arguments[:-1])
     return out
 
 
 def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     from pellucid.kernels.warp.triton.launch import backward_warp
 
-    image, mapping, window, params, field, size, options, cubic, needs = arguments
+    image, mapping, window, params, field, *_, needs = arguments
     if grad.numel() and image.numel():
-        found = backward_warp(grad, (image, mapping, window, params, size, options, cubic), needs)
-        return *found, grad.new_empty((0,))
+        return backward_warp(grad, arguments[:-1], needs)
     empty = empty_gradients(image, mapping, window, params, field, needs)
     for gradient in empty:
         gradient.zero_()
@@ -63,12 +60,10 @@ def _labels(
 ) -> Tensor:
     from pellucid.kernels.warp.triton.launch import copy
 
-    if field is not None:
-        raise NotImplementedError("field")
     bits = _BITS[image.element_size()]
     out = torch.empty((*image.shape[:2], size[0], size[1]), dtype=bits, device=image.device)
     if out.numel():
-        copy(out, image.view(bits), mapping, window, fill.view(bits), mode)
+        copy(out, image.view(bits), mapping, window, fill.view(bits), field, mode)
     return out.view(image.dtype)
 
 

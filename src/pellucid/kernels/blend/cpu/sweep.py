@@ -1,0 +1,113 @@
+"""Adding noise, strip by strip, and what its gradients need; the field is made again wherever it is wanted.
+
+Owns: the loops over samples and strips.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``normals.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.blend.cpu.normals import normals
+from pellucid.kernels.jit import apart, borrow, entry, exact, summing
+
+__all__ = ["backward", "field", "forward"]
+
+
+@exact
+def _noisy(x, noise, mean, sigma, clipped, out):  # type: ignore[no-untyped-def]
+    apart()
+    zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
+    for i in range(len(out)):
+        out[i] = x[i] + (mean + sigma * noise[i])
+    if clipped:
+        for i in range(len(out)):
+            z = zero if out[i] < zero else out[i]
+            out[i] = one if z > one else z
+
+
+@exact
+def _masked(x, noise, mean, sigma, clipped, g, out):  # type: ignore[no-untyped-def]
+    """The gradient where nothing was clipped; the ends count as inside."""
+    apart()
+    zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
+    if clipped:
+        for i in range(len(out)):
+            z = x[i] + (mean + sigma * noise[i])
+            out[i] = g[i] if (z >= zero) & (z <= one) else zero
+    else:
+        for i in range(len(out)):
+            out[i] = g[i]
+
+
+@summing
+def _sums(g, noise):  # type: ignore[no-untyped-def]
+    alone = product = g.dtype.type(0.0)
+    for i in range(len(g)):
+        alone += g[i]
+        product += g[i] * noise[i]
+    return alone, product
+
+
+@exact
+def _scratch(words, floats, n):  # type: ignore[no-untyped-def]
+    """Room for n blocks: the words, the rows, and the numbers."""
+    return words[: 4 * n].reshape(4, n), floats[: 6 * n].reshape(6, n), floats[6 * n : 10 * n]
+
+
+@entry
+def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
+    """Strips [start, stop), ``blocks`` blocks each, of the samples' fields: (batch, count)."""
+    keys, artanh, sine, cosine, out = borrow(keys), borrow(artanh), borrow(sine), borrow(cosine), borrow(out)
+    words, floats = borrow(words), borrow(floats)
+    count = out.shape[1]
+    strips = (count + 4 * blocks - 1) // (4 * blocks)
+    for r in range(start, stop):
+        b = r // strips
+        block = (r - b * strips) * blocks
+        some = min(4 * blocks, count - 4 * block)
+        hashed, rows, noise = _scratch(words, floats, (some + 3) // 4)
+        normals(keys[b], block, artanh, sine, cosine, hashed, rows, noise)
+        into = out[b, 4 * block : 4 * block + some]
+        for i in range(some):
+            into[i] = noise[i]
+
+
+@entry
+def forward(images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
+    """Strips [start, stop) of images (batch, count); keys (b or 1, 2), means and sigmas (b or 1,)."""
+    images, keys, means, sigmas = borrow(images), borrow(keys), borrow(means), borrow(sigmas)
+    artanh, sine, cosine, out = borrow(artanh), borrow(sine), borrow(cosine), borrow(out)
+    words, floats = borrow(words), borrow(floats)
+    count = out.shape[1]
+    strips = (count + 4 * blocks - 1) // (4 * blocks)
+    for r in range(start, stop):
+        b = r // strips
+        block = (r - b * strips) * blocks
+        first, last = 4 * block, min(4 * (block + blocks), count)
+        hashed, rows, noise = _scratch(words, floats, (last - first + 3) // 4)
+        normals(keys[b % len(keys)], block, artanh, sine, cosine, hashed, rows, noise)
+        mean, sigma = means[b % len(means)], sigmas[b % len(sigmas)]
+        _noisy(images[b, first:last], noise, mean, sigma, clipped, out[b, first:last])
+
+
+@entry
+def backward(  # type: ignore[no-untyped-def]
+    grad, images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, sums, words, floats, start, stop
+):
+    """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
+    grad, images, keys, means, sigmas = borrow(grad), borrow(images), borrow(keys), borrow(means), borrow(sigmas)
+    artanh, sine, cosine, out, sums = borrow(artanh), borrow(sine), borrow(cosine), borrow(out), borrow(sums)
+    words, floats = borrow(words), borrow(floats)
+    count = images.shape[1]
+    strips = (count + 4 * blocks - 1) // (4 * blocks)
+    for r in range(start, stop):
+        b = r // strips
+        block = (r - b * strips) * blocks
+        first, last = 4 * block, min(4 * (block + blocks), count)
+        n = (last - first + 3) // 4
+        hashed, rows, noise = _scratch(words, floats, n)
+        normals(keys[b % len(keys)], block, artanh, sine, cosine, hashed, rows, noise)
+        g = out[b, first:last] if out.size > 0 else floats[10 * n : 10 * n + last - first]
+        mean, sigma = means[b % len(means)], sigmas[b % len(sigmas)]
+        _masked(images[b, first:last], noise, mean, sigma, clipped, grad[b, first:last], g)
+        sums[r, 0], sums[r, 1] = _sums(g, noise)

@@ -1,0 +1,147 @@
+"""The chain of clipped steps, sample by sample, forward and backward.
+
+Owns: the order of steps, and the passes that the contrast's mean makes necessary.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``steps.py``.
+
+A strip of pixels goes through all steps in a close cache. The contrast turns about the mean of what it is given, so what comes
+before it runs over the whole sample first; backward likewise, because that mean's gradient goes to every pixel.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, load, step, step_backward, store, total
+from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.warp.cpu.stages import clip, clip_backward
+
+__all__ = ["backward", "forward"]
+
+
+@fused
+def _wanted(order, present, kinds):  # type: ignore[no-untyped-def]
+    """Write the steps that take part, in order. Returns their number and the place of the contrast, -1 where there is none."""
+    count, pivotal = 0, -1
+    for turn in range(4):
+        kind = order[turn]
+        if 0 <= kind < 4 and (present >> kind) & 1:
+            if kind == CONTRAST:
+                pivotal = count
+            kinds[count] = kind
+            count += 1
+    return count, pivotal
+
+
+@fused
+def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # type: ignore[no-untyped-def]
+    """Steps [first, last): states[k] is the input of step k, values[k] its result before the clip."""
+    apart()
+    for k in range(first, last):
+        step(kinds[k], factors[kinds[k]], pivot, weights, states[k], values[k], grey)
+        x, y = values[k], states[k + 1]
+        for c in range(len(weights)):
+            source, target = x[c], y[c]
+            for u in range(len(source)):
+                target[u] = source[u]
+        clip(y, len(weights))
+
+
+@fused
+def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # type: ignore[no-untyped-def]
+    """The mean luma after the first steps, which are kept in ``out`` if asked."""
+    apart()
+    pixels, channels = image.shape[1], len(weights)
+    cast = floats.dtype.type
+    found = 0.0
+    for first in range(0, pixels, length):
+        n = min(length, pixels - first)
+        states, values, _, grey, _ = _buffers(floats, channels, n)
+        load(image, first, states[0])
+        _run(kinds, 0, last, factors, cast(0.0), weights, states, values, grey)
+        if keep:
+            store(states[last], out, first)
+        grey_row(states[last], weights, grey)
+        found += total(grey)
+    return cast(found / pixels)
+
+
+@fused
+def _buffers(floats, channels, n):  # type: ignore[no-untyped-def]
+    """Inputs and unclipped results of four steps, the gradients, and two rows."""
+    size = channels * n
+    states = floats[: 5 * size].reshape(5, channels, n)
+    values = floats[5 * size : 9 * size].reshape(4, channels, n)
+    g = floats[9 * size : 10 * size].reshape(channels, n)
+    rows = floats[10 * size : 10 * size + 2 * n].reshape(2, n)
+    return states, values, g, rows[0], rows[1]
+
+
+@entry
+def forward(images, orders, factors, weights, present, out, floats, kinds, length, start, stop):  # type: ignore[no-untyped-def]
+    """Samples [start, stop). images, out: (batch, channels, pixels); orders, factors: (batch or 1, 4)."""
+    images, orders, factors, weights = borrow(images), borrow(orders), borrow(factors), borrow(weights)
+    out, floats, kinds = borrow(out), borrow(floats), borrow(kinds)
+    pixels, channels = images.shape[2], images.shape[1]
+    for b in range(start, stop):
+        count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
+        factor = factors[b % len(factors)]
+        done, pivot = 0, floats.dtype.type(0.0)
+        if pivotal >= 0:
+            pivot = _mean(images[b], kinds, pivotal, factor, weights, out[b], pivotal > 0, floats, length)
+            done = pivotal
+        for first in range(0, pixels, length):
+            states, values, _, grey, _ = _buffers(floats, channels, min(length, pixels - first))
+            load(out[b] if done > 0 else images[b], first, states[done])
+            _run(kinds, done, count, factor, pivot, weights, states, values, grey)
+            store(states[count], out[b], first)
+
+
+@fused
+def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, whole, sums):  # type: ignore[no-untyped-def]
+    """The gradients g through steps last - 1 down to first. Returns the gradient of the pivot."""
+    apart()
+    to_pivot = 0.0
+    for k in range(last - 1, first - 1, -1):
+        kind = kinds[k]
+        clip_backward(values[k], g, len(weights))
+        along, level = step_backward(kind, factors[kind], pivot, weights, states[k], g, grey, whole)
+        sums[kind] += along
+        if kind == CONTRAST:
+            to_pivot += level
+    return to_pivot
+
+
+@entry
+def backward(grad, images, orders, factors, weights, present, to_images, sums, floats, kinds, shares, length, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
+    grad, images, orders, factors, weights = borrow(grad), borrow(images), borrow(orders), borrow(factors), borrow(weights)
+    to_images, sums, floats, kinds = borrow(to_images), borrow(sums), borrow(floats), borrow(kinds)
+    pixels, channels = images.shape[2], images.shape[1]
+    for b in range(start, stop):
+        count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
+        factor, into = factors[b % len(factors)], sums[b]
+        into[:] = 0.0
+        cut, pivot, to_pivot = 0, floats.dtype.type(0.0), 0.0
+        if pivotal >= 0:
+            pivot = _mean(images[b], kinds, pivotal, factor, weights, to_images[b], False, floats, length)
+            cut = pivotal
+        for first in range(0, pixels, length):
+            states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
+            load(images[b], first, states[0])
+            _run(kinds, 0, count, factor, pivot, weights, states, values, grey)
+            load(grad[b], first, g)
+            to_pivot += _back(kinds, cut, count, factor, pivot, weights, states, values, g, grey, whole, into)
+            store(g, to_images[b], first)
+        if pivotal < 0:
+            continue
+        for c in range(channels):
+            shares[c] = weights[c] * floats.dtype.type(to_pivot / pixels)
+        add_to_rows(to_images[b], shares)
+        if cut == 0:
+            continue
+        for first in range(0, pixels, length):
+            states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
+            load(images[b], first, states[0])
+            _run(kinds, 0, cut, factor, pivot, weights, states, values, grey)
+            load(to_images[b], first, g)
+            _back(kinds, 0, cut, factor, pivot, weights, states, values, g, grey, whole, into)
+            store(g, to_images[b], first)

@@ -1,0 +1,125 @@
+"""Convolution compiled for the CPU: no padded copy and nothing of the image's size in between; rows split over threads.
+
+Owns: the operators `separable` and `interior`, with their gradients, on contiguous memory of one dtype.
+Must not: know about autograd, or import Numba before an operator runs.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.threads import run_split
+
+__all__ = ["interior", "interior_backward", "interior_forward", "separable", "separable_backward", "separable_forward"]
+
+_PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
+
+
+def separable(image: Tensor, vertical: Tensor, horizontal: Tensor) -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.separable`; all of one dtype, float32 or float64."""
+    from pellucid.kernels.convolve.cpu.sweep import separable as sweep
+
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    if out.numel():
+        _split(sweep, image, _kernels(vertical, horizontal), [out])
+    return out
+
+
+def _back(grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.convolve.cpu.sweep import separable_back, separable_sums
+
+    found = empty_gradients((image, vertical, horizontal), needs)
+    if image.numel() == 0:
+        return [f.zero_() for f in found]
+    kernels, grad, batch = _kernels(vertical, horizontal), grad.contiguous(), image.shape[0]
+    if needs[0]:
+        _split(separable_back, grad, kernels, [found[0]])
+    if needs[1] or needs[2]:
+        taps = vertical.shape[1]
+        sums = _split(separable_sums, grad, kernels, [image.contiguous()], sums=taps + horizontal.shape[1])
+        totals = torch.from_numpy(sums.reshape(batch, -1, sums.shape[1]).sum(1))
+        if needs[1]:
+            found[1] = totals[:, :taps].contiguous()
+        if needs[2]:
+            found[2] = totals[:, taps:].contiguous()
+    return found
+
+
+def _kernels(vertical: Tensor, horizontal: Tensor) -> tuple[Any, Any]:
+    return vertical.contiguous().numpy(), horizontal.contiguous().numpy()
+
+
+def _split(sweep: Any, image: Tensor, kernels: tuple[Any, Any], others: list[Tensor], sums: int = 0) -> Any:
+    """Run a separable pass over strips; with ``sums`` it also returns that many numbers for each strip."""
+    _, channels, height, width = image.shape
+    rows = max(1, min(height, _PIXELS // width))
+    strips = image.shape[0] * channels * -(-height // rows)
+    work = image.numpy().dtype.type
+    info = np.finfo(work)
+    planes = [tensor.view(-1, height, width).numpy() for tensor in (image, *others)]
+    totals = np.empty((strips, sums))
+    reach = kernels[1].shape[1]
+    length = 3 * width + 4 * reach
+
+    def task(start: int, stop: int) -> None:
+        scratch = np.empty(length, work)
+        if sums:
+            sweep(*planes, *kernels, channels, rows, info.tiny / info.eps, totals, scratch, start, stop)
+        else:
+            sweep(planes[0], *kernels, channels, rows, info.tiny / info.eps, planes[1], scratch, start, stop)
+
+    run_split(task, strips, _PIXELS // (rows * width) + 1)
+    return totals
+
+
+def interior(image: Tensor, kernel: Tensor, clip: int) -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.interior`; all of one dtype, float32 or float64."""
+    from pellucid.kernels.convolve.cpu.sweep import interior as sweep
+
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    if out.numel():
+        planes, kernels, into = _planes(image), kernel.flatten(1).contiguous().numpy(), _planes(out)
+
+        def task(start: int, stop: int) -> None:
+            sweep(planes, kernels, image.shape[1], clip != 0, into, start, stop)
+
+        run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
+    return out
+
+
+def _interior_back(grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.convolve.cpu.sweep import interior_backward as sweep
+
+    found = empty_gradients((image, kernel), needs)
+    if image.numel() == 0:
+        return [f.zero_() for f in found]
+    planes, kernels, given = _planes(image.contiguous()), kernel.flatten(1).contiguous().numpy(), _planes(grad.contiguous())
+    into = _planes(found[0]) if needs[0] else np.empty((0, 0, 0), planes.dtype)
+    sums = np.empty((planes.shape[0], 9))
+
+    def task(start: int, stop: int) -> None:
+        scratch = np.empty(4 * planes.shape[2] + 15, planes.dtype)
+        sweep(given, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, scratch, start, stop)
+
+    run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
+    if needs[1]:
+        found[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, 3, 3).sum(1))
+    return found
+
+
+def _planes(tensor: Tensor) -> Any:
+    return tensor.view(-1, *tensor.shape[2:]).numpy()
+
+
+separable_forward, separable_backward = register(
+    "cpu_separable", "Tensor image, Tensor vertical, Tensor horizontal", separable, _back
+)
+interior_forward, interior_backward = register("cpu_interior", "Tensor image, Tensor kernel, int clip", interior, _interior_back)

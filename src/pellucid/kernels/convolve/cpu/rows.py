@@ -1,0 +1,210 @@
+"""What the convolutions do to one row: weighted sums of rows, sliding a kernel along a row, and mirrored ends.
+
+Owns: the innermost loops, written so that the compiler vectorises over pixels.
+Must not: loop over an image.
+Read next: ``op.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.jit import apart, exact, fused, summing
+
+__all__ = [
+    "add_nine",
+    "clip_row",
+    "copy_row",
+    "dot",
+    "dots",
+    "fold",
+    "fold_back",
+    "mask_row",
+    "mirror_ends",
+    "pad_zeros",
+    "slide",
+    "span",
+    "weigh_rows",
+    "weigh_rows_back",
+]
+
+
+@exact
+def fold(i, length):  # type: ignore[no-untyped-def]
+    """The pixel that a mirrored border puts at position i; the edge pixel is not repeated."""
+    if 0 <= i < length:
+        return i
+    period = max(2 * (length - 1), 1)
+    i %= period
+    return i if i < length else period - i
+
+
+@exact
+def span(kernel, threshold):  # type: ignore[no-untyped-def]
+    """The taps [first, last) that are not nothing: those cut off at the ends are too small to change a sum.
+
+    A sample that a probability spares has one tap, 1, and is copied; a narrow Gaussian in a long kernel is a short one.
+    """
+    first, last = 0, len(kernel)
+    while first < last - 1 and abs(kernel[first]) < threshold:
+        first += 1
+    while last > first + 1 and abs(kernel[last - 1]) < threshold:
+        last -= 1
+    return first, last
+
+
+@fused
+def _set_one(out, a, p):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] = p * a[i]
+
+
+@fused
+def _add_one(out, a, p):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] += p * a[i]
+
+
+@fused
+def _add_four(out, a, b, c, d, p, q, r, s):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
+
+
+@fused
+def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
+    """The vertical pass of row v: the sum over taps of kernel[t] * image[v - reach + t]."""
+    apart()
+    height, at = image.shape[0], v - len(kernel) // 2
+    _set_one(out, image[fold(at + first, height)], kernel[first])
+    t = first + 1
+    while t + 4 <= last:
+        a, b = image[fold(at + t, height)], image[fold(at + t + 1, height)]
+        c, d = image[fold(at + t + 2, height)], image[fold(at + t + 3, height)]
+        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
+        t += 4
+    while t < last:
+        _add_one(out, image[fold(at + t, height)], kernel[t])
+        t += 1
+
+
+@fused
+def _collect(grad, q, kernel, first, last, out):  # type: ignore[no-untyped-def]
+    """Add what row q of the padded image gave to output rows: the sum over taps of kernel[t] * grad[q + reach - t]."""
+    apart()
+    height, at = grad.shape[0], q + len(kernel) // 2
+    first, last = max(first, at - height + 1), min(last, at + 1)
+    t = first
+    while t + 4 <= last:
+        a, b, c, d = grad[at - t], grad[at - t - 1], grad[at - t - 2], grad[at - t - 3]
+        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
+        t += 4
+    while t < last:
+        _add_one(out, grad[at - t], kernel[t])
+        t += 1
+
+
+@fused
+def weigh_rows_back(grad, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
+    """The vertical pass transposed: adds to ``out`` what row v of the image, and its mirror images, gave."""
+    height, reach = grad.shape[0], len(kernel) // 2
+    period = max(2 * (height - 1), 1)
+    # Positions q = v and q = -v, and each again every period.
+    for turn in range(-(reach // period) - 1, reach // period + 2):
+        here = v + turn * period
+        if -reach <= here < height + reach:
+            _collect(grad, here, kernel, first, last, out)
+        there = turn * period - v
+        if (2 * v) % period != 0 and -reach <= there < height + reach:
+            _collect(grad, there, kernel, first, last, out)
+
+
+@fused
+def slide(line, kernel, first, last, out):  # type: ignore[no-untyped-def]
+    """The horizontal pass: out[i] = sum over taps of kernel[t] * line[i + t]."""
+    apart()
+    n = len(out)
+    _set_one(out, line[first : first + n], kernel[first])
+    t = first + 1
+    while t + 4 <= last:
+        a, b, c, d = line[t : t + n], line[t + 1 : t + 1 + n], line[t + 2 : t + 2 + n], line[t + 3 : t + 3 + n]
+        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
+        t += 4
+    while t < last:
+        _add_one(out, line[t : t + n], kernel[t])
+        t += 1
+
+
+@fused
+def mirror_ends(line, reach, width):  # type: ignore[no-untyped-def]
+    """Fill the ``reach`` places on both sides of a row that lies in the middle of ``line``."""
+    for i in range(reach):
+        line[i] = line[reach + fold(i - reach, width)]
+        line[reach + width + i] = line[reach + fold(width + i, width)]
+
+
+@fused
+def fold_back(wide, reach, out):  # type: ignore[no-untyped-def]
+    """Mirroring transposed: the middle of ``wide``, with what lies on both sides added where it was mirrored from."""
+    width = len(out)
+    for i in range(width):
+        out[i] = wide[reach + i]
+    for i in range(reach):
+        out[fold(i - reach, width)] += wide[i]
+        out[fold(width + i, width)] += wide[reach + width + i]
+
+
+@fused
+def pad_zeros(line, reach, width):  # type: ignore[no-untyped-def]
+    """Zero a row and what lies on both sides."""
+    for i in range(width + 2 * reach):
+        line[i] = line.dtype.type(0.0)
+
+
+@fused
+def copy_row(source, target):  # type: ignore[no-untyped-def]
+    """Copy a row."""
+    for i in range(len(target)):
+        target[i] = source[i]
+
+
+@summing
+def dot(x, y):  # type: ignore[no-untyped-def]
+    """Sum of products."""
+    total = x.dtype.type(0.0)
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@fused
+def dots(g, line, sums):  # type: ignore[no-untyped-def]
+    """Add the products of a gradient with the row that each tap saw."""
+    for t in range(len(sums)):
+        sums[t] += dot(g, line[t : t + len(g)])
+
+
+@fused
+def add_nine(a, b, c, k, out):  # type: ignore[no-untyped-def]
+    """Add a 3x3 filter of three rows, which are longer than ``out`` by two."""
+    apart()
+    k0, k1, k2, k3, k4, k5, k6, k7, k8 = k[0], k[1], k[2], k[3], k[4], k[5], k[6], k[7], k[8]
+    for i in range(len(out)):
+        top = k0 * a[i] + k1 * a[i + 1] + k2 * a[i + 2]
+        middle = k3 * b[i] + k4 * b[i + 1] + k5 * b[i + 2]
+        out[i] += top + middle + (k6 * c[i] + k7 * c[i + 1] + k8 * c[i + 2])
+
+
+@fused
+def clip_row(row):  # type: ignore[no-untyped-def]
+    """Clip to [0, 1]; NaN stays."""
+    zero, one = row.dtype.type(0.0), row.dtype.type(1.0)
+    for i in range(len(row)):
+        z = zero if row[i] < zero else row[i]
+        row[i] = one if z > one else z
+
+
+@fused
+def mask_row(value, g):  # type: ignore[no-untyped-def]
+    """Zero the gradient where a value was clipped; the ends count as inside, as in ``torch.clamp``."""
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for i in range(len(g)):
+        g[i] = g[i] if (value[i] >= zero) & (value[i] <= one) else zero

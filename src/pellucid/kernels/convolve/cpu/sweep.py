@@ -1,0 +1,180 @@
+"""The compiled convolutions: row by row, forward, adjoint, and the sums for the kernels' gradients.
+
+Owns: the loops over planes and rows.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``rows.py``.
+
+The two passes of a separable filter commute, so the vertical one goes first: one output row is the weighted sum of some rows of
+the image, which lie in the cache already, and the horizontal pass then runs over that one row. Nothing of the size of the image
+lies between. The adjoint is the same with the kernels reversed and the mirrored border folded back.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.convolve.cpu.rows import (
+    add_nine,
+    clip_row,
+    copy_row,
+    dot,
+    dots,
+    fold,
+    fold_back,
+    mask_row,
+    mirror_ends,
+    pad_zeros,
+    slide,
+    span,
+    weigh_rows,
+    weigh_rows_back,
+)
+from pellucid.kernels.jit import borrow, entry
+
+__all__ = ["interior", "interior_backward", "separable", "separable_back", "separable_sums"]
+
+
+@entry
+def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
+    images, vertical, horizontal = borrow(images), borrow(vertical), borrow(horizontal)
+    out, scratch = borrow(out), borrow(scratch)
+    height, width = images.shape[1], images.shape[2]
+    strips, reach = (height + rows - 1) // rows, horizontal.shape[1] // 2
+    line = scratch[: width + 2 * reach]
+    for s in range(start, stop):
+        plane = s // strips
+        down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
+        top, bottom = span(down, threshold)
+        left, right = span(across, threshold)
+        first = (s - plane * strips) * rows
+        for v in range(first, min(first + rows, height)):
+            weigh_rows(images[plane], v, down, top, bottom, line[reach : reach + width])
+            mirror_ends(line, reach, width)
+            slide(line, across, left, right, out[plane, v])
+
+
+@entry
+def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """The adjoint of :func:`separable`; the arguments are its own."""
+    grad, vertical, horizontal = borrow(grad), borrow(vertical), borrow(horizontal)
+    out, scratch = borrow(out), borrow(scratch)
+    height, width = grad.shape[1], grad.shape[2]
+    strips, taps = (height + rows - 1) // rows, horizontal.shape[1]
+    reach = taps // 2
+    line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
+    back = scratch[2 * width + 6 * reach :][:taps]
+    for s in range(start, stop):
+        plane = s // strips
+        down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
+        for t in range(taps):
+            back[t] = across[taps - 1 - t]
+        top, bottom = span(down, threshold)
+        left, right = span(back, threshold)
+        first = (s - plane * strips) * rows
+        for v in range(first, min(first + rows, height)):
+            pad_zeros(line, 2 * reach, width)
+            weigh_rows_back(grad[plane], v, down, top, bottom, line[2 * reach : 2 * reach + width])
+            slide(line, back, left, right, wide)
+            fold_back(wide, reach, out[plane, v])
+
+
+@entry
+def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of both kernels, one row of float64 sums per strip: the vertical taps, then the horizontal ones."""
+    grad, images, sums, scratch = borrow(grad), borrow(images), borrow(sums), borrow(scratch)
+    vertical, horizontal = borrow(vertical), borrow(horizontal)
+    height, width = images.shape[1], images.shape[2]
+    taps, others = vertical.shape[1], horizontal.shape[1]
+    strips, tall, reach = (height + rows - 1) // rows, taps // 2, others // 2
+    line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
+    back, given = scratch[2 * width + 6 * reach :][:others], scratch[2 * width + 6 * reach + others :][:width]
+    for s in range(start, stop):
+        plane = s // strips
+        down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
+        for t in range(others):
+            back[t] = across[others - 1 - t]
+        top, bottom = span(down, threshold)
+        left, right = span(back, threshold)
+        into = sums[s]
+        into[:] = 0.0
+        first = (s - plane * strips) * rows
+        for v in range(first, min(first + rows, height)):
+            g = grad[plane, v]
+            pad_zeros(line, 2 * reach, width)
+            copy_row(g, line[2 * reach : 2 * reach + width])
+            slide(line, back, left, right, wide)
+            fold_back(wide, reach, given)
+            for t in range(taps):
+                into[t] += dot(given, images[plane, fold(v - tall + t, height)])
+            middle = line[: width + 2 * reach]
+            weigh_rows(images[plane], v, down, top, bottom, middle[reach : reach + width])
+            mirror_ends(middle, reach, width)
+            dots(g, middle, into[taps:])
+
+
+@entry
+def interior(images, kernels, channels, clipped, out, start, stop):  # type: ignore[no-untyped-def]
+    """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values."""
+    images, kernels, out = borrow(images), borrow(kernels), borrow(out)
+    height, width = images.shape[1], images.shape[2]
+    for plane in range(start, stop):
+        kernel, x = kernels[plane // channels % len(kernels)], images[plane]
+        for v in range(height):
+            row = out[plane, v]
+            copy_row(x[v], row)
+            if v > 0 and v < height - 1 and width > 2:
+                middle = row[1 : width - 1]
+                middle[:] = images.dtype.type(0.0)
+                add_nine(x[v - 1], x[v], x[v + 1], kernel, middle)
+            if clipped:
+                clip_row(row)
+
+
+@entry
+def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of planes [start, stop) and of their kernels: (planes, 9) float64 sums; ``needs`` is (images, kernels)."""
+    grad, images, kernels, out = borrow(grad), borrow(images), borrow(kernels), borrow(out)
+    sums, scratch = borrow(sums), borrow(scratch)
+    height, width = images.shape[1], images.shape[2]
+    zero = images.dtype.type(0.0)
+    wide = width + 2
+    window, row, flipped = scratch[: 3 * wide].reshape(3, wide), scratch[3 * wide :][:width], scratch[3 * wide + width :][:9]
+    for plane in range(start, stop):
+        kernel, x = kernels[plane // channels % len(kernels)], images[plane]
+        for k in range(9):
+            flipped[k] = kernel[8 - k]
+            if needs[1]:
+                sums[plane, k] = 0.0
+        window[:] = zero
+        # Row v of the gradient, with zeros around what the filter touches, is kept in window[v % 3].
+        for v in range(height + 1):
+            line = window[v % 3]
+            line[:] = zero
+            if v < height:
+                copy_row(grad[plane, v], row)
+                inside = v > 0 and v < height - 1 and width > 2
+                if clipped:
+                    if inside:
+                        value = line[1 : 1 + width]
+                        copy_row(x[v], value)
+                        middle = value[1 : width - 1]
+                        middle[:] = zero
+                        add_nine(x[v - 1], x[v], x[v + 1], kernel, middle)
+                        mask_row(value, row)
+                        line[:] = zero
+                    else:
+                        mask_row(x[v], row)
+                if inside:
+                    copy_row(row[1 : width - 1], line[2:width])
+                    if needs[1]:
+                        g = row[1 : width - 1]
+                        for k in range(9):
+                            sums[plane, k] += dot(g, x[v - 1 + k // 3, k % 3 : k % 3 + width - 2])
+                if needs[0]:  # what passes the filter by
+                    into = out[plane, v]
+                    if inside:
+                        into[:] = zero
+                        into[0], into[width - 1] = row[0], row[width - 1]
+                    else:
+                        copy_row(row, into)
+            if needs[0] and v > 0:
+                add_nine(window[(v - 2) % 3], window[(v - 1) % 3], line, flipped, out[plane, v - 1])

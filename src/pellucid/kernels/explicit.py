@@ -1,0 +1,224 @@
+"""Compiled operators as differentiable functions: an explicit backward, and the reference for what lies beyond it.
+
+Owns: the `autograd.Function` that the small primitives share, their batching rule, and the choice of who computes.
+Must not: know a primitive; it is handed the operators and the reference.
+Read next: ``convolve/__init__.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from pellucid.errors import ImplementationError
+from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.dispatch import choose
+from pellucid.tape import undisturbed
+
+__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "implementation", "register", "run"]
+
+AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
+"""Whose tensors Triton's kernels take: those of the CPU by Triton's interpreter alone, which the same variable turns on."""
+
+
+class Primitive(NamedTuple):
+    """What computes a primitive: up to four tensors, whose first axis is the batch (or 1, for all), and some numbers.
+
+    Args:
+        name: for errors.
+        reference: (tensors, numbers) -> the result; for second derivatives.
+        direct: the same, compiled, past torch's dispatcher.
+        forward: the same as an operator.
+        backward: (gradient of the result, tensors, numbers, what is needed) -> one gradient per tensor, empty where it is not
+            needed. The first has the first tensor's dtype and shape; the others are float64 with one row per sample.
+        impl: who computes, for errors.
+    """
+
+    name: str
+    reference: Callable[..., Tensor]
+    direct: Callable[..., Tensor]
+    forward: Callable[..., Tensor]
+    backward: Callable[..., tuple[Tensor, ...]]
+    impl: str = "cpu"
+
+
+def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE) -> str:
+    """Who computes a primitive of this kind."""
+    forward_mode = not torch.compiler.is_compiling() and forward_ad._current_level >= 0
+    unsupported = "forward-mode differentiation" if forward_mode else ""
+    return choose(impl, available=available, device=device.type, unsupported=unsupported)
+
+
+def run(
+    primitive: Primitive, numbers: tuple[int, ...], image: Tensor, a: Tensor, b: Tensor | None = None, c: Tensor | None = None
+) -> Tensor:
+    """Compute a primitive with its compiled operators."""
+    if differentiated(image, a, b, c):
+        out: Tensor = Explicit.apply(primitive, numbers, image, a, b, c)
+        return out
+    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
+    call = primitive.direct if undisturbed() else primitive.forward
+    return call(*_given(image, a, b, c), *numbers)
+
+
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+class Explicit(torch.autograd.Function):
+    """(primitive, numbers, up to four tensors) -> the result."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        primitive: Primitive, numbers: tuple[int, ...], image: Tensor, a: Tensor, b: Tensor | None, c: Tensor | None
+    ) -> Tensor:
+        """Every argument by name: Dynamo counts them to tell whether a context comes first."""
+        return primitive.forward(*_given(image, a, b, c), *numbers)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        del output
+        ctx.primitive, ctx.numbers = inputs[:2]
+        ctx.absent = sum(tensor is None for tensor in inputs[2:])
+        ctx.save_for_backward(*_given(*inputs[2:]))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        tensors = ctx.saved_tensors
+        needed = tuple(ctx.needs_input_grad[2 : 2 + len(tensors)])
+        # Only create_graph=True differentiates on; a compiled graph never does.
+        once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
+        compute = _gradients if once else _Backward.apply
+        found = compute(ctx.primitive, ctx.numbers, needed, grads[0], *tensors)
+        return (None, None, *found, *[None] * ctx.absent)
+
+
+def _gradients(
+    primitive: Primitive, numbers: tuple[int, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradient of every tensor, None where it is not needed."""
+    found = primitive.backward(grad, *tensors, *numbers, list(needed))
+    return tuple(_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True))
+
+
+def _share(found: Tensor, like: Tensor) -> Tensor:
+    """Per-sample sums as the gradient of a tensor that may have had one row for all."""
+    total = found.sum(0, keepdim=True) if like.shape[0] == 1 and found.shape[0] != 1 else found
+    return total.to(like.dtype)
+
+
+class _Backward(torch.autograd.Function):
+    """The gradients, as a function whose own derivative goes through the reference."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(primitive: Primitive, numbers: tuple[int, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor) -> Any:
+        return _gradients(primitive, numbers, needed, grad, *tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        del output
+        ctx.primitive, ctx.numbers, ctx.needed = inputs[:3]
+        ctx.save_for_backward(*inputs[3:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if torch._C._are_functorch_transforms_active():
+            raise ImplementationError(
+                f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no second derivative here. "
+                "Use impl='reference' where gradients are differentiated again."
+            )
+        with torch.enable_grad():
+            # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
+            inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+            grad, *tensors = inputs
+            wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
+            out = ctx.primitive.reference(*tensors, *ctx.numbers)
+            first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
+            incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
+            pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
+        places = [i for i, needed in enumerate(ctx.needs_input_grad[3:]) if needed]
+        found: list[Tensor | None] = [None] * len(inputs)
+        if pairs and places:
+            second = torch.autograd.grad(
+                [f for f, _ in pairs],
+                [inputs[i] for i in places],
+                [g for _, g in pairs],
+                allow_unused=True,
+                create_graph=torch.is_grad_enabled(),
+            )
+            for place, gradient in zip(places, second, strict=True):
+                found[place] = gradient
+        return (None, None, None, *found)
+
+
+def register(
+    name: str,
+    schema: str,
+    forward: Callable[..., Tensor],
+    backward: Callable[..., list[Tensor]],
+    keys: tuple[str, ...] = ("CPU",),
+) -> tuple[Any, Any]:
+    """Register the two operators of a primitive whose result looks like its first tensor.
+
+    Args:
+        name: of the forward operator; the backward's is ``name_backward``.
+        schema: the arguments as torch writes them, tensors first.
+        forward, backward: as in `Primitive`.
+        keys: on which devices' tensors.
+    """
+    names = f"pellucid::{name}", f"pellucid::{name}_backward"
+    count = schema.count("Tensor ")
+    torch.library.define(names[0], f"({schema}) -> Tensor")
+    torch.library.define(names[1], f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})")
+    for key in keys:
+        torch.library.impl(names[0], key)(forward)
+        torch.library.impl(names[1], key)(lambda *given: tuple(backward(*given)))
+    torch.library.register_fake(names[0])(lambda image, *_: torch.empty_like(image, memory_format=torch.contiguous_format))
+    torch.library.register_fake(names[1])(lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1])))
+    operators = tuple(getattr(torch.ops.pellucid, full.split("::")[1]).default for full in names)
+
+    def forward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
+        out = operators[0](*_fold(arguments[:count], dims[:count], info.batch_size), *arguments[count:])
+        return out.unflatten(0, (info.batch_size, -1)), 0
+
+    def backward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
+        found = operators[1](*_fold(arguments[: count + 1], dims[: count + 1], info.batch_size), *arguments[count + 1 :])
+        lanes = info.batch_size
+        split = tuple(f.unflatten(0, (lanes, -1)) if f.numel() else f.new_empty((lanes, 0)) for f in found)
+        return split, (0,) * count
+
+    torch.library.register_vmap(names[0])(forward_lanes)
+    torch.library.register_vmap(names[1])(backward_lanes)
+    return operators[0], operators[1]
+
+
+def empty_gradients(tensors: tuple[Tensor, ...], needs: list[bool]) -> list[Tensor]:
+    """Memory for the gradients, as `Primitive` describes them."""
+    image, batch = tensors[0], tensors[0].shape[0]
+    return [
+        image.new_empty(image.shape if needs[0] else (0,)),
+        *(
+            tensor.new_empty((batch, *tensor.shape[1:]) if need else (0,), dtype=torch.float64)
+            for tensor, need in zip(tensors[1:], needs[1:], strict=True)
+        ),
+    ]
+
+
+def _fold(tensors: tuple[Tensor, ...], dims: tuple[int | None, ...], lanes: int) -> list[Tensor]:
+    """Merge the mapped axis into the batch axis; what has none, or one row for all, is repeated without a copy."""
+    moved = [
+        tensor[None].expand(lanes, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, dims, strict=True)
+    ]
+    batch = max(tensor.shape[1] for tensor in moved)
+    return [tensor.expand(lanes, batch, *tensor.shape[2:]).reshape(lanes * batch, *tensor.shape[2:]) for tensor in moved]

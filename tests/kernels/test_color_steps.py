@@ -1,0 +1,109 @@
+"""The compiled chain of clipped colour steps computes what the reference computes."""
+
+import itertools
+
+import pytest
+import torch
+
+from pellucid import ColorJitter, Pipeline
+from pellucid.kernels.color import jitter_steps
+from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+NAMES = ("brightness", "contrast", "saturation", "hue")
+ORDERS = torch.tensor(list(itertools.permutations(range(4))))
+
+
+def jitters(batch=2, channels=3, size=(9, 11), dtype=torch.float64, seed=0, low=0.0):
+    generator = torch.Generator().manual_seed(seed)
+    image = low + (1 - 2 * low) * torch.rand(batch, channels, *size, generator=generator, dtype=dtype)
+    order = ORDERS[torch.randint(24, (batch,), generator=generator)]
+    factors = 1 + 0.8 * (torch.rand(batch, 4, generator=generator, dtype=dtype) - 0.5)
+    factors[:, 3] -= 1
+    return image, order, factors
+
+
+def steps(image, order, factors, *, names=NAMES, impl="auto"):
+    return jitter_steps(image, order, {name: factors[:, NAMES.index(name)] for name in names}, impl=impl)
+
+
+STEPS = Kernel(steps, jitters, "pellucid::cpu_jitter_steps", (15,))
+
+
+def test_every_order_and_its_gradients_equal_the_reference_in_double():
+    image, _, factors = jitters(batch=24, size=(7, 6))
+    for ours, theirs in zip(*(gradients(steps, (image, ORDERS, factors), impl=impl) for impl in ("cpu", "reference")), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_some_of_the_steps(count):
+    image, order, factors = jitters(batch=3, size=(30, 41))  # more pixels than a strip
+    for names in itertools.combinations(NAMES, count):
+        found = (gradients(steps, (image, order, factors), names=names, impl=impl) for impl in ("cpu", "reference"))
+        for ours, theirs in zip(*found, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 5])
+def test_other_numbers_of_channels(channels):
+    tensors = jitters(channels=channels)
+    found = (gradients(steps, tensors, names=NAMES[:3], impl=impl) for impl in ("cpu", "reference"))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    with pytest.raises(ValueError, match="unpack"):
+        steps(*tensors, impl="cpu")
+
+
+def test_fixed_order_one_row_for_all_and_empty_batches():
+    image, _, factors = jitters(batch=3)
+    rows = {name: factors[:1, i] for i, name in enumerate(NAMES)}
+    torch.testing.assert_close(jitter_steps(image, None, rows, impl="cpu"), jitter_steps(image, None, rows, impl="reference"))
+    leaf = factors[:1].clone().requires_grad_()
+    steps(image, ORDERS[:1], leaf, impl="cpu").sum().backward()
+    assert leaf.grad.shape == (1, 4)
+    assert steps(image[:0], ORDERS[:0], factors[:0], impl="cpu").shape == (0, 3, 9, 11)
+
+
+@pytest.mark.parametrize(
+    ("levels", "names", "factors"),
+    [
+        # Black, white and grey, and results that lie exactly on the ends of the clip.
+        ((0.0, 0.25, 0.5, 1.0), NAMES[:3], [(1.0, 1.0, 1.0), (2.0, 1.0, 1.0), (1.0, 0.5, 2.0), (0.0, 0.0, 0.0)]),
+        # Two or three channels alike. Inside the clip: whether a rotated hue lies on its end or beside it is a matter of rounding.
+        ((0.25, 0.5, 0.75), NAMES, [(1.0, 1.0, 1.0, 0.0), (0.9, 0.9, 0.9, 0.5), (0.8, 1.1, 0.7, 1.0 / 3), (1.0, 0.0, 1.0, -0.25)]),
+    ],
+)
+def test_ties_and_kinks_have_the_references_gradients(levels, names, factors):
+    levels = torch.tensor(levels, dtype=torch.float64)
+    image = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, len(levels), -1)
+    for given in factors:
+        for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]):
+            row = torch.tensor([(*given, 0.0)[:4]], dtype=torch.float64)
+            tensors = image, torch.tensor([order]), row
+            found = (gradients(steps, tensors, names=names, impl=impl) for impl in ("cpu", "reference"))
+            for ours, theirs in zip(*found, strict=True):
+                torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+def test_what_is_not_a_number_stays_so():
+    image, order, factors = jitters()
+    image[0, 1, 3, 4] = torch.nan
+    found = [steps(image, order, factors, names=("brightness", "saturation", "hue"), impl=impl) for impl in ("cpu", "reference")]
+    assert torch.equal(found[0].isnan(), found[1].isnan())
+
+
+@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
+def test_contract(check):
+    check(STEPS)
+
+
+def test_gradients_agree_with_finite_differences():
+    slow_gradients(STEPS, size=(3, 4), low=0.2)
+
+
+def test_the_pipeline_uses_it_and_says_so():
+    made = [Pipeline([ColorJitter(0.4, 0.4, 0.4, 0.1, clip="each")], seed=3, impl=impl) for impl in ("auto", "reference")]
+    image = torch.rand(4, 3, 20, 30)
+    assert "by cpu" in made[0].explain(image)
+    torch.testing.assert_close(*(pipeline(image) for pipeline in made), atol=1e-6, rtol=0)
+    torch.testing.assert_close(*(pipeline((255 * image).to(torch.uint8)) for pipeline in made), atol=1, rtol=0)

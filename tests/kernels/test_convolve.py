@@ -1,0 +1,112 @@
+"""The compiled convolutions compute what the reference computes, and torch may do with them what it does with any operator."""
+
+import pytest
+import torch
+from scipy.ndimage import correlate1d
+
+from pellucid import Pipeline, RandomGaussianBlur
+from pellucid.kernels.convolve import interior, separable
+from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+SIZES = [(9, 11), (1, 7), (6, 1), (4, 5), (2, 2), (40, 90)]
+
+
+def blurs(batch=2, channels=3, size=(9, 11), taps=(3, 5), rows=None, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.randn(batch, channels, *size, generator=generator, dtype=dtype)
+    kernels = [torch.randn(rows or batch, k, generator=generator, dtype=dtype) for k in taps]
+    return image, *kernels
+
+
+def sharpenings(batch=2, channels=3, size=(9, 11), rows=None, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.rand(batch, channels, *size, generator=generator, dtype=dtype)
+    kernel = 0.3 * torch.randn(rows or batch, 3, 3, generator=generator, dtype=dtype)
+    kernel[:, 1, 1] += 1.0
+    return image, kernel
+
+
+BLUR = Kernel(separable, blurs, "pellucid::cpu_separable")
+SHARPEN = Kernel(interior, sharpenings, "pellucid::cpu_interior", (0,))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("taps", [(1, 1), (7, 3), (13, 21)])
+@pytest.mark.parametrize("rows", [1, None])
+def test_blur_and_its_gradients_equal_the_reference_in_double(size, taps, rows):
+    tensors = blurs(size=size, taps=taps, rows=rows)
+    for ours, theirs in zip(*(gradients(separable, tensors, impl=impl) for impl in ("cpu", "reference")), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-12)
+
+
+def test_blur_is_scipys():
+    image, vertical, horizontal = blurs(taps=(7, 3), size=(40, 90))
+    for b in range(2):
+        expected = correlate1d(
+            correlate1d(image[b].numpy(), vertical[b], axis=1, mode="mirror"), horizontal[b], axis=2, mode="mirror"
+        )
+        assert (separable(image, vertical, horizontal, impl="cpu")[b] - torch.from_numpy(expected)).abs().max() < 1e-13
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("rows", [1, None])
+def test_the_3x3_filter_and_its_gradients_equal_the_reference_in_double(size, clip, rows):
+    tensors = sharpenings(size=size, rows=rows)
+    found = (gradients(interior, tensors, clip=clip, impl=impl) for impl in ("cpu", "reference"))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+def test_a_spared_sample_is_copied_and_narrow_kernels_are_short():
+    """What is not a number does not spread through taps that are nothing."""
+    image = torch.randn(2, 3, 20, 30)
+    image[:, :, 5, 7] = torch.nan
+    kernel = torch.zeros(2, 9)
+    kernel[0, 4] = 1.0
+    kernel[1, 3:6] = torch.tensor([0.25, 0.5, 0.25])
+    out = separable(image, kernel, kernel, impl="cpu")
+    assert torch.equal(out[0].nan_to_num(9.0), image[0].nan_to_num(9.0))
+    assert int(out[1, 0].isnan().sum()) == 9
+    kernel[1, 0] = 1e-35  # and would make products that the processor handles slowly
+    assert torch.equal(separable(image, kernel, kernel, impl="cpu").nan_to_num(9.0), out.nan_to_num(9.0))
+
+
+def test_half_precision_is_computed_in_single():
+    image, vertical, horizontal = blurs(dtype=torch.float32)
+    for dtype in (torch.float16, torch.bfloat16):
+        given = [tensor.to(dtype) for tensor in (image, vertical, horizontal)]
+        out = separable(*given, impl="cpu")
+        assert out.dtype == dtype
+        assert torch.equal(out, separable(*(tensor.float() for tensor in given), impl="cpu").to(dtype))
+
+
+def test_layouts_and_empty_batches():
+    image, vertical, horizontal = blurs()
+    expected = separable(image, vertical, horizontal, impl="cpu")
+    spread = image.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    assert torch.equal(separable(spread, vertical, horizontal, impl="cpu"), expected)
+    assert separable(image[:0], vertical[:0], horizontal[:0], impl="cpu").shape == (0, 3, 9, 11)
+    assert interior(image[:0], torch.zeros(0, 3, 3, dtype=image.dtype), impl="cpu").shape == (0, 3, 9, 11)
+    one = image[:1].expand(2, -1, -1, -1).requires_grad_()
+    separable(one, vertical, horizontal, impl="cpu").sum().backward()
+
+
+@pytest.mark.parametrize("kernel", [BLUR, SHARPEN], ids=["blur", "sharpen"])
+@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
+def test_contract(kernel, check):
+    check(kernel)
+
+
+@pytest.mark.parametrize("kernel", [BLUR, SHARPEN], ids=["blur", "sharpen"])
+def test_gradients_agree_with_finite_differences(kernel):
+    slow_gradients(kernel, size=(4, 5))
+
+
+def test_the_pipeline_uses_it_and_says_so():
+    blur = Pipeline([RandomGaussianBlur(sigma=(0.5, 2.0))], seed=3)
+    image = torch.rand(2, 3, 20, 30)
+    assert "by cpu" in blur.explain(image)
+    plain = Pipeline([RandomGaussianBlur(sigma=(0.5, 2.0))], seed=3, impl="reference")
+    assert "by reference" in plain.explain(image)
+    torch.testing.assert_close(blur(image), plain(image), atol=1e-6, rtol=0)
