@@ -107,7 +107,6 @@ def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
     if image.shape[1] != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
     out_dtype = options.dtype or image.dtype
-    eight_bit = image.dtype == torch.uint8
     if out_dtype == torch.uint8 and any(isinstance(t, Normalize) for t in plan.transforms):
         raise invalid(
             "dtype",
@@ -115,11 +114,9 @@ def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
             got="uint8 images and no dtype=",
             fix="Pass Pipeline(..., dtype=torch.float32), or leave Normalize out.",
         )
-    work = apply_image(lowered, image if eight_bit else image.to(compute_dtype(image.dtype)), impl=options.impl)
-    if out_dtype == torch.uint8:
-        return torch.round(torch.clamp(work, 0.0, 1.0) * 255.0).to(torch.uint8)
+    out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype)
     # An empty plan must not hand the input back: results never alias it.
-    return work.to(out_dtype) if plan.groups else work.to(out_dtype).clone()
+    return out if plan.groups else out.clone()
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:

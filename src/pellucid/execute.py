@@ -13,11 +13,16 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import blend, color, convolve, curve
+from pellucid.kernels.derivatives import differentiated
 from pellucid.kernels.nearest import nearest
-from pellucid.kernels.resize import resize
-from pellucid.kernels.warp import implementation, warp, warp_packed
+from pellucid.kernels.resize import implementation as resize_implementation
+from pellucid.kernels.resize import resize, resize_packed
+from pellucid.kernels.warp import implementation, packs, warp, warp_packed
+from pellucid.kernels.warp.dtypes import rounded, to_colors
+from pellucid.kernels.warp.packing import Packed
 from pellucid.lowering import Composed, Lowered
-from pellucid.plan import Run
+from pellucid.lowering.compose import unmoved
+from pellucid.plan import Group, Run
 from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone
 
 __all__ = ["apply_field", "apply_image", "compute_dtype", "total_src_from_dst"]
@@ -38,43 +43,72 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
     return total
 
 
-def apply_image(lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str) -> Float[Tensor, "b c2 h2 w2"]:
+def apply_image(
+    lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
     Args:
         lowered: the plan and its values.
-        image: float32 or float64 in [0, 1] units, or uint8: fills are given in its own units, and the result is in [0, 1].
+        image: floating point in [0, 1] units, or uint8: fills are given in its own units.
         impl: who computes.
+        dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
     """
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
-    for group in lowered.plan.groups:
-        if isinstance(group, Run):
-            image = _apply_run(group, lowered, image, scale, impl)
-        else:
-            image = _apply_single(lowered.segment(group.index), _in_units(image), scale, impl)
-    return _in_units(image)
+    *before, last = lowered.plan.groups or (None,)
+    for group in before:
+        image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
+    return rounded(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+
+
+def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """One pass, from whatever the image is to this dtype."""
+    if isinstance(group, Run):
+        return _apply_run(group, lowered, image, scale, impl, dtype)
+    return rounded(_apply_single(lowered.segment(group.index), _in_units(image), scale, impl), dtype)
 
 
 def _in_units(image: Tensor) -> Tensor:
-    """8-bit images as fractions of 255."""
-    return image.to(torch.float32) * (1.0 / 255.0) if image.dtype == torch.uint8 else image
+    """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
+    return to_colors(image, compute_dtype(image.dtype))
 
 
-def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str) -> Tensor:
+def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    computed = compute_dtype(image.dtype)
+    if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
+        image = _in_units(image)
     mean = color.mean_color(image) if run.pivot else None
-    dtype = compute_dtype(image.dtype)
-    if run.warps and not _resizes(run) and implementation(impl, image.device, dtype, run.interpolation, run.footprint) == "cpu":
-        packed = lowered.packed(run, mean, scale, dtype)
+    chosen = "reference"
+    if run.warps and _resizes(run):
+        packed = None
+        if resize_implementation(impl, image.device) == "cpu":
+            packed = lowered.packed(run, mean, scale, computed)
         if packed is not None:  # which reads 8-bit images as they are
-            return warp_packed(image, packed)
+            return rounded(resize_packed(image if image.dtype == torch.uint8 else _in_units(image), packed), dtype)
+    else:
+        chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
+        packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
+        if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
+            options = packed.options._replace(dtype=None if dtype == computed else dtype)
+            return warp_packed(image, packed._replace(options=options), chosen=chosen)
     image = _in_units(image)
-    composed = lowered.composed(run, mean, scale, dtype)
+    composed = lowered.composed(run, mean, scale, computed)
     image = color.stages(image, composed.prologue)
     if run.warps:
-        return _resample(run, composed, image, impl)
+        return _resample(run, composed, image, impl, dtype)
+    if chosen != "reference":  # colour alone, as a warp that moves nothing: one pass
+        return _resample(run, composed._replace(src_from_dst=unmoved(computed, image.device)), image, impl, dtype)
     if composed.matrix is not None:
         image = color.affine(image, composed.matrix, composed.offset)
-    return color.stages(image, composed.epilogue)
+    return rounded(color.stages(image, composed.epilogue), dtype)
+
+
+def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scale: float) -> Packed | None:
+    """The run as arguments of a compiled warp; None where there is more to do."""
+    packed = lowered.packed(run, mean, scale, compute_dtype(image.dtype))
+    # Nearest warps have a gradient to their maps that kernels know nothing of.
+    moved = packed is not None and run.interpolation == "nearest" and differentiated(packed.mapping)
+    return None if moved else packed
 
 
 def _resizes(run: Run) -> bool:
@@ -82,12 +116,12 @@ def _resizes(run: Run) -> bool:
     return run.clamped and run.footprint is not None
 
 
-def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
+def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
     src_from_dst, window, fill, matrix, offset, _, epilogue = composed
     assert src_from_dst is not None
     if _resizes(run):
         assert window is not None
-        image = resize(
+        found = resize(
             image,
             src_from_dst,
             size=run.size_out,
@@ -97,11 +131,12 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
             fill=fill,
             matrix=matrix,
             offset=offset,
+            epilogue=epilogue,
             impl=impl,
         )
-        return color.stages(image, epilogue)
+        return rounded(found, dtype)
     if run.interpolation == "nearest":
-        return nearest(
+        found = nearest(
             image,
             src_from_dst if run.projective else src_from_dst[:, :2],
             size=run.size_out,
@@ -113,6 +148,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
             epilogue=epilogue,
             impl=impl,
         )
+        return rounded(found, dtype)
     return warp(
         image,
         src_from_dst if run.projective else src_from_dst[:, :2],
@@ -124,6 +160,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str) -> Tensor:
         offset=offset,
         window=window,
         footprint=run.footprint,
+        dtype=dtype,
         epilogue=epilogue,
         impl=impl,
     )

@@ -38,7 +38,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
 
 def _how(run: Run, impl: str, device: str) -> str:
     if not run.warps:
-        return "pointwise"
+        return f"pointwise, by {_who(run, impl, device)}"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
     parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
     parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
@@ -59,7 +59,7 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
 
 def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
-    if run.clamped and run.footprint is not None and run.interpolation == "bilinear":
+    if run.clamped and run.footprint is not None:
         return choose(impl, available=resize.AVAILABLE, device=device)
     what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -1,4 +1,4 @@
-"""How kernels are compiled: the Numba decorators and two intrinsics.
+"""How kernels are compiled: the Numba decorators, what they leave out, and two intrinsics.
 
 Owns: the compiler flags and why they are safe.
 Must not: be imported by anything that ``import pellucid`` imports: Numba takes a second to load.
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 __all__ = ["apart", "borrow", "entry", "exact", "fused", "summing"]
@@ -47,11 +49,53 @@ def _uncollected(dispatcher: Any) -> Any:
     return dispatcher
 
 
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """Code that Python never calls: it is linked into the entry's, and optimized and translated there.
+
+    Numba would optimize and translate it here as well, and once more in every function between here and the entry, which is a
+    quarter of all compiling. It would not be better code: the entry's optimizer sees as much, and sees it as it was written.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        del name
+        return 0  # as for any function without a wrapper
+
+    @property
+    def codegen(self) -> Any:
+        return _Nowhere(self._codegen)
+
+
+class _Nowhere:
+    """A code generator without a place for a function's environment, which only translated code has."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing to set."""
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typingctx, targetctx, library or _Part(targetctx.codegen(), "part"), *rest)
+
+
 def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
-            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_PartCompiler, **options)(function)
         try:
             return _uncollected(_stamped(numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)))
         except RuntimeError:  # no place to write a cache to: compile in every process

@@ -1,6 +1,7 @@
 """Rows and samples split over a pool of Python threads, and the memory each of them works in.
 
-Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`.
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`, and `memory`,
+which shows tensors as arrays.
 Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
 Read next: ``warp/cpu/op.py``.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["run_split", "scratch"]
+__all__ = ["memory", "run_split", "scratch"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
 _lock = threading.Lock()
@@ -92,3 +93,12 @@ def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
         if found.nbytes <= _MOST:
             kept[name, dtype] = found
     return found[:size]
+
+
+_BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``narrow.py`` tells them apart
+
+
+def memory(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's memory as an array; NumPy has no bfloat16 and Numba no 16-bit floats, so these show their bits."""
+    found: np.ndarray[Any, Any] = tensor.view(_BITS.get(tensor.dtype, tensor.dtype)).numpy()
+    return found

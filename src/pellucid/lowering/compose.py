@@ -23,14 +23,17 @@ from pellucid.segments.chain import Chain, Stage
 from pellucid.segments.specs import ColorSpec
 from pellucid.types import Fill
 
-__all__ = ["Composed", "SegmentOf", "compose", "geometry"]
+__all__ = ["Composed", "SegmentOf", "compose", "geometry", "unmoved"]
 
 SegmentOf: TypeAlias = Callable[[int], Segment]
 """A transform's segment by its place in the plan."""
 
 
 class Composed(NamedTuple):
-    """A run but for the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue."""
+    """A run but for the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue.
+
+    Colour alone has no map and no prologue.
+    """
 
     src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
     window: Float[Tensor, "b_or_1 4"] | None
@@ -44,6 +47,11 @@ class Composed(NamedTuple):
         """The resample's numbers in the precision of the image; stages convert theirs when they run."""
         src_from_dst, window, fill, matrix, offset = (part if part is None else part.to(dtype) for part in self[:5])
         return Composed(src_from_dst, window, fill, matrix, offset, self.prologue, self.epilogue)
+
+
+def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
+    """The map of a run that moves nothing."""
+    return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
 def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> tuple[Tensor | None, Tensor | None]:
@@ -68,6 +76,8 @@ def compose(
     """
     src_from_dst, window = geometry(run, segment_of, device)
     chain = Chain(mean)
+    if not run.warps:
+        chain.mark_resample()  # as if a map that moves nothing came first
     for index in run.indices:
         segment = segment_of(index)
         if isinstance(segment, Color):

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.packing import Packed, fusable, pack
-from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry
+from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
@@ -73,13 +73,15 @@ class Lowered:
         return function(self.segment, mean).to(dtype) if found is None else found
 
     def packed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Packed | None:
-        """The same as arguments of the compiled warp; None where that is not all there is to do, or no tape may be played."""
+        """The same as arguments of a compiled warp; None where that is not all there is to do."""
 
-        def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed:
+        def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed | None:
             composed = compose(self.plan, run, segment_of, mean, scale, self.device)
             src_from_dst, prologue, epilogue = composed.src_from_dst, composed.prologue, composed.epilogue
-            if src_from_dst is None or prologue or fusable(epilogue) < len(epilogue):
-                raise TapeError("more than one pass")
+            if prologue or fusable(epilogue) < len(epilogue):
+                return None
+            if src_from_dst is None:
+                src_from_dst = unmoved(wide_dtype(self.device), self.device)
             return pack(
                 self.plan.specs[run.indices[0]].channels,
                 src_from_dst if run.projective else src_from_dst[:, :2],
@@ -93,7 +95,16 @@ class Lowered:
                 epilogue=epilogue,
             )
 
-        found: Packed | None = self._play(run, ("packed", scale), function, mean, dtype)
+        def taped(segment_of: SegmentOf, mean: Tensor | None) -> Packed:
+            found = function(segment_of, mean)
+            if found is None:
+                raise TapeError("more than one pass")
+            return found
+
+        found: Packed | None = self._play(run, ("packed", scale), taped, mean, dtype)
+        if found is None and not self._taped:
+            found = function(self.segment, mean)
+            return None if found is None else found.to(dtype)
         return found
 
     def _segments_of(self, params: Params | Mapping[int, Mapping[str, Tensor]]) -> SegmentOf:

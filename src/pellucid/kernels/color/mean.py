@@ -16,13 +16,14 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import memory, run_split
 from pellucid.tape import undisturbed
 
 __all__ = ["mean_color"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
-_ADDED = {torch.uint8: np.uint32, torch.float32: np.float64, torch.float64: np.float64}
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_ADDED = {torch.uint8: np.uint32, **dict.fromkeys(_FLOATS, np.float64)}
 """What a column of pixels is added up in."""
 
 
@@ -39,7 +40,7 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
             return found
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
-        return image.mean((-2, -1)).to(wide)
+        return image.mean((-2, -1), dtype=torch.promote_types(image.dtype, torch.float32)).to(wide)
     return image.mean((-2, -1), dtype=torch.float32).to(wide) * (1.0 / 255.0)
 
 
@@ -78,7 +79,7 @@ def _mean(image: Tensor, turns: tuple[int, int, int]) -> Tensor:
     pictures, alternating, step = turns
     row, stride_y = width * alternating, strides[2]
     span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True))
-    flat = torch.as_strided(image, (span,), (1,)).numpy()
+    flat = memory(torch.as_strided(image, (span,), (1,)))
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
     found = np.empty((pictures, alternating))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import borrow, entry
+from pellucid.kernels.narrow import numbers
 
 __all__ = ["channel_means"]
 
@@ -22,7 +23,7 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
         unit: what means are divided by.
     """
-    img, partial, means = borrow(img), borrow(partial), borrow(means)
+    img, partial, means = numbers(img), borrow(partial), borrow(means)
     cast = partial.dtype.type
     count = unit * np.float64(height * (row // channels))
     for b in range(start, stop):

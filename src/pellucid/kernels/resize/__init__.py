@@ -7,15 +7,34 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.resize import reference
+from pellucid.kernels.resize import cpu, reference
+from pellucid.kernels.resize.cpu import resize_packed
+from pellucid.kernels.warp.autograd import differentiate_again_with
+from pellucid.kernels.warp.packing import Options, fusable, unpack
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "resize"]
+__all__ = ["AVAILABLE", "implementation", "resize", "resize_packed", "unsupported"]
 
-AVAILABLE: tuple[str, ...] = ("reference",)
+AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+
+
+def unsupported() -> str:
+    """What of this call only the reference can do, in words; empty when there is nothing."""
+    return "forward-mode differentiation" if not torch.compiler.is_compiling() and forward_ad._current_level >= 0 else ""
+
+
+def implementation(impl: str, device: torch.device) -> str:
+    """Who computes a call of :func:`resize`."""
+    return choose(impl, available=AVAILABLE, device=device.type, unsupported=unsupported())
 
 
 def resize(
@@ -29,11 +48,14 @@ def resize(
     fill: Tensor | None = None,
     matrix: Tensor | None = None,
     offset: Tensor | None = None,
+    epilogue: Sequence[Stage] = (),
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it."""
-    choose(impl, available=AVAILABLE, device=image.device.type)
-    return reference.resize(
+    chosen = implementation(impl, image.device)
+    fused = fusable(epilogue) if chosen == "cpu" else len(epilogue)
+    compute = cpu.resize if chosen == "cpu" else reference.resize
+    out = compute(
         image,
         src_from_dst,
         size=size,
@@ -43,4 +65,33 @@ def resize(
         fill=fill,
         matrix=matrix,
         offset=offset,
+        epilogue=epilogue[:fused],
     )
+    return color.stages(out, epilogue[fused:])
+
+
+def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
+    """What the compiled resize computed, by the reference: for second derivatives."""
+    image, mapping, window, params = tensors[:4]
+    assert image is not None
+    assert mapping is not None
+    assert window is not None
+    assert params is not None
+    fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
+    image = image.to(mapping.dtype) / (1 if image.dtype.is_floating_point else 255)
+    interpolation, padding_mode = options.names
+    return reference.resize(
+        image,
+        mapping.unflatten(1, (-1, 3)),
+        size=options.size,
+        window=window,
+        filled=padding_mode in ("zeros", "constant"),
+        interpolation=interpolation,
+        fill=fill,
+        matrix=matrix,
+        offset=offset,
+        epilogue=epilogue,
+    )
+
+
+differentiate_again_with(_again, "resize")

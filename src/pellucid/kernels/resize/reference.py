@@ -7,14 +7,15 @@ Read next: ``../color/reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.color import compose
+from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.prefilter import tent
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
 __all__ = ["resize"]
@@ -31,6 +32,7 @@ def resize(
     fill: Float[Tensor, "#b c2"] | None = None,
     matrix: Float[Tensor, "#b c2 c"] | None = None,
     offset: Float[Tensor, "#b c2"] | None = None,
+    epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Resample along the axes, each output pixel a tent over its whole footprint in the input.
 
@@ -41,24 +43,24 @@ def resize(
         window: (x0, y0, x1, y1), pixel centres of the crop's corner pixels; pixels outside take no part, those cut by its
             edge take part by their share, and the weights are normalised inside.
         interpolation: ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5), stretched to the footprint.
-        filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border.
-        fill, matrix, offset: as in :func:`pellucid.kernels.warp.reference.warp`.
+        filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border. Where the
+            map is not finite there is nothing to show but ``fill``.
+        fill, matrix, offset, epilogue: as in :func:`pellucid.kernels.warp.reference.warp`.
 
     Gradient:
-        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere.
+        image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere. epilogue: as its stages.
     Source:
         ``torch.nn.functional.interpolate(..., antialias=True)``, bilinear and bicubic, for whole-pixel windows.
     """
     kernel = tent if interpolation == "bilinear" else keys
-    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1])
-    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0])
+    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1], filled)
+    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0], filled)
     with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
         total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
-    covered = torch.ones_like(total[:1, :1])
-    if filled:
-        covered = (in_y[:, :, None] & in_x[:, None, :]).to(total.dtype)[:, None]
-        total = total * covered
-    return compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, size)
+    seen = (in_y[:, :, None] & in_x[:, None, :])[:, None]  # b 1 h2 w2
+    total, covered = torch.where(seen, total, 0.0), seen.to(total.dtype)
+    out = compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, size)
+    return stages(out, epilogue)
 
 
 def keys(t: Tensor) -> Tensor:
@@ -70,11 +72,21 @@ def keys(t: Tensor) -> Tensor:
 
 
 def _axis(
-    kernel: Callable[[Tensor], Tensor], row: Float[Tensor, "b 3"], axis: int, ends: Float[Tensor, "b 2"], length: int, out: int
+    kernel: Callable[[Tensor], Tensor],
+    row: Float[Tensor, "b 3"],
+    axis: int,
+    ends: Float[Tensor, "b 2"],
+    length: int,
+    out: int,
+    filled: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Weights (b, out, length) of one axis, and which outputs lie inside the window (b, out)."""
+    """Weights (b, out, length) of one axis, and which outputs see something (b, out)."""
     scale, shift, low, high = row[:, axis, None], row[:, 2, None], ends[:, :1], ends[:, 1:]  # b 1
-    centre = scale * torch.arange(out, dtype=scale.dtype, device=scale.device) + shift  # b out
+    u = torch.arange(out, dtype=scale.dtype, device=scale.device)
+    finite = torch.isfinite(scale * u + shift) & ~(torch.isnan(low) | torch.isnan(high))  # b out
+    scale = torch.where(torch.isfinite(scale), scale, 1.0)
+    centre = torch.where(finite, scale * u + shift, 0.0)
+    low, high = torch.where(torch.isnan(low), 0.0, low), torch.where(torch.isnan(high), 0.0, high)
     inside = (centre >= low - 0.5) & (centre < high + 0.5)
     centre = torch.minimum(torch.maximum(centre, low - 0.5), high + 0.5)
     pixel = torch.arange(length, dtype=scale.dtype, device=scale.device)
@@ -82,5 +94,5 @@ def _axis(
     share = torch.relu(torch.minimum(pixel + 0.5, high + 0.5) - torch.maximum(pixel - 0.5, low - 0.5))  # b length
     weights = kernel((pixel - centre[:, :, None]) / width) * share[:, None]  # b out length
     total = weights.sum(-1, keepdim=True)
-    empty = total <= 0
-    return torch.where(empty, 0.0, weights / torch.where(empty, 1.0, total)), inside
+    empty = (total <= 0) | ~finite[:, :, None]
+    return torch.where(empty, 0.0, weights / torch.where(empty, 1.0, total)), finite & inside if filled else finite

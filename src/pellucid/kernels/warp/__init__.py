@@ -1,6 +1,6 @@
 """The fused resample: warp, colour map, coverage and fill in one pass.
 
-Owns: `warp` and `sample`, which pick an implementation.
+Owns: `warp`, `warp_packed` and `sample`, which pick an implementation.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
@@ -18,13 +18,12 @@ from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.autograd import differentiate_again_with
-from pellucid.kernels.warp.cpu import warp_packed
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.packing import Options, fusable, unpack
+from pellucid.kernels.warp.packing import Options, Packed, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "implementation", "sample", "unsupported", "warp", "warp_packed"]
+__all__ = ["AVAILABLE", "implementation", "packs", "sample", "unsupported", "warp", "warp_packed"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _WARPS: dict[str, Any] = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
@@ -92,6 +91,17 @@ def warp(
         epilogue=epilogue[:fused],
     )
     return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype)
+
+
+def packs(chosen: str, image: Tensor, packed: Packed) -> bool:
+    """Whether an implementation takes these packed arguments as they are."""
+    most = max(image.shape[1], packed.options.out_channels)
+    return chosen == "cpu" or (chosen == "triton" and (most <= triton.MOST_MIXED or not packed.options.flags))
+
+
+def warp_packed(image: Tensor, packed: Packed, *, chosen: str) -> Tensor:
+    """The same from packed arguments, which :func:`packs` has found good for the implementation ``chosen``."""
+    return (cpu if chosen == "cpu" else triton).warp_packed(image, packed)
 
 
 def sample(

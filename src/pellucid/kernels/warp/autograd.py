@@ -28,11 +28,13 @@ class Operators(NamedTuple):
         impl: its name, for errors.
         forward: (image, mapping, window, params, field, size, options, cubic, dtype) -> the warped image.
         backward: the same without dtype after the output's gradient, and then what is needed -> the gradients.
+        what: which primitive it is, for errors and for who differentiates again.
     """
 
     impl: str
     forward: Callable[..., Tensor]
     backward: Callable[..., Gradients]
+    what: str = "warp"
 
 
 def _arguments(options: Options) -> tuple[Any, ...]:
@@ -139,15 +141,16 @@ class _Backward(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
         operators, ctx.options, ctx.needed = inputs[:3]
-        ctx.impl = operators.impl
+        ctx.impl, ctx.what = operators.impl, operators.what
         ctx.given = tuple(tensor is not None for tensor in inputs[3:])
         ctx.save_for_backward(*(tensor for tensor in inputs[3:] if tensor is not None))
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if _reference is None or torch._C._are_functorch_transforms_active():
+        reference = _references.get(ctx.what)
+        if reference is None or torch._C._are_functorch_transforms_active():
             raise ImplementationError(
-                f"impl={ctx.impl!r} of the warp has no second derivative here. "
+                f"impl={ctx.impl!r} of the {ctx.what} has no second derivative here. "
                 "Use impl='reference' where gradients are differentiated again."
             )
         saved = iter(ctx.saved_tensors)
@@ -156,7 +159,7 @@ class _Backward(torch.autograd.Function):
             own = [next(saved) if given else None for given in ctx.given]
             inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in own]
             grad, *tensors = inputs
-            out = _reference(ctx.options, tuple(tensors))
+            out = reference(ctx.options, tuple(tensors))
             wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
             first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
             incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
@@ -175,13 +178,12 @@ class _Backward(torch.autograd.Function):
         return (None, None, None, *found)
 
 
-_reference: Callable[[Options, tuple[Tensor | None, ...]], Tensor] | None = None
+_references: dict[str, Callable[[Options, tuple[Tensor | None, ...]], Tensor]] = {}
 
 
-def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor]) -> None:
+def differentiate_again_with(function: Callable[[Options, tuple[Tensor | None, ...]], Tensor], what: str = "warp") -> None:
     """Tell second derivatives how the reference computes the same; told by the dispatcher: implementations import no other."""
-    global _reference
-    _reference = function
+    _references[what] = function
 
 
 def _share(sums: Tensor, like: Tensor | None) -> Tensor:

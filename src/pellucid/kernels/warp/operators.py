@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Gradients", "define", "empty_gradients"]
+__all__ = ["Gradients", "batched", "define", "empty_gradients"]
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _COMMON = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, SymInt[] size, int[] options, float cubic"
@@ -46,9 +46,9 @@ def define(name: str) -> None:
     torch.library.register_fake(backward, _fake_backward)
     torch.library.register_fake(labels, _fake_labels)
     operators = torch.ops.pellucid
-    _batched(warp, getattr(operators, f"{name}_warp"), _TENSORS, 0)
-    _batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _TENSORS, 1)
-    _batched(labels, getattr(operators, f"{name}_labels"), _TENSORS, 0)
+    batched(warp, getattr(operators, f"{name}_warp"), _TENSORS, 0)
+    batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _TENSORS, 1)
+    batched(labels, getattr(operators, f"{name}_labels"), _TENSORS, 0)
 
 
 def empty_gradients(
@@ -110,7 +110,7 @@ def _fake_labels(
     return image.new_empty((*image.shape[:2], size[0], size[1]))
 
 
-def _batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
+def batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
     """Register the rule for a mapped axis: it joins the batch axis. The first ``tensors`` arguments may have one."""
 
     def rule(info: Any, dims: Any, *arguments: Any) -> Any:

@@ -43,7 +43,7 @@ def hue_backward(turns, red, green, blue, g0, g1, g2, along):  # type: ignore[no
     apart()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
-    sixth, third, half = cast(1.0 / 6.0), cast(1.0 / 3.0), cast(0.5)
+    sixth = cast(1.0 / 6.0)
     shift = six * turns
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
@@ -56,11 +56,14 @@ def hue_backward(turns, red, green, blue, g0, g1, g2, along):  # type: ignore[no
         ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
         offset = (ahead - behind) * scale
         h = (zero if grey else start + offset) + shift
-        h -= six * np.floor(h * sixth)
-        taken0, taken1, taken2 = two - abs(h - three), abs(h - two) - one, abs(h - four) - one
-        s0 = (one if h < three else -one) if (taken0 >= zero) & (taken0 <= one) else zero
-        s1 = (one if h >= two else -one) if (taken1 >= zero) & (taken1 <= one) else zero
-        s2 = (one if h >= four else -one) if (taken2 >= zero) & (taken2 <= one) else zero
+        k0, k1, k2 = h + cast(5.0), h + three, h + one
+        k0 -= six * np.floor(k0 * sixth)
+        k1 -= six * np.floor(k1 * sixth)
+        k2 -= six * np.floor(k2 * sixth)
+        taken0, taken1, taken2 = min(k0, four - k0), min(k1, four - k1), min(k2, four - k2)
+        s0 = (one if k0 < two else -one) if (taken0 >= zero) & (taken0 <= one) else zero
+        s1 = (one if k1 < two else -one) if (taken1 >= zero) & (taken1 <= one) else zero
+        s2 = (one if k2 < two else -one) if (taken2 >= zero) & (taken2 <= one) else zero
         a0, a1, a2 = g0[u], g1[u], g2[u]
         to_hue = -chroma * (a0 * s0 + a1 * s1 + a2 * s2)
         to_chroma = -(a0 * max(min(taken0, one), zero) + a1 * max(min(taken1, one), zero) + a2 * max(min(taken2, one), zero))
@@ -71,9 +74,8 @@ def hue_backward(turns, red, green, blue, g0, g1, g2, along):  # type: ignore[no
         to_value = a0 + a1 + a2 + to_chroma
         top0, top1, top2 = (one if r == value else zero), (one if is_green else zero), (one if b == value else zero)
         end0, end1, end2 = (one if r == low else zero), (one if g == low else zero), (one if b == low else zero)
-        tops, ends = top0 + top1 + top2, end0 + end1 + end2
-        to_value *= third if tops > two else (half if tops > one else one)
-        to_low = -to_chroma * (third if ends > two else (half if ends > one else one))
+        to_value /= max(top0 + top1 + top2, one)
+        to_low = -to_chroma / max(end0 + end1 + end2, one)
         # The channel after the largest (in the order red, green, blue, red) raises the hue, the one before lowers it.
         third_is_blue = (not is_red) & (not is_green)
         g0[u] = to_value * top0 + to_low * end0 + (zero if is_red else (-to_offset if is_green else to_offset))

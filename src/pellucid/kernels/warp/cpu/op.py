@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import run_split, scratch
+from pellucid.kernels.threads import memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
@@ -53,14 +53,6 @@ def warp_forward(
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
-
-
-_BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``kernels/narrow.py`` tells them apart
-
-
-def _array(tensor: Tensor) -> Any:
-    """The memory of a tensor; NumPy has no bfloat16, and Numba no 16-bit floats."""
-    return tensor.view(_BITS.get(tensor.dtype, tensor.dtype)).numpy()
 
 
 class _Call:
@@ -119,7 +111,7 @@ class _Call:
         if field is not None:  # one for all may also come expanded
             fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
-            *(_array(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
@@ -158,7 +150,7 @@ def _forward(
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
-        planes = _array(out.view(-1, size[0] * size[1]))
+        planes = memory(out.view(-1, size[0] * size[1]))
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(1), start, stop)
@@ -192,12 +184,12 @@ def _(
     if not grad.numel():
         results[0].zero_()
         return results
-    planes = _array(grad.contiguous().view(image.shape[0] * options[3], -1))
+    planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
     if needs[3] and not needs[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
-    to_image = _array(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
+    to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
     def task(start: int, stop: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import BORDER, boxes, displace, locate, settle
+from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
@@ -45,6 +46,20 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 def _clamped(meta, window):  # type: ignore[no-untyped-def]
     """Whether coordinates are clamped to the image or a window before reading."""
     return meta[MODE] == BORDER or len(window) == 4
+
+
+@fused
+def _whole(meta, m, fields, window):  # type: ignore[no-untyped-def]
+    """Whether a sample is copied rather than resampled."""
+    shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
+    return fields.size == 0 and moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+
+
+@fused
+def _copied(img, meta, unit, b, m, v, first, width, out, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip of such a sample into ``out``, and write its coverage."""
+    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
+    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, out, cover)
 
 
 @fused
@@ -199,21 +214,26 @@ def forward(  # type: ignore[no-untyped-def]
             _pixels(strip, first, width)
             before = (n, first)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
+        whole = _whole(meta, m, fields, window)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
-        if v >= band:
+        if not whole and v >= band:
             end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
             _band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        if fields.size > 0:
-            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
-        _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
         read = source if flags & FIRST_MIX else result
-        base = np.uint64(b * meta[STRIDE_B])
-        _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge)
+        if whole:
+            _copied(img, meta, unit, b, m, v, first, width, read, strip[7])
+        else:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
+            _, rest = _settle(meta, window, strip, frame, kind[:n], index[:n])
+            base = np.uint64(b * meta[STRIDE_B])
+            _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
@@ -354,7 +374,8 @@ def backward(  # type: ignore[no-untyped-def]
             frame[ROWS] = band = 0
             if needs_image and first == 0:
                 to_image[own : own + channels * plane] = floats.dtype.type(0.0)
-        if v >= band:
+        whole = not needs_slopes and _whole(meta, m, fields, window)  # a copy has no slopes
+        if not whole and v >= band:
             _band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
@@ -375,12 +396,18 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-        if fields.size > 0:
-            displace(fields, 2 * b * meta[FIELD_STRIDE], v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], strip[0], strip[1])
-        _, rest = _settle(meta, window, strip, frame, here, where)
-        if reads:
+        rest = zero
+        if not whole:
+            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
+            if fields.size > 0:
+                at = v * meta[OUT_WIDTH] + first
+                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
+            _, rest = _settle(meta, window, strip, frame, here, where)
+        if whole and reads:
+            _copied(img, meta, unit, b, m, v, first, width, source, strip[7])
+        elif reads:
             _gather(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
+        if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
@@ -419,7 +446,9 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, clamped = frame[STAGED] == 1, _clamped(meta, window)
+        staged, clamped = not whole and frame[STAGED] == 1, _clamped(meta, window)
+        if whole and needs_image:
+            add_strip(to_image, own, channels, shape, m, v, first, width, to_source)
         if staged:
             if cubics is not None and not reads:
                 weigh(strip[2], strip[3], cubic, cubics)
@@ -427,7 +456,7 @@ def backward(  # type: ignore[no-untyped-def]
                 quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
                 to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
             )  # fmt: skip
-        if rest > 0 or not staged:
+        if not whole and (rest > 0 or not staged):
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
                 strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,

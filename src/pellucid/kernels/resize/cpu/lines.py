@@ -1,0 +1,226 @@
+"""Weighted sums of lines: rows of the image into one, pixels of a row into another, and their adjoints.
+
+Owns: the loops that do the arithmetic of a resize; each is a run over contiguous memory or a gather within one short row.
+Must not: know where weights come from.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, fused, summing
+
+__all__ = ["across", "add_row", "combine", "correlate", "dot_row", "scatter"]
+
+
+@fused
+def _set1(a, w, out):  # type: ignore[no-untyped-def]
+    cast = out.dtype.type
+    p = w[0]
+    for x in range(len(out)):
+        out[x] = p * cast(a[x])
+
+
+@fused
+def _set2(a, b, w, out):  # type: ignore[no-untyped-def]
+    cast = out.dtype.type
+    p, q = w[0], w[1]
+    for x in range(len(out)):
+        out[x] = p * cast(a[x]) + q * cast(b[x])
+
+
+@fused
+def _set3(a, b, c, w, out):  # type: ignore[no-untyped-def]
+    cast = out.dtype.type
+    p, q, r = w[0], w[1], w[2]
+    for x in range(len(out)):
+        out[x] = p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x])
+
+
+@fused
+def _set4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
+    cast = out.dtype.type
+    p, q, r, s = w[0], w[1], w[2], w[3]
+    for x in range(len(out)):
+        out[x] = p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x]) + s * cast(d[x])
+
+
+@fused
+def _add4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
+    cast = out.dtype.type
+    p, q, r, s = w[0], w[1], w[2], w[3]
+    for x in range(len(out)):
+        out[x] += p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x]) + s * cast(d[x])
+
+
+@fused
+def _fetch(img, base, step, pitch, out, width):  # type: ignore[no-untyped-def]
+    """Copy lines whose pixels are apart, so that they are summed like any other, bit for bit."""
+    apart()
+    cast = out.dtype.type
+    for k in range(len(out) // width):
+        row = out[k * width : (k + 1) * width]
+        for x in range(width):
+            row[x] = cast(img[np.uint64(base + k * pitch + x * step)])
+
+
+@fused
+def _sum(img, base, pitch, w, first, count, out):  # type: ignore[no-untyped-def]
+    """Up to four lines, set where they are the first and else added; fewer than four are always the first."""
+    n = len(out)
+    a = img[base : base + n]
+    if count == 1:
+        _set1(a, w, out)
+        return
+    b = img[base + pitch : base + pitch + n]
+    if count == 2:
+        _set2(a, b, w, out)
+        return
+    c = img[base + 2 * pitch : base + 2 * pitch + n]
+    if count == 3:
+        _set3(a, b, c, w, out)
+        return
+    d = img[base + 3 * pitch : base + 3 * pitch + n]
+    if first:
+        _set4(a, b, c, d, w, out)
+    else:
+        _add4(a, b, c, d, w, out)
+
+
+@fused
+def combine(img, base, step, pitch, w, spare, out):  # type: ignore[no-untyped-def]
+    """out[x] = sum over k of w[k] * img[base + k * pitch + x * step]; ``spare`` has room for four lines."""
+    apart()
+    n, left = len(out), len(w)
+    if left == 0 or n == 0:
+        out[:] = out.dtype.type(0.0)
+        return
+    k, count = 0, (left - 1) % 4 + 1
+    while k < left:
+        at = base + k * pitch
+        if step == 1:
+            _sum(img, at, pitch, w[k:], k == 0, count, out)
+        else:
+            _fetch(img, at, step, pitch, spare[: count * n], n)
+            _sum(spare, 0, n, w[k:], k == 0, count, out)
+        k, count = k + count, 4
+
+
+@fused
+def _across2(a, b, c, index, step, p, q, x, y, z):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        i = index[u]
+        j = i + step
+        v, w = p[u], q[u]
+        x[u] = v * a[i] + w * a[j]
+        y[u] = v * b[i] + w * b[j]
+        z[u] = v * c[i] + w * c[j]
+
+
+@fused
+def _across3(a, b, c, index, step, p, q, r, x, y, z):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        i = index[u]
+        j = i + step
+        k = j + step
+        v, w, s = p[u], q[u], r[u]
+        x[u] = v * a[i] + w * a[j] + s * a[k]
+        y[u] = v * b[i] + w * b[j] + s * b[k]
+        z[u] = v * c[i] + w * c[j] + s * c[k]
+
+
+@fused
+def _across4(a, b, c, index, step, p, q, r, s, x, y, z):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        i = index[u]
+        j = i + step
+        k = j + step
+        m = k + step
+        v, w, t, o = p[u], q[u], r[u], s[u]
+        x[u] = v * a[i] + w * a[j] + t * a[k] + o * a[m]
+        y[u] = v * b[i] + w * b[j] + t * b[k] + o * b[m]
+        z[u] = v * c[i] + w * c[j] + t * c[k] + o * c[m]
+
+
+@fused
+def _across_more(a, index, step, weights, taps, out):  # type: ignore[no-untyped-def]
+    n = len(out)
+    out[:] = out.dtype.type(0.0)
+    for k in range(0, taps - taps % 2, 2):
+        p, q, near = weights[k * n : (k + 1) * n], weights[(k + 1) * n : (k + 2) * n], np.uint64(k) * step
+        for u in range(n):
+            i = index[u] + near
+            out[u] += p[u] * a[i] + q[u] * a[i + step]
+    if taps % 2:
+        p, near = weights[(taps - 1) * n : taps * n], np.uint64(taps - 1) * step
+        for u in range(n):
+            out[u] += p[u] * a[index[u] + near]
+
+
+@fused
+def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ignore[no-untyped-def]
+    """out[c, at + u] = sum over k of weights[k, u] * t[c * plane + index[u] + k * step], for as many u as ``index`` has."""
+    apart()
+    n = len(index)
+    if channels == 3 and taps <= 4:
+        a, b, c = t, t[plane:], t[2 * plane :]
+        x, y, z = out[0][at : at + n], out[1][at : at + n], out[2][at : at + n]
+        p, q = weights[:n], weights[n : 2 * n]
+        if taps == 2:
+            _across2(a, b, c, index, step, p, q, x, y, z)
+            return
+        r = weights[2 * n : 3 * n]
+        if taps == 3:
+            _across3(a, b, c, index, step, p, q, r, x, y, z)
+        else:
+            _across4(a, b, c, index, step, p, q, r, weights[3 * n : 4 * n], x, y, z)
+        return
+    for channel in range(channels):
+        _across_more(t[channel * plane :], index, step, weights, taps, out[channel][at : at + n])
+
+
+@fused
+def scatter(g, first, count, start, weights, out):  # type: ignore[no-untyped-def]
+    """The adjoint of ``across`` on one channel: out[first[u] - start + k] collects weights[k, u] * g[u]."""
+    apart()
+    n = len(first)
+    out[:] = out.dtype.type(0.0)
+    for u in range(n):
+        for k in range(count[u]):
+            out[first[u] - start + k] += weights[k * n + u] * g[u]
+
+
+@fused
+def correlate(g, t, index, step, taps, sums):  # type: ignore[no-untyped-def]
+    """Add the gradient of ``across``'s weights on one channel to the float64 sums, laid out like the weights."""
+    apart()
+    n = len(index)
+    for k in range(taps):
+        row, near = sums[k * n : (k + 1) * n], np.uint64(k) * step
+        for u in range(n):
+            row[u] += g[u] * t[index[u] + near]
+
+
+@fused
+def add_row(weight, row, out):  # type: ignore[no-untyped-def]
+    """Out += weight * row."""
+    apart()
+    for x in range(len(out)):
+        out[x] += weight * row[x]
+
+
+@summing
+def dot_row(img, base, step, row):  # type: ignore[no-untyped-def]
+    """Sum over x of img[base + x * step] * row[x]."""
+    apart()
+    cast = row.dtype.type
+    total = cast(0.0)
+    if step == 1:
+        near = img[base : base + len(row)]
+        for x in range(len(row)):
+            total += cast(near[x]) * row[x]
+        return total
+    for x in range(len(row)):
+        total += cast(img[np.uint64(base + x * step)]) * row[x]
+    return total

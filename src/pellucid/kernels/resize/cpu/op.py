@@ -1,0 +1,204 @@
+"""The registered operators: what torch sees of the compiled resize.
+
+Owns: their schemas, fake kernels, batching rules and CPU kernels.
+Must not: know about gradients, or import Numba before an operator runs.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.kernels.threads import run_split
+from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.operators import batched
+from pellucid.tape import undisturbed
+
+__all__ = ["resize_backward", "resize_forward"]
+
+_COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options"
+torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
+torch.library.define("pellucid::cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
+
+_dispatched = torch.ops.pellucid.cpu_resize.default
+
+
+def resize_forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
+    """(image, mapping, window, params, size, (taps, mode, flags, out_channels)) -> the output.
+
+    Args:
+        image: float32, float64 or uint8, any strides.
+        mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
+        window: (b or 1, 4).
+        params: (b or 1, n); like the two before of the dtype in which everything is computed and returned.
+        size, options: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
+    """
+    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
+    if undisturbed() and image.is_cpu and not any(t.requires_grad for t in (image, mapping, window, params)):
+        return _forward(image, mapping, window, params, size, options)
+    out: Tensor = _dispatched(image, mapping, window, params, size, options)
+    return out
+
+
+resize_backward = torch.ops.pellucid.cpu_resize_backward
+"""The same arguments after the output's gradient; ``needs`` is (image, map and window, params).
+
+Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
+had. What is not needed has no elements.
+"""
+
+_STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
+_PIXELS = 1 << 14  # the fewest pixels worth handing to another thread
+
+
+@torch.library.register_fake("pellucid::cpu_resize")
+def _(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
+    del window, params
+    return mapping.new_empty((image.shape[0], options[3], size[0], size[1]))
+
+
+@torch.library.register_fake("pellucid::cpu_resize_backward")
+def _(
+    grad: Tensor,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor,
+    params: Tensor,
+    size: list[int],
+    options: list[int],
+    needs: list[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    del size, options, window
+    return _gradients(grad, image, mapping, params, needs)
+
+
+def _gradients(
+    grad: Tensor, image: Tensor, mapping: Tensor, params: Tensor, needs: list[bool]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    batch = image.shape[0]
+    return (
+        grad.new_empty(image.shape if needs[0] else (0,)),
+        params.new_empty((batch, mapping.shape[1]) if needs[1] else (0,), dtype=torch.float64),
+        params.new_empty((batch, 4) if needs[1] else (0,), dtype=torch.float64),
+        params.new_empty((batch, params.shape[1]) if needs[2] else (0,), dtype=torch.float64),
+    )
+
+
+class _Call:
+    """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
+
+    def __init__(self, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> None:
+        _, self.channels, self.height, self.width = image.shape
+        taps, mode, flags, self.out_channels = options
+        self.size, cubic = (size[0], size[1]), taps > 2
+        self.rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
+        self.strips = -(-size[0] // self.rows)
+        strides = image.stride()
+        if image.is_contiguous():
+            flat = image.view(-1)
+        else:  # every element the strides reach; no copy
+            span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
+            flat = torch.as_strided(image, (span,), (1,))
+        work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
+        maps = mapping.contiguous().numpy()
+        meta = (
+            *(self.channels, self.height, self.width, self.out_channels, *self.size, *strides),
+            *(int(cubic), int(mode == MODES["zeros"]), flags),
+            *(int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1), self.rows),
+        )
+        self.arguments = (
+            *(flat.numpy(), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(maps, window.contiguous().numpy(), params.contiguous().numpy()),
+        )
+        self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)
+
+    def scratch(self, extra: int = 0) -> tuple[Any, ...]:
+        """Memory of the forward pass; the backward pass keeps all lines of a strip and two more."""
+        (height, width), channels, wide = self.size, self.channels, max(self.channels, self.out_channels)
+        room = self.width + self.taps[0]
+        depth = 3 + 2 * channels + 6 * self.out_channels if extra else 2 + 2 * wide
+        length = max(room, 2 * width + 4) if extra else room  # a row, and as many taps again
+        places = tuple(np.empty(n, np.int64) for n in (width, width, height, height))
+        lengths = self.taps[0] * width, width, self.taps[1] * height, height, self.taps[1], 4 * self.width
+        tables = tuple(np.empty(n, self.work) for n in lengths)
+        return (
+            np.empty(depth * self.rows * width, self.work),
+            np.empty((self.rows + extra if extra else 1, channels * length), self.work),
+            *(length, places, np.empty(width, np.uint64), tables),
+        )
+
+    def turned(self) -> tuple[Any, ...]:
+        """Memory of the backward pass for the transposed table, and for the gradients of both tables."""
+        height, width = self.size
+        table = np.empty(4 * (self.taps[0] * width + self.width), self.work)
+        turned = (*(np.empty(self.width, np.int64) for _ in range(2)), np.empty(self.width, np.uint64), table)
+        return turned, (np.empty(self.taps[0] * width), np.empty(self.taps[1] * height))
+
+
+def _room(scales: Any, length: int, cubic: bool) -> int:
+    """How many taps the widest output pixel of a batch may need, rounded up as the tables want it."""
+    widest = max((abs(float(scale)) for scale in scales if math.isfinite(scale)), default=1.0)
+    taps = min(length, math.ceil((4 if cubic else 2) * max(widest, 1.0)) + 3) if widest < length else length
+    return -(-max(taps, 2) // 4) * 4
+
+
+def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
+    from pellucid.kernels.resize.cpu.sweep import forward
+
+    out = mapping.new_empty((image.shape[0], options[3], size[0], size[1]))
+    if out.numel() == 0:
+        return out
+    call = _Call(image, mapping, window, params, size, options)
+    rows = out.view(-1, size[0] * size[1]).numpy()
+
+    def task(start: int, stop: int) -> None:
+        forward(*call.arguments, rows, *call.scratch(), start, stop)
+
+    run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
+    return out
+
+
+torch.library.impl("pellucid::cpu_resize", "CPU")(_forward)
+
+
+@torch.library.impl("pellucid::cpu_resize_backward", "CPU")
+def _(
+    grad: Tensor,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor,
+    params: Tensor,
+    size: list[int],
+    options: list[int],
+    needs: list[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    from pellucid.kernels.resize.cpu.sweep import backward
+
+    results = _gradients(grad, image, mapping, params, needs)
+    for sums in results[1:]:
+        sums.zero_()
+    if grad.numel() == 0:
+        results[0].zero_()
+        return results
+    call = _Call(image, mapping, window, params, size, options)
+    planes = grad.contiguous().view(image.shape[0] * options[3], -1).numpy()
+    to_image = results[0].view(-1).numpy()
+    to_map, to_window, to_params = (
+        sums.view(-1, sums.shape[-1]).numpy() if sums.numel() else np.zeros((1, 1)) for sums in results[1:]
+    )
+
+    def task(start: int, stop: int) -> None:
+        given = planes, *call.arguments, tuple(needs), to_image, to_map, to_window, to_params
+        backward(*given, *call.scratch(2), *call.turned(), start, stop)
+
+    run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
+    return results
+
+
+batched("pellucid::cpu_resize", torch.ops.pellucid.cpu_resize, 4, 0)
+batched("pellucid::cpu_resize_backward", resize_backward, 5, 1)

@@ -1,0 +1,303 @@
+"""The two entry points: the output strip by strip, forward and backward.
+
+Owns: the order of steps in a strip, and, backward, the recomputation of what forward did.
+Must not: know of tensors; everything comes as flat arrays, and `META` positions name the integers.
+Read next: ``weights.py``.
+
+A row of the output is two sums: over the few rows of the image that it covers, along memory; then, within that one row, over the
+few pixels that each of its pixels covers. So the only thing between image and output is a row in the first cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
+from pellucid.kernels.resize.cpu.layout import META
+from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
+from pellucid.kernels.resize.cpu.weights import spread, spread_backward, turn
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE
+
+__all__ = ["backward", "forward"]
+
+(CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(10)
+(CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(10, META)
+
+
+@fused
+def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignore[no-untyped-def]
+    """Fill a sample's tables.
+
+    Args:
+        m, window: the sample's map and window.
+        places: (first_x, count_x, first_y, count_y).
+        tables: (weights_x, seen_x, weights_y, seen_y).
+        index: where each output's first pixel lies in a line.
+        rows: all lines of a strip; what lies behind their last pixel is set to 0.
+        room: how many pixels a line has room for.
+
+    Returns:
+        The taps along x and y, the first column that is read, how many are, and whether every output pixel sees something.
+    """
+    apart()
+    first, count, first_y, count_y = places
+    weights, seen, weights_y, seen_y = tables
+    cubic, filled = meta[CUBIC] != 0, meta[FILLED] != 0
+    taps = spread(m[0], m[2], window[0], window[2], meta[WIDTH], cubic, filled, first, count, weights, seen)
+    taps_y = spread(m[4], m[5], window[1], window[3], meta[HEIGHT], cubic, filled, first_y, count_y, weights_y, seen_y)
+    start, stop = meta[WIDTH], np.int64(0)
+    for u in range(len(first)):
+        if count[u] > 0:
+            start, stop = min(start, first[u]), max(stop, first[u] + count[u])
+    start, n = (start, stop - start) if stop > start else (np.int64(0), np.int64(0))
+    together, step = _lines(meta)
+    for u in range(len(first)):
+        index[u] = np.uint64((first[u] - start) * step if count[u] > 0 else 0)
+    channels = meta[CHANNELS]
+    lines = 1 if together else channels
+    for r in range(len(rows)):
+        for line in range(lines):
+            begin = line * room + n * step
+            rows[r, begin : begin + taps * step] = rows.dtype.type(0.0)
+    whole = True
+    for u in range(len(seen)):
+        whole = whole and seen[u] != 0
+    for v in range(len(seen_y)):
+        whole = whole and seen_y[v] != 0
+    return taps, taps_y, start, n, whole
+
+
+@fused
+def _lines(meta):  # type: ignore[no-untyped-def]
+    """(whether channels lie next to each other in memory and are summed as one line, the step between a channel's pixels there)."""
+    channels = meta[CHANNELS]
+    together = channels > 1 and meta[STRIDE_C] == 1 and meta[STRIDE_X] == channels
+    return together, channels if together else 1
+
+
+@fused
+def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, line, room):  # type: ignore[no-untyped-def]
+    """Sum the image's rows under output row v into a line."""
+    apart()
+    outputs, taps = meta[OUT_HEIGHT], count[v]
+    for k in range(taps):
+        w[k] = weights[k * outputs + v] * unit
+    together, step = _lines(meta)
+    at = base + first[v] * meta[STRIDE_Y] + start * meta[STRIDE_X]
+    if together:
+        combine(img, at, np.int64(1), meta[STRIDE_Y], w[:taps], spare, line[: n * step])
+        return
+    for c in range(meta[CHANNELS]):
+        combine(img, at + c * meta[STRIDE_C], meta[STRIDE_X], meta[STRIDE_Y], w[:taps], spare, line[c * room : c * room + n])
+
+
+@fused
+def _cover(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
+    """Which pixels of a strip see something."""
+    apart()
+    for i in range(len(cover)):
+        cover[i] = seen[i % width] * seen_y[v + i // width]
+
+
+@fused
+def _uncover(cover, rows, count):  # type: ignore[no-untyped-def]
+    """Set to 0 what sees nothing."""
+    apart()
+    zero = cover.dtype.type(0.0)
+    for c in range(count):
+        row = rows[c]
+        for i in range(len(cover)):
+            row[i] = row[i] if cover[i] != zero else zero
+
+
+@fused
+def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
+    apart()
+    for o in range(rows):
+        x, y = source[o], target[first + o][at:]
+        for u in range(len(x)):
+            y[u] = x[u]
+
+
+@fused
+def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
+    apart()
+    for o in range(rows):
+        x, y = source[first + o][at:], target[o]
+        for u in range(len(y)):
+            y[u] = x[u]
+
+
+@entry
+def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
+    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
+    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
+    wide = max(channels, out_channels)
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
+    floats, lines, index = borrow(floats), borrow(lines), borrow(index)
+    first, count, first_y, count_y = borrow(places[0]), borrow(places[1]), borrow(places[2]), borrow(places[3])
+    weights, seen, weights_y, seen_y = borrow(tables[0]), borrow(tables[1]), borrow(tables[2]), borrow(tables[3])
+    w, spare, rows = tables[4], tables[5], lines[:1]
+    one = floats.dtype.type(1.0)
+    _, step = _lines(meta)
+    plane = np.int64(1) if step > 1 else room
+    before, sample = np.int64(0), np.int64(-1)
+    taps, low, n, whole = np.int64(0), np.int64(0), np.int64(0), True
+    for r in range(start, stop):
+        b = r // strips
+        v = (r - b * strips) * meta[STRIP]
+        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
+        here = count_here * width
+        strip = floats[: here * (2 + 2 * wide)].reshape(2 + 2 * wide, here)
+        cover, ones, source, result = strip[0], strip[1], strip[2 : 2 + wide], strip[2 + wide :]
+        if b != sample or here != before:
+            if b != sample:
+                m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
+                held, filled = (first, count, first_y, count_y), (weights, seen, weights_y, seen_y)
+                taps, _, low, n, whole = _prepare(meta, m, window, held, filled, index, rows, room)
+            cover[:] = one
+            ones[:] = one
+            sample, before = b, here
+        read = source if flags & FIRST_MIX else result
+        for row in range(count_here):
+            _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
+            across(rows[0], plane, np.uint64(step), index, weights, taps, channels, read, row * width)
+        if not whole:
+            _cover(seen, seen_y, v, width, cover)
+            _uncover(cover, read, channels)
+        p = params[b * meta[PARAM_STRIDE]]
+        _store(paint(p, flags, channels, out_channels, cover, ones, source, result), out, b * out_channels, v * width, out_channels)
+
+
+@entry
+def backward(  # type: ignore[no-untyped-def]
+    grad,
+    img,
+    meta,
+    unit,
+    maps,
+    windows,
+    params,
+    needs,
+    to_image,
+    to_maps,
+    to_windows,
+    to_params,
+    floats,
+    lines,
+    room,
+    places,
+    index,
+    tables,
+    turned,
+    sums,
+    start,
+    stop,
+):
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
+
+    Args:
+        grad: of the output, (batch * channels, height * width).
+        to_image: flat, contiguous; this call owns the part of its samples.
+        to_maps, to_windows, to_params: float64, one row per sample.
+        lines: a line for each row of a strip, and two more: the gradient of a row, and of a line.
+        turned: (low, high, low as an index, table) of :func:`pellucid.kernels.resize.cpu.weights.turn`.
+        sums: float64, the gradients of the two tables of weights.
+    """
+    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
+    needs_image, needs_map, needs_params = needs
+    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
+    to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
+    floats, lines, index = borrow(floats), borrow(lines), borrow(index)
+    first, count, first_y, count_y = borrow(places[0]), borrow(places[1]), borrow(places[2]), borrow(places[3])
+    weights, seen, weights_y, seen_y = borrow(tables[0]), borrow(tables[1]), borrow(tables[2]), borrow(tables[3])
+    w, line_room, backwards, near, table = tables[4], tables[5], borrow(turned[2]), borrow(turned[0]), borrow(turned[3])
+    sums_x, sums_y = borrow(sums[0]), borrow(sums[1])
+    read_lines, given, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
+    one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
+    one_step = np.uint64(1)
+    _, step = _lines(meta)
+    plane = np.int64(1) if step > 1 else room
+    area = meta[HEIGHT] * meta[WIDTH]
+    taps, taps_y, low, n, whole, turned_taps = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True, np.int64(0)
+    before, height = np.int64(0), 3 + 2 * channels + 6 * out_channels
+    for r in range(start * strips, stop * strips):
+        b = r // strips
+        v = (r - b * strips) * meta[STRIP]
+        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
+        here = count_here * width
+        strip = floats[: here * height].reshape(height, here)
+        cover, ones, along, k = strip[0], strip[1], strip[2], 3
+        source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
+        k += 2 * channels
+        kept, k = strip[k : k + 4 * out_channels], k + 4 * out_channels
+        g, spare = strip[k : k + out_channels], strip[k + out_channels :]
+        p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
+        if v == 0:
+            held, filled = (first, count, first_y, count_y), (weights, seen, weights_y, seen_y)
+            taps, taps_y, low, n, whole = _prepare(meta, m, window, held, filled, index, read_lines, room)
+            turned_taps = turn(first, count, weights, low, n, near, turned[1], table)
+            for x in range(n):
+                backwards[x] = np.uint64(near[x])
+            for c in range(channels):  # behind a row: taps that are not there read 0
+                given[c * (width + turned_taps) + width : (c + 1) * (width + turned_taps)] = zero
+            if needs_image:
+                to_image[b * channels * area : (b + 1) * channels * area] = zero
+            if needs_map:
+                sums_x[: taps * width] = 0.0
+                sums_y[: taps_y * meta[OUT_HEIGHT]] = 0.0
+        if v == 0 or here != before:
+            cover[:] = one
+            ones[:] = one
+            before = here
+        if not whole:
+            _cover(seen, seen_y, v, width, cover)
+        if reads:
+            for row in range(count_here):
+                into = read_lines[row]
+                _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
+                across(into, plane, np.uint64(step), index, weights, taps, channels, source, row * width)
+            if not whole:
+                _uncover(cover, source, channels)
+            repaint(p, flags, channels, out_channels, cover, ones, source, kept)
+        _load(grad, b * out_channels, v * width, g, out_channels)
+        to_p = to_params[b if needs_params else 0]
+        paint_backward(p, flags, channels, out_channels, cover, ones, source, kept, g, spare, along, to_source, to_p, needs_params)
+        if not needs_image and not needs_map:
+            continue
+        if not whole:
+            _uncover(cover, to_source, channels)
+        pitch = width + turned_taps
+        for row in range(count_here):
+            at = row * width
+            for c in range(channels):
+                copy = given[c * pitch : c * pitch + width]
+                part = to_source[c][at : at + width]
+                for u in range(width):
+                    copy[u] = part[u]
+                if needs_map:
+                    correlate(copy, read_lines[row][c * plane :], index, np.uint64(step), taps, sums_x)
+            into = line[: channels * n].reshape(channels, n)
+            if turned_taps > 0:
+                across(given, pitch, one_step, backwards[:n], table, turned_taps, channels, into, np.int64(0))
+            else:
+                for c in range(channels):
+                    scatter(given[c * pitch :], first, count, low, weights, into[c])
+            for k in range(count_y[v + row]):
+                y, weight = first_y[v + row] + k, weights_y[k * meta[OUT_HEIGHT] + v + row]
+                for c in range(channels):
+                    if needs_image:
+                        to = (b * channels + c) * area + y * meta[WIDTH] + low
+                        add_row(weight, into[c], to_image[to : to + n])
+                    if needs_map:
+                        at = b * meta[STRIDE_B] + c * meta[STRIDE_C] + y * meta[STRIDE_Y] + low * meta[STRIDE_X]
+                        total = dot_row(img, at, meta[STRIDE_X], into[c])
+                        sums_y[k * meta[OUT_HEIGHT] + v + row] += np.float64(total) * unit
+        if needs_map and v + count_here == meta[OUT_HEIGHT]:
+            cubic, to_map, to_window = meta[CUBIC] != 0, to_maps[b], to_windows[b]
+            spread_backward(m[0], m[2], window[0], window[2], cubic, first, count, sums_x, to_map, 0, 2, to_window, 0, 2)
+            spread_backward(m[4], m[5], window[1], window[3], cubic, first_y, count_y, sums_y, to_map, 4, 5, to_window, 1, 3)

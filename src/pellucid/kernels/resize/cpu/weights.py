@@ -1,0 +1,223 @@
+"""The weights of one axis: which pixels an output pixel integrates over, how much each counts, and their gradients.
+
+Owns: the same arithmetic as the reference's ``_axis``, without its zeros.
+Must not: read an image.
+Read next: ``lines.py``.
+
+A table of weights lies tap by tap: the weight of tap k of output u is ``weights[k * outputs + u]`` and belongs to pixel
+``first[u] + k``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import apart, exact
+
+__all__ = ["round_up", "spread", "spread_backward", "turn"]
+
+
+@exact
+def round_up(taps):  # type: ignore[no-untyped-def]
+    """The number of taps a table has room for: two at least, and beyond four a multiple of four."""
+    return max(taps, 2) if taps <= 4 else (taps + 3) // 4 * 4
+
+
+@exact
+def _kernel(t, cubic):  # type: ignore[no-untyped-def]
+    cast = type(t)
+    one, two = cast(1.0), cast(2.0)
+    t = abs(t)
+    if not cubic:
+        return max(one - t, cast(0.0))
+    if t < one:
+        return one + t * t * (cast(1.5) * t - cast(2.5))
+    if t < two:
+        return two + t * (cast(-4.0) + t * (cast(2.5) - cast(0.5) * t))
+    return cast(0.0)
+
+
+@exact
+def _slope(t, cubic):  # type: ignore[no-untyped-def]
+    """The kernel's derivative; 0 at its kinks."""
+    size = abs(t)
+    if not cubic:
+        rise = -1.0 if size < 1.0 else 0.0
+    elif size < 1.0:
+        rise = size * (4.5 * size - 5.0)
+    elif size < 2.0:
+        rise = -4.0 + size * (5.0 - 1.5 * size)
+    else:
+        rise = 0.0
+    return rise if t > 0.0 else (-rise if t < 0.0 else 0.0)
+
+
+@exact
+def _share(pixel, low, high):  # type: ignore[no-untyped-def]
+    """How much of a pixel lies in the window."""
+    half = type(low)(0.5)
+    return max(min(pixel + half, high + half) - max(pixel - half, low - half), type(low)(0.0))
+
+
+@exact
+def _place(scale, shift, low, high, u):  # type: ignore[no-untyped-def]
+    """(whether the map is finite here, the centre kept within half a pixel of the window, whether it was there before)."""
+    half = type(scale)(0.5)
+    centre = scale * type(scale)(u) + shift
+    held = min(max(centre, low - half), high + half)
+    finite = np.isfinite(scale) and np.isfinite(centre) and not (np.isnan(low) or np.isnan(high))
+    return finite, held, (centre >= low - half) and (centre < high + half)
+
+
+@exact
+def _reach(centre, width, low, high, length, cubic):  # type: ignore[no-untyped-def]
+    """The first pixel that counts, and how many do."""
+    cast = type(centre)
+    reach = width * cast(2.0) if cubic else width
+    start = max(np.floor(max(centre - reach, low - cast(1.0))), cast(0.0))
+    stop = min(np.ceil(min(centre + reach, high + cast(1.0))), cast(length - 1))
+    if not start <= stop:
+        return 0, 0
+    first, last = np.int64(start), min(np.int64(stop), length - 1)
+    while first <= last and _empty(first, centre, width, low, high, cubic):
+        first += 1
+    while first <= last and _empty(last, centre, width, low, high, cubic):
+        last -= 1
+    return first, last - first + 1
+
+
+@exact
+def _empty(pixel, centre, width, low, high, cubic):  # type: ignore[no-untyped-def]
+    at = type(centre)(pixel)
+    return _kernel((at - centre) / width, cubic) == 0 or _share(at, low, high) == 0
+
+
+@exact
+def spread(scale, shift, low, high, length, cubic, filled, first, count, weights, seen):  # type: ignore[no-untyped-def]
+    """Fill the table of one axis.
+
+    Args:
+        scale, shift, low, high: the map and the window along this axis.
+        length: of the input.
+        filled: whether outputs outside the window see nothing.
+        first, count: the first pixel of each output, and how many (0 where it sees nothing).
+        weights: with room for as many taps as the widest output needs.
+        seen: 1 where an output sees something, else 0.
+
+    Returns:
+        How many taps the table has.
+    """
+    apart()
+    cast = type(scale)
+    outputs = len(first)
+    width = max(abs(scale), cast(1.0))
+    taps = np.int64(0)
+    for u in range(outputs):
+        finite, centre, inside = _place(scale, shift, low, high, u)
+        first[u] = count[u] = 0
+        seen[u] = cast(0.0)
+        if finite and (inside or not filled):
+            seen[u] = cast(1.0)
+            first[u], count[u] = _reach(centre, width, low, high, length, cubic)
+        taps = max(taps, count[u])
+    taps = round_up(taps)
+    for u in range(outputs):
+        _, centre, _ = _place(scale, shift, low, high, u)
+        total = cast(0.0)
+        for k in range(taps):
+            weight = cast(0.0)
+            if k < count[u]:
+                pixel = cast(first[u] + k)
+                weight = _kernel((pixel - centre) / width, cubic) * _share(pixel, low, high)
+            total += weight
+            weights[k * outputs + u] = weight
+        if total > cast(0.0):
+            for k in range(count[u]):
+                weights[k * outputs + u] /= total
+        else:
+            for k in range(count[u]):
+                weights[k * outputs + u] = cast(0.0)
+    return taps
+
+
+@exact
+def turn(first, count, weights, start, length, low, high, table):  # type: ignore[no-untyped-def]
+    """Transpose a table: for each pixel of [start, start + length) the weights that outputs give it.
+
+    Args:
+        first, count, weights: of :func:`spread`.
+        low, high: per pixel, the first and the last output that reads it; ``low`` is an answer, ``high`` scratch.
+        table: where the weights go.
+
+    Returns:
+        How many taps it has; 0 where it does not fit, which is where most of it would be zeros.
+    """
+    apart()
+    outputs = len(first)
+    for x in range(length):
+        low[x], high[x] = outputs, 0
+    for u in range(outputs):
+        for k in range(count[u]):
+            x = first[u] - start + k
+            low[x], high[x] = min(low[x], u), max(high[x], u)
+    taps = np.int64(0)
+    for x in range(length):
+        if low[x] > high[x]:
+            low[x] = high[x] = 0
+        taps = max(taps, high[x] - low[x] + 1)
+    taps = round_up(taps)
+    if taps * length > len(table):
+        return np.int64(0)
+    table[: taps * length] = table.dtype.type(0.0)
+    for u in range(outputs):
+        for k in range(count[u]):
+            x = first[u] - start + k
+            table[(u - low[x]) * length + x] = weights[k * outputs + u]
+    return taps
+
+
+@exact
+def spread_backward(scale, shift, low, high, cubic, first, count, sums, to_map, at_scale, at_shift, to_window, at_low, at_high):  # type: ignore[no-untyped-def]
+    """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike.
+
+    Ties are shared as torch's minimum and maximum share them.
+    """
+    apart()
+    outputs = len(first)
+    size, a, b = max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
+    for u in range(outputs):
+        if count[u] == 0:
+            continue
+        unheld = np.float64(scale * type(scale)(u) + shift)
+        _, held, _ = _place(scale, shift, low, high, u)
+        centre = np.float64(held)
+        total = mean = 0.0
+        for k in range(count[u]):
+            pixel = np.float64(first[u] + k)
+            weight = _kernel((pixel - centre) / size, cubic) * _share(pixel, a + 0.5, b - 0.5)
+            total += weight
+            mean += weight * sums[k * outputs + u]
+        if not total > 0.0:
+            continue
+        mean /= total
+        to_centre = to_size = 0.0
+        for k in range(count[u]):
+            pixel = np.float64(first[u] + k)
+            t, given = (pixel - centre) / size, (sums[k * outputs + u] - mean) / total
+            to_share = given * _kernel(t, cubic)
+            to_window[at_high] += to_share * (1.0 if b < pixel + 0.5 else (0.5 if b == pixel + 0.5 else 0.0))
+            to_window[at_low] -= to_share * (1.0 if a > pixel - 0.5 else (0.5 if a == pixel - 0.5 else 0.0))
+            along = given * _share(pixel, a + 0.5, b - 0.5) * _slope(t, cubic) / size
+            to_centre -= along
+            to_size -= along * t
+        above = max(unheld, a)
+        kept = 1.0 if above < b else (0.5 if above == b else 0.0)
+        to_window[at_high] += (1.0 - kept) * to_centre
+        to_centre *= kept
+        kept = 1.0 if unheld > a else (0.5 if unheld == a else 0.0)
+        to_window[at_low] += (1.0 - kept) * to_centre
+        to_centre *= kept
+        to_map[at_shift] += to_centre
+        to_map[at_scale] += to_centre * u
+        if abs(scale) >= 1.0:
+            to_map[at_scale] += to_size if scale > 0.0 else -to_size

@@ -1,0 +1,58 @@
+"""How kernels are compiled: once, where Python enters, and found again by the next process."""
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+
+import pellucid
+from pellucid.kernels import jit
+
+KERNEL = """
+import numpy as np
+from pellucid.kernels.jit import apart, entry, fused
+
+@fused
+def inner(x, scale):
+    apart()
+    for i in range(len(x)):
+        x[i] = scale * x[i] + 1.0
+
+@fused
+def outer(x):
+    apart()
+    inner(x, 2.0)
+    inner(x, 3.0)
+
+@entry
+def run(x):
+    outer(x)
+"""
+
+
+def test_only_what_python_calls_is_translated():
+    kernel = types.ModuleType("kernel")
+    exec(KERNEL.replace("@entry", "@numba.njit").replace("import numpy as np", "import numba"), kernel.__dict__)
+    x = np.arange(5.0)
+    kernel.run(x)
+    assert np.array_equal(x, (2 * np.arange(5.0) + 1) * 3 + 1)
+    libraries = {name: next(iter(getattr(kernel, name).overloads.values())).library for name in ("inner", "outer", "run")}
+    assert {name for name, library in libraries.items() if isinstance(library, jit._Part)} == {"inner", "outer"}
+
+
+def test_another_process_finds_the_translation(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    code = (
+        "import numpy as np, kernel; x = np.arange(5.0); kernel.run(x); assert x[1] == 10.0;"
+        "print(sum(kernel.run.stats.cache_hits.values()))"
+    )
+    root = str(Path(pellucid.__file__).resolve().parents[1])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((root, str(tmp_path))), "NUMBA_CACHE_DIR": str(tmp_path)}
+    found = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+        found.append(int(done.stdout))
+    assert found == [0, 1]

@@ -1,0 +1,284 @@
+"""What torch may do with the compiled resize: compile, map, differentiate, run in threads and workers; always the same bits."""
+
+import multiprocessing
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+import pellucid
+from pellucid.errors import ImplementationError
+from pellucid.functional import resize as resize_functional
+from pellucid.kernels import dispatch
+from pellucid.kernels.resize import AVAILABLE, cpu, implementation, resize
+from pellucid.kernels.warp.packing import pack
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+from tests.cases import MEAN, STD
+
+
+def example(batch=2, dtype=torch.float32, size=(19, 21)):
+    generator = torch.Generator().manual_seed(3)
+    image = torch.rand(batch, 3, *size, dtype=dtype, generator=generator)
+    numbers = torch.rand(batch, 4, dtype=dtype, generator=generator)
+    src_from_dst = torch.eye(3, dtype=dtype).repeat(batch, 1, 1)
+    src_from_dst[:, 0, 0], src_from_dst[:, 1, 1] = 0.6 + numbers[:, 0], -0.6 - 2 * numbers[:, 1]
+    src_from_dst[:, 0, 2], src_from_dst[:, 1, 2] = 5 * numbers[:, 2] - 1, size[0] - 4 * numbers[:, 3]
+    window = torch.tensor([[0.3, 1.2, size[1] - 1.7, size[0] - 2.4]], dtype=dtype)
+    return image, src_from_dst, window
+
+
+def jittered(image, src_from_dst, window, **options):
+    count, dtype = image.shape[0], image.dtype
+    turns = torch.linspace(-0.2, 0.3, count, dtype=dtype)
+    mixing = torch.eye(3, dtype=dtype).repeat(count, 1, 1) * 0.7 + 0.1
+    epilogue = [HueStage(turns), ClipStage(), AffineStage(mixing, torch.full((1, 3), -0.5, dtype=dtype))]
+    fill = torch.ones(1, 3, dtype=dtype)
+    return resize(image, src_from_dst, window=window, filled=True, matrix=mixing, fill=fill, epilogue=epilogue, **options)
+
+
+@pytest.mark.parametrize(
+    ("impl", "device", "expected"),
+    [
+        ("auto", "cpu", "cpu"),
+        ("auto", "cuda", "reference"),
+        ("reference", "cpu", "reference"),
+        ("cpu", "cpu", "cpu"),
+        ("cpu", "cuda", ImplementationError),
+        ("triton", "cuda", ImplementationError),
+    ],
+)
+def test_choice_table(impl, device, expected):
+    assert AVAILABLE == ("cpu", "reference")
+    if isinstance(expected, str):
+        assert implementation(impl, torch.device(device)) == expected
+    else:
+        with pytest.raises(expected, match="impl="):
+            implementation(impl, torch.device(device))
+
+
+def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
+    monkeypatch.setattr(dispatch, "_numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    given = example()
+    with pytest.warns(UserWarning, match="Numba cannot be imported"):
+        out = jittered(*given, size=(4, 4))
+    assert torch.equal(out, jittered(*given, size=(4, 4), impl="reference"))
+    assert torch.equal(out, jittered(*given, size=(4, 4)))  # a second warning would be an error
+    with pytest.raises(ImplementationError, match="Numba"):
+        jittered(*given, size=(4, 4), impl="cpu")
+
+
+def test_same_bits_for_any_number_of_threads():
+    given = example(5, size=(120, 130))
+    results = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3, 1, 2):
+            torch.set_num_threads(threads)
+            leaves = [tensor.clone().requires_grad_() for tensor in given]
+            out = jittered(*leaves, size=(110, 140), impl="cpu")
+            results.append((out.detach(), *torch.autograd.grad(out.square().sum(), leaves)))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_four_python_threads_at_once():
+    given = example(8, size=(64, 64))
+    expected = jittered(*given, size=(64, 64), impl="cpu")
+    with ThreadPoolExecutor(4) as pool:
+        outs = list(pool.map(lambda _: jittered(*given, size=(64, 64), impl="cpu"), range(16)))
+    assert all(torch.equal(out, expected) for out in outs)
+
+
+class Resized(torch.utils.data.Dataset):
+    """Resizes in the worker process."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        # torch's own threads (OpenMP) would hang in a forked worker; ours must not, so only we are told of two.
+        with mock.patch.object(torch, "get_num_threads", return_value=2):
+            return jittered(*example(4, size=(96, 96)), size=(96, 96), impl="cpu")
+
+
+@pytest.mark.parametrize("start", sorted(set(multiprocessing.get_all_start_methods()) & {"fork", "spawn"}))
+def test_data_loading_workers(start):
+    expected = Resized()[0]  # and the pool exists in the parent before it forks
+    loader = torch.utils.data.DataLoader(Resized(), num_workers=1, multiprocessing_context=start, batch_size=None)
+    assert all(torch.equal(out, expected) for out in loader)
+
+
+def test_opcheck():
+    image, src_from_dst, window = example(dtype=torch.float64)
+    options, mapping, window, params, *_ = pack(
+        3,
+        src_from_dst,
+        size=(7, 8),
+        interpolation="bilinear",
+        padding_mode="zeros",
+        fill=None,
+        matrix=torch.eye(3, dtype=torch.float64)[None],
+        offset=None,
+        window=window,
+        epilogue=(HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage()),
+    )
+    numbers = [options.taps, options.mode, options.flags, options.out_channels]
+    arguments = (image, mapping, window, params, list(options.size), numbers)
+    torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, arguments)
+    grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
+    torch.library.opcheck(torch.ops.pellucid.cpu_resize_backward.default, (grad, *arguments, [True, True, True]))
+
+
+def test_vmap_and_its_gradients():
+    image, src_from_dst, window = example(3)
+    images = torch.stack((image, image.flip(-1)))
+
+    def loss(x, m):
+        return jittered(x, m, window, size=(7, 8), impl="cpu").square().sum()
+
+    for dims in ((0, None), (None, 0), (0, 0)):
+        maps = torch.stack((src_from_dst, src_from_dst * 1.01)) if dims[1] == 0 else src_from_dst
+        pictures = images if dims[0] == 0 else image
+        mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=dims)(pictures, maps)
+        for lane in range(2):
+            own = images[lane] if dims[0] == 0 else image, maps[lane] if dims[1] == 0 else maps
+            single = torch.func.grad(loss, argnums=(0, 1))(*own)
+            assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+
+def test_second_derivatives_go_through_the_reference():
+    leaves = [tensor.requires_grad_() for tensor in example(dtype=torch.float64)]
+    found = []
+    for impl in ("cpu", "reference"):
+        out = jittered(*leaves, size=(5, 6), impl=impl).square().sum()
+        first = torch.autograd.grad(out, leaves, create_graph=True)
+        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_forward_mode_and_second_derivatives_of_functions_raise():
+    image, src_from_dst, window = example()
+
+    def sized(x, kernel=resize, **options):
+        return kernel(x, src_from_dst, window=window, filled=False, size=(5, 5), **options)
+
+    with pytest.raises(ImplementationError, match="of the resize has no second derivative"):
+        torch.func.grad(lambda x: torch.func.grad(lambda y: sized(y, impl="cpu").pow(3).sum())(x).sum())(image)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(image, torch.ones_like(image))
+        assert torch.autograd.forward_ad.unpack_dual(sized(dual)).tangent.any()  # auto: the reference
+        with pytest.raises(ImplementationError, match="impl='reference'"):
+            sized(dual, impl="cpu")
+        with pytest.raises(NotImplementedError, match="jvp"):
+            sized(dual, cpu.resize)
+
+
+def test_nothing_but_inputs_is_saved():
+    image, src_from_dst, window = example(2, size=(64, 64))
+    image.requires_grad_()
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        jittered(image, src_from_dst, window, size=(64, 64), impl="cpu")
+    assert sum(t.numel() for t in saved if t.data_ptr() != image.data_ptr()) < 1000
+
+
+def test_offsets_beyond_32_bits():
+    side = 30_000  # 3 * side^2 > 2^31
+    image = torch.from_numpy(np.zeros(3 * side * side, np.uint8)).view(1, 3, side, side)  # never touched but for a corner
+    corner = torch.randint(0, 256, (1, 3, 8, 8), dtype=torch.uint8)
+    image[..., -8:, -8:] = corner
+    shift = torch.tensor([[[1.0, 0.0, side - 8.0], [0.0, 1.0, side - 8.0]]])
+    window = torch.tensor([[side - 8.0, side - 8.0, side - 1.0, side - 1.0]])
+    nothing = {"fill": None, "matrix": None, "offset": None, "epilogue": ()}
+    packed = pack(3, shift, size=(8, 8), interpolation="bilinear", padding_mode="border", window=window, **nothing)
+    torch.testing.assert_close(cpu.resize_packed(image, packed), corner / 255)
+
+
+TRANSFORMS = [
+    pellucid.RandomResizedCrop((16, 18), scale=(0.3, 1.0)),
+    pellucid.RandomHorizontalFlip(),
+    pellucid.ColorJitter(0.2, 0.2, 0.2, 0.05),
+    pellucid.Normalize(MEAN, STD),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_the_common_pipeline_is_one_compiled_pass(dtype):
+    image = torch.rand(4, 3, 40, 50)
+    image = (255 * image).to(torch.uint8) if dtype == torch.uint8 else image
+    pipeline, slow = (pellucid.Pipeline(TRANSFORMS, dtype=torch.float32, impl=impl) for impl in ("auto", "reference"))
+    assert "antialiased, within the crop of [0], by cpu" in pipeline.explain(image)
+    with mock.patch("pellucid.execute.resize_packed", wraps=cpu.resize_packed) as packed:
+        ours = pipeline(image, key=pellucid.Key(1, 2))
+    assert packed.call_args.args[0] is image  # read as it is
+    torch.testing.assert_close(ours, slow(image, key=pellucid.Key(1, 2)), rtol=1e-4, atol=2e-5)
+
+
+def test_gradients_to_what_was_drawn():
+    image = torch.rand(3, 3, 40, 50, dtype=torch.float64)
+    found = []
+    for impl in ("cpu", "reference"):
+        pipeline = pellucid.Pipeline(TRANSFORMS, impl=impl)
+        record = pipeline.draw(image, key=pellucid.Key(1, 2)).requires_grad_()
+        leaves = [v for values in record.params for v in values.values() if v.requires_grad]
+        found.append(torch.autograd.grad(pipeline.apply(image, record).sin().sum(), leaves))
+    assert len(found[0]) >= 8
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.uint8])
+def test_results_of_another_dtype(dtype):
+    image, src_from_dst, window = example()
+    mixing = torch.eye(3)[None] * 1.3
+    nothing = {"fill": None, "matrix": mixing, "offset": None, "epilogue": ()}
+    packed = pack(3, src_from_dst, size=(7, 8), interpolation="bilinear", padding_mode="zeros", window=window, **nothing)
+    narrow = packed._replace(options=packed.options._replace(dtype=dtype))
+    image.requires_grad_()
+    out, wide = cpu.resize_packed(image, narrow), cpu.resize_packed(image, packed)
+    assert out.dtype == dtype
+    if dtype == torch.uint8:
+        assert torch.equal(out, (wide.clamp(0, 1) * 255).round().to(torch.uint8))
+        assert not out.requires_grad
+        return
+    assert torch.equal(out, wide.to(dtype))
+    weights = torch.rand_like(out)
+    ours, theirs = (torch.autograd.grad(o, image, weights.to(o.dtype))[0] for o in (out, wide))
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.float64])
+def test_functional_resize_is_compiled(dtype):
+    image = (torch.rand(2, 3, 30, 40) * 200).to(dtype)
+    ours, theirs = (resize_functional(image, (11, 60), impl=impl) for impl in ("cpu", "reference"))
+    assert ours.dtype == dtype
+    torch.testing.assert_close(ours, theirs, rtol=1e-3 if dtype == torch.float16 else 1e-9, atol=0)
+
+
+def test_pipeline_compiles_to_one_graph_that_keeps_the_operator():
+    names = []
+
+    def keep(graph, _):
+        names.extend(str(node.target) for node in graph.graph.nodes)
+        return make_boxed_func(graph.forward)
+
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    pipeline = pellucid.Pipeline(TRANSFORMS, seed=0)
+    images = torch.rand(2, 3, 20, 22, requires_grad=True)
+    key = pellucid.Key(1, 2)
+    eager = pipeline(images, key=key)
+    torch._dynamo.reset()
+    compiled = torch.compile(pipeline, fullgraph=True, backend=backend)(images, key=key)
+    torch.testing.assert_close(compiled, eager)
+    grads = [torch.autograd.grad(out.square().sum(), images)[0] for out in (compiled, eager)]
+    torch.testing.assert_close(*grads)
+    assert [n for n in names if "cpu_resize" in n] == ["pellucid.cpu_resize.default", "pellucid.cpu_resize_backward.default"]
