@@ -228,8 +228,9 @@ def _cases(
         data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
     tables = [f"## {case}\n\n{case_tables([row for row in rows if row['case'] == case])}" for case in cases]
     _show(describe(data["environment"]) + "\n\n" + "\n\n".join(tables))
-    for case in cases if page is not None else ():
-        write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
+    if page is not None:
+        for case in cases:
+            write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
     if output is not None:
         write_json(output / f"{command}.json", data)
         draw_cases(rows, output / f"bench-{command}.png")
