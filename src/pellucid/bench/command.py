@@ -89,8 +89,8 @@ def warp(
     memory: Memory = True,
     output: Output = None,
 ) -> None:
-    """One affine warp with given matrices, against grid_sample, OpenCV and kornia."""
-    _cases("warp", ("warp",), batch, size, threads, budget, only, impl, memory, output)
+    """One affine warp with given matrices, and one remap with given coordinates, against grid_sample, OpenCV and kornia."""
+    _cases("warp", ("warp", "remap"), batch, size, threads, budget, only, impl, memory, output)
 
 
 @app.command()
@@ -228,8 +228,9 @@ def _cases(
         data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
     tables = [f"## {case}\n\n{case_tables([row for row in rows if row['case'] == case])}" for case in cases]
     _show(describe(data["environment"]) + "\n\n" + "\n\n".join(tables))
-    for case in cases if page is not None else ():
-        write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
+    if page is not None:
+        for case in cases:
+            write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
     if output is not None:
         write_json(output / f"{command}.json", data)
         draw_cases(rows, output / f"bench-{command}.png")

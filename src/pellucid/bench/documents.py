@@ -28,7 +28,7 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     say("overhead")
     insert(page, "overhead", overhead_table(measure_overhead(impl=impl, budget=budget)))
     rows: list[Row] = []
-    for case in ("flagship", "geometry", "warp", *SINGLES):
+    for case in ("flagship", "geometry", "warp", "remap", *SINGLES):
         found = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)
         write_case(page, case, found, batch, size)
         rows += found

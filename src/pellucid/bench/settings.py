@@ -25,8 +25,10 @@ __all__ = [
     "Geometry",
     "Jitter",
     "Noise",
+    "RemapCase",
     "WarpCase",
     "affine_matrices",
+    "coordinates",
     "photographs",
 ]
 
@@ -69,6 +71,13 @@ class WarpCase:
 
 
 @dataclass(frozen=True)
+class RemapCase:
+    """The same maps with a wave on top, as two numbers per pixel that say where to read."""
+
+    wave: float = 3.0
+
+
+@dataclass(frozen=True)
 class Blur:
     """RandomGaussianBlur, always applied."""
 
@@ -104,6 +113,7 @@ CASES = {
     "flagship": Flagship(),
     "geometry": Geometry(),
     "warp": WarpCase(),
+    "remap": RemapCase(),
     "blur": Blur(),
     "jitter": Jitter(),
     "noise": Noise(),
@@ -140,3 +150,14 @@ def affine_matrices(batch: int, size: tuple[int, int], *, seed: int = 0) -> Tens
     tx = cx - cosine * cx + sine * cy + 0.1 * size[1] * u[:, 2]
     ty = cy - sine * cx - cosine * cy + 0.1 * size[0] * u[:, 3]
     return torch.stack((cosine, -sine, tx, sine, cosine, ty), -1).reshape(batch, 2, 3)
+
+
+def coordinates(batch: int, size: tuple[int, int], *, seed: int = 0) -> Tensor:
+    """(batch, 2, height, width) float32: x and y of the input pixel that each output pixel reads."""
+    height, width = size
+    y, x = torch.meshgrid(torch.arange(height, dtype=torch.float64), torch.arange(width, dtype=torch.float64), indexing="ij")
+    m = affine_matrices(batch, size, seed=seed)[..., None, None]  # b 2 3 1 1
+    case = CASES["remap"]
+    assert isinstance(case, RemapCase)
+    wave = case.wave * torch.stack((torch.sin(y / 9), torch.cos(x / 7)))
+    return (m[:, :, 0] * x + m[:, :, 1] * y + m[:, :, 2] + wave).to(torch.float32)

@@ -12,7 +12,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise, affine_matrices
+from pellucid import functional
+from pellucid.bench.settings import (
+    CASES,
+    CHAIN,
+    MEAN,
+    STD,
+    Blur,
+    Flagship,
+    Flips,
+    Geometry,
+    Jitter,
+    Noise,
+    affine_matrices,
+    coordinates,
+)
 from pellucid.bench.subject import BATCHED, Subject, channels_last_8bit
 from pellucid.geometry.matrices import inverse
 from pellucid.kernels.warp import warp as warp_kernel
@@ -37,6 +51,7 @@ __all__ = [
     "geometry",
     "jitter",
     "noise",
+    "remap",
     "src_from_dst_of",
     "warp",
     "with_parameters",
@@ -133,6 +148,23 @@ def warp(*, impl: str = "auto") -> list[Subject]:
         return forward((given[0], leaf)), [leaf]
 
     return [Subject("pellucid", "batch, float32, a matrix per sample", forward, prepare, parameters=parameters)]
+
+
+def remap(*, impl: str = "auto") -> list[Subject]:
+    """The public function, with its coordinates given."""
+
+    def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
+        return images, coordinates(images.shape[0], (images.shape[2], images.shape[3])).to(images.device)
+
+    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
+        result: Tensor = functional.remap(given[0], given[1][:, 0], given[1][:, 1], impl=impl)
+        return result
+
+    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = given[1].detach().requires_grad_()
+        return forward((given[0], leaf)), [leaf]
+
+    return [Subject("pellucid", "batch, float32, coordinates per pixel", forward, prepare, parameters=parameters)]
 
 
 def chain(length: int, *, impl: str = "auto") -> list[Subject]:
