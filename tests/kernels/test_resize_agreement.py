@@ -192,6 +192,18 @@ def test_a_pixel_that_is_not_a_number_stays_in_its_neighbourhood(bad):
     assert 0 < (~torch.isfinite(found)).sum() <= 3 * 8 * 8
 
 
+def test_many_outputs_held_at_one_edge():
+    # 560 outputs read the last column: the transposed weights would be mostly zeros, so the row's gradient is scattered instead.
+    image = torch.rand(2, 3, 5, 60, dtype=torch.float64, requires_grad=True)
+    src_from_dst = torch.tensor([[[0.25, 0.0, 0.13], [0.0, 1.1, 0.2]]], dtype=torch.float64, requires_grad=True)
+    window = torch.tensor([[0.0, 0.0, 59.0, 4.0]], dtype=torch.float64)
+    outs = [r.resize(image, src_from_dst, size=(4, 800), window=window, filled=False) for r in (cpu, reference)]
+    torch.testing.assert_close(*outs, rtol=1e-12, atol=1e-12)
+    weights = torch.randn_like(outs[0])
+    for ours, theirs in zip(*(torch.autograd.grad(out, (image, src_from_dst), weights) for out in outs), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
 def test_empty_batches_and_long_epilogues():
     src_from_dst, window = whole(4, 4, (5, 6), torch.float32)
     options = {"size": (5, 6), "window": window, "filled": False}
