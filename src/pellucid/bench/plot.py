@@ -28,6 +28,7 @@ _TITLES = {
     "flagship": "RandomAffine + flip + ColorJitter + Normalize",
     "geometry": "RandomResizedCrop + RandomAffine + RandomPerspective",
     "warp": "affine warp, matrices given",
+    "remap": "remap, coordinates given",
 }
 
 

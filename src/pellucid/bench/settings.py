@@ -13,7 +13,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["CASES", "CHAIN", "MEAN", "STD", "Flagship", "Geometry", "WarpCase", "affine_matrices", "photographs"]
+__all__ = [
+    "CASES",
+    "CHAIN",
+    "MEAN",
+    "SINGLES",
+    "STD",
+    "Blur",
+    "Flagship",
+    "Flips",
+    "Geometry",
+    "Jitter",
+    "Noise",
+    "RemapCase",
+    "WarpCase",
+    "affine_matrices",
+    "coordinates",
+    "photographs",
+]
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
@@ -53,7 +70,57 @@ class WarpCase:
     seed: int = 0
 
 
-CASES = {"flagship": Flagship(), "geometry": Geometry(), "warp": WarpCase()}
+@dataclass(frozen=True)
+class RemapCase:
+    """The same maps with a wave on top, as two numbers per pixel that say where to read."""
+
+    wave: float = 3.0
+
+
+@dataclass(frozen=True)
+class Blur:
+    """RandomGaussianBlur, always applied."""
+
+    taps: int = 7
+    sigma: tuple[float, float] = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """ColorJitter alone: brightness, contrast, saturation and hue in random order."""
+
+    brightness: float = 0.2
+    contrast: float = 0.2
+    saturation: float = 0.2
+    hue: float = 0.05
+
+
+@dataclass(frozen=True)
+class Noise:
+    """RandomGaussianNoise, always applied."""
+
+    sigma: float = 0.05
+
+
+@dataclass(frozen=True)
+class Flips:
+    """A horizontal and a vertical flip, each of half the images."""
+
+    p: float = 0.5
+
+
+CASES = {
+    "flagship": Flagship(),
+    "geometry": Geometry(),
+    "warp": WarpCase(),
+    "remap": RemapCase(),
+    "blur": Blur(),
+    "jitter": Jitter(),
+    "noise": Noise(),
+    "flips": Flips(),
+}
+SINGLES = ("blur", "jitter", "noise", "flips")
+"""The cases that are one operation, or two of a kind."""
 
 CHAIN = ("affine", "brightness", "rotation", "contrast", "flip", "saturation", "translate", "scale", "vertical flip", "normalize")
 """Operations of the chain whose length is varied, in order; each is one resample or one affine colour map."""
@@ -83,3 +150,14 @@ def affine_matrices(batch: int, size: tuple[int, int], *, seed: int = 0) -> Tens
     tx = cx - cosine * cx + sine * cy + 0.1 * size[1] * u[:, 2]
     ty = cy - sine * cx - cosine * cy + 0.1 * size[0] * u[:, 3]
     return torch.stack((cosine, -sine, tx, sine, cosine, ty), -1).reshape(batch, 2, 3)
+
+
+def coordinates(batch: int, size: tuple[int, int], *, seed: int = 0) -> Tensor:
+    """(batch, 2, height, width) float32: x and y of the input pixel that each output pixel reads."""
+    height, width = size
+    y, x = torch.meshgrid(torch.arange(height, dtype=torch.float64), torch.arange(width, dtype=torch.float64), indexing="ij")
+    m = affine_matrices(batch, size, seed=seed)[..., None, None]  # b 2 3 1 1
+    case = CASES["remap"]
+    assert isinstance(case, RemapCase)
+    wave = case.wave * torch.stack((torch.sin(y / 9), torch.cos(x / 7)))
+    return (m[:, :, 0] * x + m[:, :, 1] * y + m[:, :, 2] + wave).to(torch.float32)

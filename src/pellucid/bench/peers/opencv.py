@@ -1,4 +1,4 @@
-"""OpenCV's ``warpAffine``, image by image.
+"""OpenCV's ``warpAffine`` and ``remap``, image by image.
 
 Owns: the loop over arrays.
 Must not: set OpenCV's threads; it uses its own pool, as it does for its users.
@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid import functional
 from pellucid.bench.peers.ours import src_from_dst_of
-from pellucid.bench.settings import affine_matrices
+from pellucid.bench.settings import affine_matrices, coordinates
 from pellucid.bench.subject import Subject, to_8bit_arrays
 from pellucid.kernels.warp import warp as warp_kernel
 
-__all__ = ["warp"]
+__all__ = ["remap", "warp"]
 
 
 def warp() -> list[Subject]:
@@ -64,3 +65,44 @@ def warp() -> list[Subject]:
             )
         )
     return made
+
+
+def remap() -> list[Subject]:
+    """On uint8 and on float32 arrays."""
+
+    def maps(images: Tensor) -> list[Any]:
+        return list(coordinates(images.shape[0], (images.shape[2], images.shape[3])).numpy())
+
+    def from_8bit(images: Tensor) -> tuple[list[Any], list[Any]]:
+        return to_8bit_arrays(images), maps(images)
+
+    def from_float(images: Tensor) -> tuple[list[Any], list[Any]]:
+        return [image.permute(1, 2, 0).contiguous().numpy() for image in images], maps(images)
+
+    def forward(given: tuple[list[Any], list[Any]]) -> list[Any]:
+        return [cv2.remap(image, xy[0], xy[1], cv2.INTER_LINEAR) for image, xy in zip(*given, strict=True)]
+
+    def tensor(result: list[Any]) -> Tensor:
+        stacked = torch.from_numpy(np.stack(result)).permute(0, 3, 1, 2)
+        return stacked.float() / 255.0 if stacked.dtype == torch.uint8 else stacked
+
+    def matched(prepare: Any) -> Any:
+        def both(images: Tensor) -> tuple[Tensor, Tensor]:
+            xy = coordinates(images.shape[0], (images.shape[2], images.shape[3]))
+            return tensor(forward(prepare(images))), functional.remap(images, xy[:, 0], xy[:, 1])
+
+        return both
+
+    return [
+        Subject(
+            f"cv2.remap, {kind}",
+            f"image by image, {kind} HWC arrays, coordinates per pixel",
+            forward,
+            prepare,
+            tensor,
+            matched=matched(prepare),
+            tolerance=tolerance,
+            differentiable=False,
+        )
+        for kind, prepare, tolerance in (("uint8", from_8bit, 4e-3), ("float32", from_float, 2e-3))
+    ]

@@ -11,11 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid import functional
 from pellucid.bench.peers.ours import src_from_dst_of
+from pellucid.bench.settings import coordinates
 from pellucid.bench.subject import Subject
 from pellucid.kernels.warp import warp as warp_kernel
 
-__all__ = ["normalised", "warp"]
+__all__ = ["normalised", "remap", "warp"]
 
 
 def normalised(src_from_dst: Tensor, size: tuple[int, int]) -> Tensor:
@@ -72,3 +74,26 @@ def warp() -> list[Subject]:
             matched=lambda images: (sample(with_grid(images)), ours(images)),
         ),
     ]
+
+
+def remap() -> list[Subject]:
+    """The coordinates as a normalised grid, which is given."""
+
+    def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
+        size = torch.tensor([images.shape[3], images.shape[2]], device=images.device)
+        xy = coordinates(images.shape[0], (images.shape[2], images.shape[3])).to(images.device).permute(0, 2, 3, 1)
+        return images, (2 * xy + 1) / size - 1
+
+    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
+        return F.grid_sample(given[0], given[1], align_corners=False)
+
+    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = given[1].detach().requires_grad_()
+        return forward((given[0], leaf)), [leaf]
+
+    def matched(images: Tensor) -> tuple[Tensor, Tensor]:
+        xy = coordinates(images.shape[0], (images.shape[2], images.shape[3]))
+        return forward(prepare(images)), functional.remap(images, xy[:, 0], xy[:, 1])
+
+    regime = "batch, float32, coordinates per pixel"
+    return [Subject("torch grid_sample, grid given", regime, forward, prepare, parameters=parameters, matched=matched)]

@@ -12,13 +12,13 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import BORDER, boxes, displace, locate, settle
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, locate, settle
 from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
-from pellucid.kernels.warp.cpu.staged import choose_band, fold_ring, stage, unstage
+from pellucid.kernels.warp.cpu.staged import choose_band, stage, unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
@@ -43,9 +43,9 @@ def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _clamped(meta, window):  # type: ignore[no-untyped-def]
-    """Whether coordinates are clamped to the image or a window before reading."""
-    return meta[MODE] == BORDER or len(window) == 4
+def _rule(meta, window):  # type: ignore[no-untyped-def]
+    """The border rule; a window clamps, whatever it is."""
+    return BORDER if len(window) == 4 else meta[MODE]
 
 
 @fused
@@ -69,13 +69,14 @@ def _band(img, meta, unit, m, fields, window, b, v, last, strip, frame, quad, re
     shape = (meta[HEIGHT], meta[WIDTH])
     _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
     planes = (meta[CHANNELS] + 2) // 3
-    row, across = 2 * b * meta[FIELD_STRIDE], meta[OUT_WIDTH]
+    row, across, rule = 2 * b * meta[FIELD_STRIDE], meta[OUT_WIDTH], _rule(meta, window)
     choose_band(
-        m, meta[PROJECTIVE], fields, row, across, shape, meta[TAPS], v, last, meta[STRIP], planes, len(quad), strip, held, frame
+        m, meta[PROJECTIVE], fields, row, across, shape, meta[TAPS], rule, v, last, meta[STRIP], planes, len(quad), strip, held,
+        frame,
     )  # fmt: skip
     if frame[STAGED] == 1 and reads:
         strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
-        stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, _clamped(meta, window), frame, quad)
+        stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, rule, frame, quad)
 
 
 @fused
@@ -102,7 +103,7 @@ def _gather(img, meta, parameter, unit, base, window, strip, frame, quad, cubics
         gather_staged(
             quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], cubics, quads, out, cover
         )  # fmt: skip
-        if cubics is not None and _clamped(meta, window):
+        if cubics is not None and _rule(meta, window) != FILLED:
             _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
@@ -379,7 +380,7 @@ def backward(  # type: ignore[no-untyped-def]
             _band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
-                into[: 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
+                into[: 8 + 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
         ones, to_cover, along_x, along_y, third, quads = (
             strip[8],
             strip[9],
@@ -446,15 +447,15 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, clamped = not whole and frame[STAGED] == 1, _clamped(meta, window)
+        staged, rule = not whole and frame[STAGED] == 1, _rule(meta, window)
         if whole and needs_image:
             add_strip(to_image, own, channels, shape, m, v, first, width, to_source)
         if staged:
             if cubics is not None and not reads:
                 weigh(strip[2], strip[3], cubic, cubics)
             scatter_staged(
-                quad, into, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
-                to_source, strip[17] if clamped else to_cover, strip[17], quads, along_x, along_y,
+                quad, into[8:], frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
+                to_source, to_cover if rule == FILLED else strip[17], strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if not whole and (rest > 0 or not staged):
             scatter_edge(
@@ -462,7 +463,7 @@ def backward(  # type: ignore[no-untyped-def]
                 strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
         if needs_slopes:
-            if staged and clamped and meta[TAPS] == 2:
+            if staged and rule == BORDER and meta[TAPS] == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
                 if len(window) == 4:
@@ -479,9 +480,7 @@ def backward(  # type: ignore[no-untyped-def]
                 locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
-            if cubics is not None and clamped:
-                fold_ring(into, channels, shape, frame)
-            unstage(into, channels, shape, frame, own, quads, to_image)
+            unstage(into, channels, shape, rule, frame, own, quads, to_image)
 
 
 @entry
