@@ -23,10 +23,9 @@ def test_forward_and_backward_need_at_most_three_images_of_memory():
     batch, size = 8, 224
     image = batch * 3 * size * size * 4
     peak = peak_extra_bytes("flagship", "pellucid", "pellucid", ["image", "image+parameters"], batch=batch, size=size)
-    # The result and the gradient to the image, and little else. Less than either would mean that nothing was measured; the system
-    # may hand out a few pages that were resident before.
-    assert 1.5 * image <= peak["image"] <= 3 * image, peak
-    assert 1.5 * image <= peak["image+parameters"] <= 3 * image, peak
+    # The result, its gradient to the image and little else; results are counted, the upstream gradient is not.
+    assert 1.9 * image <= peak["image"] <= 3 * image
+    assert 1.9 * image <= peak["image+parameters"] <= 3 * image
 
 
 def chain(length):
