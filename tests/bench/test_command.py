@@ -116,7 +116,7 @@ def test_unknown_names_are_refused(arguments):
 def overhead_of(seconds, calls, missing=None):
     time = {"pellucid": Timing(seconds, seconds, seconds, 3), "kornia": Timing(1.0, 1.0, 1.0, 3)}
     counts = {"pellucid": CallCount(calls, calls // 2), "kornia": CallCount(1000, 500)}
-    return Overhead(time, time, counts, missing)
+    return Overhead(time, time, time, counts, missing)
 
 
 @pytest.mark.parametrize(("seconds", "calls", "met"), [(0.2, 200, True), (0.3, 200, False), (0.2, 300, False)])

@@ -197,6 +197,7 @@ def overhead_rows(result: Overhead) -> list[Row]:
             "q1_ms": timing.low * 1e3,
             "q3_ms": timing.high * 1e3,
             "rounds": timing.rounds,
+            "small_median_ms": result.small[name].median * 1e3,
             "tiny_median_ms": result.tiny[name].median * 1e3,
             "calls": result.calls[name].total,
             "python_calls": result.calls[name].python,

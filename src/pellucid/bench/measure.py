@@ -23,8 +23,8 @@ Say = Callable[[str], None]
 
 _FEWEST_ROUNDS = 3
 _SETTLE = 0.01
-"""Seconds before each call: torch's OpenMP threads go on spinning for milliseconds after they were last used, on cores that
-the next subject's threads want. They belong to the call before."""
+"""Seconds before each call where there is more than one thread: torch's OpenMP threads go on spinning for milliseconds after
+they were last used, on cores that the next subject's threads want. They belong to the call before."""
 
 
 def quiet(text: str) -> None:
@@ -102,7 +102,8 @@ def _once(call: Callable[[], Any], between: Callable[[], None] | None) -> float:
     if between is not None:
         between()
     synchronize()
-    time.sleep(_SETTLE)
+    if torch.get_num_threads() > 1:
+        time.sleep(_SETTLE)
     start = time.perf_counter()
     result = call()
     synchronize()

@@ -26,6 +26,7 @@ KORNIA_CALLS = 2686
 """Calls kornia 0.9.0 makes for these four transforms, as cProfile counts them; the budget where kornia is not installed."""
 
 _SHAPE = (8, 64)
+_SMALL = (8, 32)
 _TINY = (8, 4)
 
 
@@ -35,12 +36,14 @@ class Overhead:
 
     Args:
         time: median and quartiles of each subject.
+        small: the same on 8x3x32x32.
         tiny: the same on 8x3x4x4, where next to nothing is left but the overhead.
         calls: calls of each subject.
         missing: why kornia is missing, if it is.
     """
 
     time: dict[str, Timing]
+    small: dict[str, Timing]
     tiny: dict[str, Timing]
     calls: dict[str, CallCount]
     missing: str | None = None
@@ -84,8 +87,8 @@ def measure_overhead(*, impl: str = "auto", budget: float = 2.0, rounds: int = 2
     calls, missing = _calls_of(impl, _SHAPE)
     counts = {name: count_calls(call) for name, call in calls.items()}
     time = interleave(calls, budget=budget, rounds=rounds, warmup=5)
-    tiny = interleave(_calls_of(impl, _TINY)[0], budget=budget, rounds=rounds, warmup=5)
-    return Overhead(time, tiny, counts, missing)
+    small, tiny = (interleave(_calls_of(impl, shape)[0], budget=budget, rounds=rounds, warmup=5) for shape in (_SMALL, _TINY))
+    return Overhead(time, small, tiny, counts, missing)
 
 
 def count_ours(*, impl: str = "auto") -> CallCount:

@@ -50,10 +50,11 @@ def describe(facts: dict[str, Any]) -> str:
 
 def overhead_table(result: Overhead) -> str:
     """Time, calls and the shares the budget is about."""
-    lines = ["| | 8x3x64x64, ms (quartiles) | 8x3x4x4, ms (quartiles) | calls | of which Python |", "|---|---|---|---|---|"]
+    shapes = " | ".join(f"8x3x{size}x{size}, ms (quartiles)" for size in (64, 32, 4))
+    lines = [f"| | {shapes} | calls | of which Python |", "|---|---|---|---|---|---|"]
     for name, timing in result.time.items():
         count = result.calls[name]
-        spans = [_span(each.median, each.low, each.high, 1e3) for each in (timing, result.tiny[name])]
+        spans = [_span(each.median, each.low, each.high, 1e3) for each in (timing, result.small[name], result.tiny[name])]
         lines.append(f"| {name} | {' | '.join(spans)} | {count.total} | {count.python} |")
     shares = ", ".join(f"{name} {share:.0%}" for name, share in result.shares().items())
     verdict = "met" if result.met() else "**missed**"
