@@ -21,6 +21,7 @@ from pellucid.bench.report import describe, insert, report
 from pellucid.bench.settings import MEAN, STD, photographs
 from pellucid.bench.subject import channels_last_8bit
 from pellucid.kernels.blend import gaussian_field, noise
+from pellucid.kernels.color import jitter_steps
 from pellucid.kernels.convolve import separable
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid.kernels.warp.packing import pack
@@ -367,6 +368,12 @@ def calls_for(images, impl):
     def noisy(image):
         return noise(image, words, level, spread, clip=True, impl=impl)
 
+    order = torch.arange(4, device=DEVICE).expand(len(images), 4)
+    steps = dict.fromkeys(("brightness", "contrast", "saturation"), level + 1.1) | {"hue": level + 0.05}
+
+    def jittered(image):
+        return jitter_steps(image, order, steps, impl=impl)
+
     def blurred(image):
         return separable(image, taps, taps, impl=impl)
 
@@ -409,6 +416,8 @@ def calls_for(images, impl):
         "pellucid noise, forward + backward": (backward(noisy, images), 5),
         "pellucid blur, 9 taps": (lambda: blurred(images), 2),
         "pellucid blur, 9 taps, forward + backward": (backward(blurred, images), 4),
+        "pellucid clipped jitter": (lambda: jittered(images), 3),
+        "pellucid clipped jitter, forward + backward": (backward(jittered, images), 10),
         "pellucid, flagship": (lambda: flagship(images), 2),
         "pellucid, flagship, torch.compile": (lambda: compiled(images), 2),
         "pellucid, flagship, uint8 HWC to bf16": (lambda: to_bf16(eight_bit), 0.75),

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import torch
 
-from pellucid.kernels import explicit, resize, warp
+from pellucid.kernels import blend, convolve, explicit, resize, warp
 from pellucid.kernels.dispatch import choose
 from pellucid.plan import Plan, Run, Single
-from pellucid.segments import ColorSpec, ConvolveSpec
+from pellucid.segments import ColorSpec
+from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
 from pellucid.transforms.noise import RandomGaussianNoise
 
 __all__ = ["explain"]
+
+_AVAILABLE: dict[type, tuple[str, ...]] = {
+    RandomGaussianBlur: convolve.SEPARABLE,
+    RandomSharpness: convolve.AVAILABLE,
+    RandomGaussianNoise: blend.AVAILABLE,
+}
 
 
 def explain(plan: Plan, *, impl: str, device: str) -> str:
@@ -52,9 +59,10 @@ def _how(run: Run, impl: str, device: str) -> str:
 
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     """Who computes a pass that is a single segment; nothing where there is no choice."""
-    segment, transform = plan.segments[single.index], plan.transforms[single.index]
-    chosen = isinstance(segment, ConvolveSpec | ColorSpec) or isinstance(transform, RandomGaussianNoise)
-    return f"by {choose(impl, available=explicit.AVAILABLE, device=device)}" if chosen else ""
+    available = _AVAILABLE.get(type(plan.transforms[single.index]))
+    if isinstance(plan.segments[single.index], ColorSpec):
+        available = explicit.AVAILABLE
+    return "" if available is None else f"by {choose(impl, available=available, device=device)}"
 
 
 def _who(run: Run, impl: str, device: str) -> str:

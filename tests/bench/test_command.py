@@ -14,6 +14,7 @@ from pellucid.bench.measure import Timing
 from pellucid.bench.overhead import Overhead
 from pellucid.bench.report import case_tables, insert, overhead_table
 from pellucid.bench.scaling import AXES
+from pellucid.bench.settings import SINGLES
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
 
@@ -51,7 +52,7 @@ def check_rows(rows):
 
 def test_no_command_prints_help():
     text = run().output
-    assert all(name in text for name in ("overhead", "pipelines", "warp", "scaling", "docs"))
+    assert all(name in text for name in ("overhead", "pipelines", "warp", "singles", "scaling", "docs"))
 
 
 def test_pipelines(tmp_path):
@@ -62,6 +63,17 @@ def test_pipelines(tmp_path):
     ours = {(row["case"], row["mode"]) for row in data["rows"] if row["subject"] == "pellucid"}
     assert ours == {(case, mode) for case in ("flagship", "geometry") for mode in ("forward", "image", "image+parameters")}
     assert (tmp_path / "bench-pipelines.png").stat().st_size > 1000
+
+
+def test_singles_and_their_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"<!-- bench:{case} -->\n<!-- /bench:{case} -->\n" for case in SINGLES))
+    result = run("singles", *TINY, *LIGHT, "--no-memory", "-o", str(tmp_path), "--docs", str(page))
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "singles.json")["rows"]
+    check_rows(rows)
+    assert {row["case"] for row in rows if row["subject"] == "pellucid" and row["status"] == "ok"} == set(SINGLES)
+    assert page.read_text().count("**pellucid**") >= 2 * len(SINGLES)
 
 
 def test_warp_with_memory(tmp_path):

@@ -3,8 +3,12 @@
 import pytest
 import torch
 
-from pellucid import Pipeline, RandomErasing, RandomGaussianNoise
+from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness
+from pellucid.explain import explain
+from pellucid.kernels import dispatch
 from pellucid.kernels.blend import gaussian_field, noise
+from pellucid.plan import make_plan
+from pellucid.types import ImageSpec
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
 
@@ -86,3 +90,12 @@ def test_the_pipelines_use_it_and_say_so():
         made = [Pipeline([transform], seed=3, impl=impl) for impl in ("auto", "reference")]
         assert torch.equal(*(pipeline(image) for pipeline in made))
     assert "by cpu" in Pipeline([RandomGaussianNoise()]).explain(image)
+
+
+def test_explaining_names_whoever_computes_each_pass(monkeypatch):
+    monkeypatch.setattr(dispatch, "_triton", True)  # installed or not
+    transforms = RandomGaussianBlur(), RandomSharpness(), RandomGaussianNoise(), ColorJitter(0.1, 0.1, clip="each")
+    made = make_plan(transforms, ImageSpec(3, 8, 8))
+    for device, expected in (("cpu", ["cpu"] * 4), ("cuda", ["triton", "reference", "triton", "reference"])):
+        passes = [line for line in explain(made, impl="auto", device=device).splitlines() if line.startswith("pass")]
+        assert [line.partition("(by ")[2].rstrip(")") for line in passes] == expected

@@ -25,6 +25,7 @@ driver.set_active(Device())
 from pellucid.kernels.warp.layout import parameter_count
 from pellucid.kernels.warp.triton import launch
 from pellucid.kernels.blend.triton import launch as blending
+from pellucid.kernels.color.triton import launch as colors
 from pellucid.kernels.convolve.triton import launch as filters
 from pellucid.random import philox_triton
 
@@ -53,7 +54,7 @@ class Compiling:
 for name in ("forward", "copy_labels", "gradients", "gather", "add_folded"):
     setattr(launch, name, Compiling(getattr(launch, name)))
 for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"]),
-                      (filters, ["filtered", "adjoint", "tap_sums"])):
+                      (colors, ["forward", "backward", "luma_sums"]), (filters, ["filtered", "adjoint", "tap_sums"])):
     for name in names:
         setattr(module, name, Compiling(getattr(module, name)))
 
@@ -89,6 +90,10 @@ for case in json.loads(sys.argv[1]):
         blending.add_noise(image, image, words, rows, rows, clip=True)
         blending.fill_field(image, words)
         blending.noise_gradients(image, image, words, rows, rows, clip=True, to_image=image, sums=True)
+    elif case == "jitter":
+        image, order, factors = torch.zeros(2, 3, 32, 30), torch.zeros(2, 4, dtype=torch.int64), torch.zeros(2, 4)
+        colors.steps(image, image, order, factors, 15)
+        colors.gradients(image, image, order, factors, 15, image)
     elif case == "blur":
         image, kernel = torch.zeros(2, 3, 32, 30), torch.zeros(2, 7)
         for across in (True, False):
@@ -109,6 +114,7 @@ QUICK = [
     "words",
     "noise",
     "blur",
+    "jitter",
 ]
 SLOW = [
     {},
@@ -135,7 +141,7 @@ def test_kernels_compile_for_sm_90(cases, tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     warp = {"forward", "gradients", "gather", "add_folded"}
-    others = {"copy_labels", "_draw", "backward", "filtered", "adjoint", "tap_sums"}
+    others = {"copy_labels", "_draw", "backward", "filtered", "adjoint", "tap_sums", "luma_sums"}
     assert {name for name, *_ in found} == (warp | others if cases is QUICK else warp)
     assert all(size > 1000 for _, size, *_ in found)
     # A block of one pixel per thread in one layout: nothing crosses shared memory between a kernel's loads and its stores.

@@ -18,7 +18,16 @@ from pellucid.bench.subject import Subject
 
 __all__ = ["check", "statistics_of"]
 
-_SPREAD = {"flagship": 0.15, "geometry": 0.2, "warp": 0.02, "remap": 0.02}
+_SPREAD = {
+    "flagship": 0.15,
+    "geometry": 0.2,
+    "warp": 0.02,
+    "remap": 0.02,
+    "blur": 0.02,
+    "jitter": 0.05,
+    "noise": 0.02,
+    "flips": 0.01,
+}
 """How far channel means and deviations over many draws may lie from Pellucid's: sampling noise, and for the geometry case the part
 of the image that one resample still shows after a crop and three do not."""
 

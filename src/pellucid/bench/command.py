@@ -19,13 +19,14 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from pellucid.bench.compare import Row, compare
-from pellucid.bench.documents import write_documents
+from pellucid.bench.documents import write_case, write_documents
 from pellucid.bench.overhead import Overhead, measure_overhead
 from pellucid.bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid.bench.peers import MODULES
 from pellucid.bench.plot import draw_cases, draw_scaling
 from pellucid.bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid.bench.scaling import AXES, scaling
+from pellucid.bench.settings import SINGLES
 
 __all__ = ["app"]
 
@@ -90,6 +91,22 @@ def warp(
 ) -> None:
     """One affine warp with given matrices, and one remap with given coordinates, against grid_sample, OpenCV and kornia."""
     _cases("warp", ("warp", "remap"), batch, size, threads, budget, only, impl, memory, output)
+
+
+@app.command()
+def singles(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 3.0,
+    only: Peers = None,
+    impl: ImplName = "auto",
+    memory: Memory = True,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose sections on these to rewrite.")] = None,
+) -> None:
+    """Single operations: Gaussian blur, colour jitter, Gaussian noise, flips."""
+    _cases("singles", SINGLES, batch, size, threads, budget, only, impl, memory, output, docs_page)
 
 
 @app.command()
@@ -201,6 +218,7 @@ def _cases(
     impl: str,
     memory: bool,
     output: Path | None,
+    page: Path | None = None,
 ) -> None:
     _check_names(only)
     rows: list[Row] = []
@@ -210,6 +228,9 @@ def _cases(
         data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
     tables = [f"## {case}\n\n{case_tables([row for row in rows if row['case'] == case])}" for case in cases]
     _show(describe(data["environment"]) + "\n\n" + "\n\n".join(tables))
+    if page is not None:
+        for case in cases:
+            write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
     if output is not None:
         write_json(output / f"{command}.json", data)
         draw_cases(rows, output / f"bench-{command}.png")

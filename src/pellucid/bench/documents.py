@@ -17,21 +17,22 @@ from pellucid.bench.peers.ours import flagship_pipeline
 from pellucid.bench.plot import draw_cases, draw_scaling
 from pellucid.bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid.bench.scaling import AXES, scaling
+from pellucid.bench.settings import SINGLES
 
-__all__ = ["write_documents"]
+__all__ = ["write_case", "write_documents"]
 
 
 def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl: str, memory: bool, full: bool, say: Say) -> None:
-    """Measure and write: the four cases, the overhead, the scaling curves, two pictures and the JSON beside them."""
+    """Measure and write: the cases, the overhead, the scaling curves, two pictures and the JSON beside them."""
     page = folder / "performance.md"
     say("overhead")
     insert(page, "overhead", overhead_table(measure_overhead(impl=impl, budget=budget)))
     rows: list[Row] = []
-    for case in ("flagship", "geometry", "warp", "remap"):
+    for case in ("flagship", "geometry", "warp", "remap", *SINGLES):
         found = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)
-        insert(page, case, f"{batch}x3x{size}x{size}.\n\n{case_tables(found)}")
+        write_case(page, case, found, batch, size)
         rows += found
-    draw_cases(rows, folder / "img" / "bench-cases.png")
+    draw_cases([row for row in rows if row["case"] not in SINGLES], folder / "img" / "bench-cases.png")
     curves: list[Row] = []
     for axis in AXES:
         found = scaling(axis, batch=max(1, batch // 4), size=size, budget=budget / 4, full=full, impl=impl, say=say)
@@ -42,3 +43,8 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     insert(page, "environment", f"{describe(environment())}\n\nWhat runs in the first of the pipelines below:\n\n```\n{plan}\n```")
     settings = {"batch": batch, "size": size, "budget_s": budget, "impl": impl, "full": full}
     write_json(folder / "performance.json", report("docs", settings, rows + curves))
+
+
+def write_case(page: Path, case: str, rows: list[Row], batch: int, size: int) -> None:
+    """Rewrite a case's section."""
+    insert(page, case, f"{batch}x3x{size}x{size}.\n\n{case_tables(rows)}")

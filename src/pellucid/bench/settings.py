@@ -17,9 +17,14 @@ __all__ = [
     "CASES",
     "CHAIN",
     "MEAN",
+    "SINGLES",
     "STD",
+    "Blur",
     "Flagship",
+    "Flips",
     "Geometry",
+    "Jitter",
+    "Noise",
     "RemapCase",
     "WarpCase",
     "affine_matrices",
@@ -72,7 +77,50 @@ class RemapCase:
     wave: float = 3.0
 
 
-CASES = {"flagship": Flagship(), "geometry": Geometry(), "warp": WarpCase(), "remap": RemapCase()}
+@dataclass(frozen=True)
+class Blur:
+    """RandomGaussianBlur, always applied."""
+
+    taps: int = 7
+    sigma: tuple[float, float] = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """ColorJitter alone: brightness, contrast, saturation and hue in random order."""
+
+    brightness: float = 0.2
+    contrast: float = 0.2
+    saturation: float = 0.2
+    hue: float = 0.05
+
+
+@dataclass(frozen=True)
+class Noise:
+    """RandomGaussianNoise, always applied."""
+
+    sigma: float = 0.05
+
+
+@dataclass(frozen=True)
+class Flips:
+    """A horizontal and a vertical flip, each of half the images."""
+
+    p: float = 0.5
+
+
+CASES = {
+    "flagship": Flagship(),
+    "geometry": Geometry(),
+    "warp": WarpCase(),
+    "remap": RemapCase(),
+    "blur": Blur(),
+    "jitter": Jitter(),
+    "noise": Noise(),
+    "flips": Flips(),
+}
+SINGLES = ("blur", "jitter", "noise", "flips")
+"""The cases that are one operation, or two of a kind."""
 
 CHAIN = ("affine", "brightness", "rotation", "contrast", "flip", "saturation", "translate", "scale", "vertical flip", "normalize")
 """Operations of the chain whose length is varied, in order; each is one resample or one affine colour map."""

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.bench.settings import CASES, MEAN, STD, Flagship, Geometry
+from pellucid.bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise
 from pellucid.bench.subject import IMAGE_8BIT, Subject, to_8bit_arrays
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
 import albumentations as A
 
-__all__ = ["flagship", "geometry"]
+__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "noise"]
 
 
 def flagship() -> list[Subject]:
@@ -72,6 +72,43 @@ def geometry() -> list[Subject]:
         return made[size]
 
     return [_looped(at)]
+
+
+def blur() -> list[Subject]:
+    """``GaussianBlur``."""
+    s = CASES["blur"]
+    assert isinstance(s, Blur)
+    return _single(A.GaussianBlur(blur_limit=(s.taps, s.taps), sigma_limit=s.sigma, p=1.0))
+
+
+def jitter() -> list[Subject]:
+    """``ColorJitter``."""
+    s = CASES["jitter"]
+    assert isinstance(s, Jitter)
+    around = {
+        name: (1 - value, 1 + value)
+        for name, value in (("brightness", s.brightness), ("contrast", s.contrast), ("saturation", s.saturation))
+    }
+    return _single(A.ColorJitter(**around, hue=(-s.hue, s.hue), p=1.0))
+
+
+def noise() -> list[Subject]:
+    """``GaussNoise``."""
+    s = CASES["noise"]
+    assert isinstance(s, Noise)
+    return _single(A.GaussNoise(std_range=(s.sigma, s.sigma), p=1.0))
+
+
+def flips() -> list[Subject]:
+    """Two flips."""
+    s = CASES["flips"]
+    assert isinstance(s, Flips)
+    return _single(A.HorizontalFlip(p=s.p), A.VerticalFlip(p=s.p))
+
+
+def _single(*transforms: Any) -> list[Subject]:
+    pipeline = A.Compose(list(transforms), seed=0)
+    return [_looped(lambda _: pipeline)]
 
 
 def _looped(at: Any) -> Subject:

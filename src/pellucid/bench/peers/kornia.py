@@ -15,11 +15,23 @@ from kornia.geometry.transform import warp_affine
 from torch import Tensor
 
 from pellucid.bench.peers.ours import flagship_pipeline, src_from_dst_of
-from pellucid.bench.settings import CASES, CHAIN, MEAN, STD, Flagship, Geometry, affine_matrices
+from pellucid.bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise, affine_matrices
 from pellucid.bench.subject import BATCHED, Subject
 from pellucid.kernels.warp import warp as warp_kernel
 
-__all__ = ["chain", "flagship", "flagship_transforms", "geometry", "geometry_transforms", "normalize", "warp"]
+__all__ = [
+    "blur",
+    "chain",
+    "flagship",
+    "flagship_transforms",
+    "flips",
+    "geometry",
+    "geometry_transforms",
+    "jitter",
+    "noise",
+    "normalize",
+    "warp",
+]
 
 
 def flagship_transforms() -> list[Any]:
@@ -137,3 +149,35 @@ def chain(length: int) -> list[Subject]:
     }
     pipeline = K.AugmentationSequential(*(made[name] for name in CHAIN[:length]), data_keys=["input"])
     return [Subject("kornia", BATCHED, pipeline)]
+
+
+def blur() -> list[Subject]:
+    """``RandomGaussianBlur``; a width per sample."""
+    s = CASES["blur"]
+    assert isinstance(s, Blur)
+    return [_single(K.RandomGaussianBlur((s.taps, s.taps), s.sigma, p=1.0))]
+
+
+def jitter() -> list[Subject]:
+    """``ColorJitter``; one order for the batch."""
+    s = CASES["jitter"]
+    assert isinstance(s, Jitter)
+    return [_single(K.ColorJitter(s.brightness, s.contrast, s.saturation, s.hue, p=1.0))]
+
+
+def noise() -> list[Subject]:
+    """``RandomGaussianNoise``, which does not clip."""
+    s = CASES["noise"]
+    assert isinstance(s, Noise)
+    return [_single(K.RandomGaussianNoise(mean=0.0, std=s.sigma, p=1.0))]
+
+
+def flips() -> list[Subject]:
+    """Two transforms, which take the images drawn out of the batch and put them back."""
+    s = CASES["flips"]
+    assert isinstance(s, Flips)
+    return [_single(K.RandomHorizontalFlip(p=s.p), K.RandomVerticalFlip(p=s.p))]
+
+
+def _single(*transforms: Any) -> Subject:
+    return Subject("kornia", BATCHED, K.AugmentationSequential(*transforms, data_keys=["input"]))

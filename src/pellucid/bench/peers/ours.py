@@ -13,25 +13,44 @@ import torch
 from torch import Tensor
 
 from pellucid import functional
-from pellucid.bench.settings import CASES, CHAIN, MEAN, STD, Flagship, Geometry, affine_matrices, coordinates
+from pellucid.bench.settings import (
+    CASES,
+    CHAIN,
+    MEAN,
+    STD,
+    Blur,
+    Flagship,
+    Flips,
+    Geometry,
+    Jitter,
+    Noise,
+    affine_matrices,
+    coordinates,
+)
 from pellucid.bench.subject import BATCHED, Subject, channels_last_8bit
 from pellucid.geometry.matrices import inverse
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid.pipeline import Pipeline
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomTranslate
 from pellucid.transforms.base import Transform
+from pellucid.transforms.blur import RandomGaussianBlur
 from pellucid.transforms.color import Normalize
 from pellucid.transforms.crop import RandomResizedCrop
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
 from pellucid.transforms.jitter import ColorJitter
+from pellucid.transforms.noise import RandomGaussianNoise
 from pellucid.transforms.perspective import RandomPerspective
 
 __all__ = [
     "GeometryPipeline",
+    "blur",
     "chain",
     "flagship",
     "flagship_pipeline",
+    "flips",
     "geometry",
+    "jitter",
+    "noise",
     "remap",
     "src_from_dst_of",
     "warp",
@@ -163,3 +182,40 @@ def chain(length: int, *, impl: str = "auto") -> list[Subject]:
         "normalize": Normalize(mean=MEAN, std=STD),
     }
     return [Subject("pellucid", BATCHED, Pipeline([made[name] for name in CHAIN[:length]], impl=impl))]
+
+
+def blur(*, impl: str = "auto") -> list[Subject]:
+    """A width per sample."""
+    s = CASES["blur"]
+    assert isinstance(s, Blur)
+    return [_single("pellucid", Pipeline([RandomGaussianBlur(s.taps, s.sigma)], impl=impl))]
+
+
+def jitter(*, impl: str = "auto") -> list[Subject]:
+    """Clipped once at the end, and after every step as the peers do."""
+    s = CASES["jitter"]
+    assert isinstance(s, Jitter)
+    numbers = s.brightness, s.contrast, s.saturation, s.hue
+    return [
+        _single("pellucid", Pipeline([ColorJitter(*numbers)], impl=impl)),
+        _single("pellucid, clip each", Pipeline([ColorJitter(*numbers, clip="each")], impl=impl)),
+    ]
+
+
+def noise(*, impl: str = "auto") -> list[Subject]:
+    """A field per sample that is a function of the key."""
+    s = CASES["noise"]
+    assert isinstance(s, Noise)
+    return [_single("pellucid", Pipeline([RandomGaussianNoise(sigma=s.sigma)], impl=impl))]
+
+
+def flips(*, impl: str = "auto") -> list[Subject]:
+    """One copy."""
+    s = CASES["flips"]
+    assert isinstance(s, Flips)
+    pipeline = Pipeline([RandomHorizontalFlip(s.p), RandomVerticalFlip(s.p)], impl=impl)
+    return [Subject("pellucid", BATCHED, pipeline)]
+
+
+def _single(name: str, pipeline: Pipeline) -> Subject:
+    return Subject(name, BATCHED, pipeline, parameters=with_parameters(pipeline))

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from pellucid.bench.peers.torchvision_import import torchvision_v2
-from pellucid.bench.settings import CASES, MEAN, STD, Flagship, Geometry
+from pellucid.bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise
 from pellucid.bench.subject import BATCHED_ONE_DRAW, IMAGE_FLOAT, Subject
 
-__all__ = ["flagship", "geometry"]
+__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "noise"]
 
 v2 = torchvision_v2()
 
@@ -57,6 +57,38 @@ def geometry() -> list[Subject]:
         return made[size]
 
     return _both(at)
+
+
+def blur() -> list[Subject]:
+    """``GaussianBlur``."""
+    s = CASES["blur"]
+    assert isinstance(s, Blur)
+    transform = v2.GaussianBlur(s.taps, s.sigma)
+    return _both(lambda _: transform)
+
+
+def jitter() -> list[Subject]:
+    """``ColorJitter``."""
+    s = CASES["jitter"]
+    assert isinstance(s, Jitter)
+    transform = v2.ColorJitter(s.brightness, s.contrast, s.saturation, s.hue)
+    return _both(lambda _: transform)
+
+
+def noise() -> list[Subject]:
+    """``GaussianNoise``."""
+    s = CASES["noise"]
+    assert isinstance(s, Noise)
+    transform = v2.GaussianNoise(0.0, s.sigma)
+    return _both(lambda _: transform)
+
+
+def flips() -> list[Subject]:
+    """Two flips."""
+    s = CASES["flips"]
+    assert isinstance(s, Flips)
+    pipeline = v2.Compose([v2.RandomHorizontalFlip(s.p), v2.RandomVerticalFlip(s.p)])
+    return _both(lambda _: pipeline)
 
 
 def _both(at: Any) -> list[Subject]:

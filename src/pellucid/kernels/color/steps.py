@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.kernels.color import cpu, reference
+from pellucid.kernels.color import cpu, reference, triton
 from pellucid.kernels.explicit import Primitive, implementation, run
 
 __all__ = ["jitter_steps"]
@@ -23,7 +23,7 @@ _NAMES = ("brightness", "contrast", "saturation", "hue")
 
 def jitter_steps(image: Tensor, order: Tensor | None, factors: Mapping[str, Tensor], *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.color.reference.jitter_steps`; ``impl`` says who computes it (16-bit floats as float32)."""
-    chosen = implementation(impl, image.device)
+    chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
     if chosen == "reference" or not factors or ("hue" in factors and image.shape[1] != 3):
         return reference.jitter_steps(image, order, factors)
     result = image.dtype
@@ -34,7 +34,7 @@ def jitter_steps(image: Tensor, order: Tensor | None, factors: Mapping[str, Tens
     rows = torch.stack(torch.broadcast_tensors(*(factors.get(name, absent).to(work) for name in _NAMES)), 1)
     order = constant((0, 1, 2, 3), torch.int64, image.device)[None] if order is None else order
     present = sum(1 << number for number, name in enumerate(_NAMES) if name in factors)
-    return run(_STEPS, (present,), image.to(work), order, rows).to(result)
+    return run(_STEPS[chosen], (present,), image.to(work), order, rows).to(result)
 
 
 def _again(image: Tensor, order: Tensor, factors: Tensor, present: int) -> Tensor:
@@ -42,4 +42,8 @@ def _again(image: Tensor, order: Tensor, factors: Tensor, present: int) -> Tenso
     return reference.jitter_steps(image, order, named)
 
 
-_STEPS = Primitive("the step-by-step jitter", _again, cpu.jitter_steps, cpu.jitter_forward, cpu.jitter_backward)
+_NAME = "the step-by-step jitter"
+_STEPS = {
+    "cpu": Primitive(_NAME, _again, cpu.jitter_steps, cpu.jitter_forward, cpu.jitter_backward),
+    "triton": Primitive(_NAME, _again, triton.jitter_forward, triton.jitter_forward, triton.jitter_backward, "triton"),
+}

@@ -13,7 +13,10 @@ from torch import Tensor
 from pellucid.kernels.convolve import cpu, reference, triton
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 
-__all__ = ["AVAILABLE", "interior", "separable"]
+__all__ = ["AVAILABLE", "SEPARABLE", "interior", "separable"]
+
+SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
+"""Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one."""
 
 _NAME = "the separable filter"
 _SEPARABLE = {
@@ -37,7 +40,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     Compiled, taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292) are not read: what is not
     finite does not spread through them. 16-bit floats are read as float32.
     """
-    chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
+    chosen = implementation(impl, image.device, SEPARABLE)
     if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
     work, result = _dtypes(image, vertical, horizontal)

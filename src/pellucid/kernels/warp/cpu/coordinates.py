@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["BORDER", "FILLED", "boxes", "displace", "locate", "resolve", "settle"]
+__all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -83,9 +83,9 @@ def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-d
         return (seen if staged else nothing), seen, seen
     if mode == BORDER:
         return (everything if staged else nothing), everything, (first, last_x, first, last_y)
-    margin = cast(1.0) if taps == 4 else zero
-    low, held = np.nextafter(margin, -far), (zero, high_x, zero, high_y)
-    return ((low, high_x - margin, low, high_y - margin) if staged else nothing), everything, held
+    # What folds back in is staged as it will be seen, as far out as an image's size or two.
+    held = (-cast(shape[1]), cast(2 * shape[1]), -cast(shape[0]), cast(2 * shape[0]))
+    return (held if staged else nothing), everything, held
 
 
 @fused
@@ -135,7 +135,7 @@ def settle(x, y, taps, inner, outer, held, corner, shape, kind, index, tx, ty): 
 
 
 @exact
-def _fold(i, length, mode):  # type: ignore[no-untyped-def]
+def fold(i, length, mode):  # type: ignore[no-untyped-def]
     """Map any integer position to the pixel the border rule puts there."""
     if mode <= BORDER:
         return min(max(i, 0), length - 1)
@@ -183,7 +183,7 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
             weight[k] = slope[k] = cast(0.0)
         if held:
             slope[k] = cast(0.0)
-        index[k] = _fold(i, length, mode)
+        index[k] = fold(i, length, mode)
 
 
 @exact

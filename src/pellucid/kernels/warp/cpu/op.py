@@ -82,13 +82,13 @@ class _Call:
             span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
             flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        ring = 3 if taps == 4 else 1
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
         self.cubic = taps == 4
         # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
         self.general = taps != 2 or MODES["zeros"] != mode or window is not None
-        # What one staging may need: the ring, the empty lines, four numbers a pixel.
-        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (width + 2 * ring) * (height + 2 * ring + 4))
+        # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
+        tall, wide = (1, 1) if mode <= MODES["border"] or window is not None else (3, 3)
+        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -120,7 +120,7 @@ class _Call:
         work = self.work
         return (
             scratch("floats", self.floats * self.strip, work),
-            *(scratch(f"stage {at}", (1 + at) * self.quads, work) for at in range(stages)),
+            *(scratch(f"stage {at}", (1 + at) * self.quads + 8 * at, work) for at in range(stages)),
             scratch("index", self.strip, np.int32),
             scratch("kind", self.strip, np.int32),
             scratch("cubics", 16 * self.strip, work) if self.cubic else None,
@@ -175,7 +175,7 @@ def _(
     cubic: float,
     needs: list[bool],
 ) -> Gradients:
-    from pellucid.kernels.warp.cpu.sweep import backward, round_into
+    from pellucid.kernels.warp.cpu.adjoint import backward, round_into
 
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     results = empty_gradients(image, mapping, window, params, field, needs)

@@ -6,8 +6,8 @@ Must not: know colours or coordinates' rules; whoever reads has clamped and clas
 Read next: ``gather.py``.
 
 A plane has a ring around what is staged, one pixel wide (three for cubic interpolation): nothing (coverage 0) where what lies
-outside fades, the nearest pixel where coordinates are clamped. Below are rows of nothing, for output pixels that see nothing, so
-that reading needs no branch.
+outside fades, the nearest pixel where coordinates are clamped. Under a rule that folds, what lies outside is laid out as it will be
+seen. Below are rows of nothing, for output pixels that see nothing, so that reading needs no branch.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
-from pellucid.kernels.warp.cpu.coordinates import displace, locate
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, fold, locate
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.quads import meet
 
-__all__ = ["choose_band", "fold_ring", "stage", "unstage"]
+__all__ = ["choose_band", "stage", "unstage"]
 
 _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 """A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
@@ -92,17 +92,28 @@ def _walk(m, projective, fields, row, across, v, strip, limits):  # type: ignore
 
 
 @fused
-def _extent(box, shape, back, ring):  # type: ignore[no-untyped-def]
+def _span(low, high, back, mode, length):  # type: ignore[no-untyped-def]
+    """The pixels [first, end) that coordinates from ``low`` to ``high`` read; only rules that fold read outside of the image."""
+    first, end = np.int64(np.floor(low)) - back, np.int64(np.floor(high)) + 2 + back
+    if mode <= BORDER:
+        first, end = max(first, np.int64(0)), min(end, np.int64(length))
+    return first, end
+
+
+@fused
+def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
     """What is staged for a box: x and y of the first pixel, columns and lines with the ring."""
-    x0, x1, y0, y1 = box
-    left, right = max(np.int64(np.floor(x0)) - back, 0), min(np.int64(np.floor(x1)) + 2 + back, shape[1])
-    top, bottom = max(np.int64(np.floor(y0)) - back, 0), min(np.int64(np.floor(y1)) + 2 + back, shape[0])
-    return min(left, shape[1] - 1), min(top, shape[0] - 1), max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
+    left, right = _span(box[0], box[1], back, mode, shape[1])
+    top, bottom = _span(box[2], box[3], back, mode, shape[0])
+    columns, lines = max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
+    if mode <= BORDER:
+        left, top = min(left, shape[1] - 1), min(top, shape[0] - 1)
+    return left, top, columns, lines
 
 
 @fused
 def choose_band(  # type: ignore[no-untyped-def]
-    m, projective, fields, row, across, shape, taps, v, last, step, planes, capacity, strip, limits, frame
+    m, projective, fields, row, across, shape, taps, mode, v, last, step, planes, capacity, strip, limits, frame
 ):
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
@@ -111,6 +122,7 @@ def choose_band(  # type: ignore[no-untyped-def]
     Args:
         fields, row: displacements; the sample's first row of them.
         shape: (height, width) of the image.
+        mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
         step: rows of a strip; a band is whole strips.
         planes: of three channels each.
         capacity: numbers there is room for.
@@ -134,7 +146,7 @@ def choose_band(  # type: ignore[no-untyped-def]
             box = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
         else:
             box = _corners(m, v, rows, us, limits)
-        left, top, columns, lines = _extent(box, shape, back, ring)
+        left, top, columns, lines = _extent(box, shape, mode, back, ring)
         plane = 4 * columns * (lines + 2 + 2 * back)
         pixels = rows * mine
         fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
@@ -179,82 +191,101 @@ def _row(img, at, strides, count, unit, out):  # type: ignore[no-untyped-def]
 
 
 @fused
-def stage(img, base, channels, shape, strides, unit, clamped, frame, quad):  # type: ignore[no-untyped-def]
+def _outside(img, at, strides, count, unit, mode, width, x, out):  # type: ignore[no-untyped-def]
+    """Lay out pixels of one row from column x on, all of them outside of the image."""
+    cast = out.dtype.type
+    if mode == FILLED:
+        out[:] = cast(0.0)
+        return
+    sc, sx = strides
+    for u in range(len(out) // 4):
+        k = at + fold(x + u, width, mode) * sx
+        for c in range(3):
+            out[4 * u + c] = cast(img[k + min(c, count - 1) * sc]) * unit
+        out[4 * u + 3] = cast(1.0)
+
+
+@fused
+def _overlap(first, count, length):  # type: ignore[no-untyped-def]
+    """Which of ``count`` pixels from ``first`` on lie in an image of this length, as [low, high)."""
+    low = min(max(-first, 0), count)
+    return low, max(min(length - first, count), low)
+
+
+@fused
+def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type: ignore[no-untyped-def]
     """Fill ``quad`` with the band's pixels, in units of the result.
 
     Args:
         base: of the sample, in elements.
         strides: (channel, row, column).
-        clamped: the ring repeats the nearest pixel; otherwise it is empty.
+        mode: as in :func:`choose_band`.
     """
     apart()
-    zero = quad.dtype.type(0.0)
     columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
     height, width = shape
     sc, sy, sx = strides
-    row = 4 * columns
-    inner = min(columns - 2 * ring, width - frame[_X])
+    row, x = 4 * columns, frame[_X] - ring
+    low, high = _overlap(x, columns, width)
     for k in range((channels + 2) // 3):
         count = min(channels - 3 * k, 3)
         for j in range(plane // row):
             out = quad[k * plane + j * row : k * plane + (j + 1) * row]
             y = frame[_Y] + j - ring
-            if clamped:
-                y = min(max(y, 0), height - 1)
-            if j >= lines or y < 0 or y >= height:
-                out[:] = zero
+            if j >= lines or (mode == FILLED and (y < 0 or y >= height)):
+                out[:] = quad.dtype.type(0.0)
                 continue
-            at = base + 3 * k * sc + y * sy + frame[_X] * sx
-            _row(img, at, (sc, sx), count, unit, out[4 * ring : 4 * (ring + inner)])
-            for c in range(4):
-                for u in range(ring):
-                    out[4 * u + c] = out[4 * ring + c] if clamped else zero
-                for u in range(ring + inner, columns):
-                    out[4 * u + c] = out[4 * (ring + inner - 1) + c] if clamped else zero
+            at = base + 3 * k * sc + fold(y, height, mode) * sy
+            _outside(img, at, (sc, sx), count, unit, mode, width, x, out[: 4 * low])
+            _row(img, at + (x + low) * sx, (sc, sx), count, unit, out[4 * low : 4 * high])
+            _outside(img, at, (sc, sx), count, unit, mode, width, x + high, out[4 * high :])
 
 
 @fused
-def fold_ring(pairs, channels, shape, frame):  # type: ignore[no-untyped-def]
-    """Give what the ring of staged gradients got to the pixels it repeats; only cubic weights reach into a ring that repeats."""
-    apart()
-    columns, plane, ring = frame[_COLUMNS], frame[_PLANE], frame[_RING]
-    last_x = ring + min(columns - 2 * ring, shape[1] - frame[_X]) - 1
-    last_y = ring + min(frame[_LINES] - 2 * ring, shape[0] - frame[_Y]) - 1
-    for k in range((channels + 2) // 3):
-        for j in range(frame[_LINES]):
-            for i in range(columns):
-                y, x = min(max(j, ring), last_y), min(max(i, ring), last_x)
-                if y != j or x != i:
-                    at, to = 2 * k * plane + 8 * (j * columns + i), 2 * k * plane + 8 * (y * columns + x)
-                    for c in range(4):
-                        pairs[to + c] += pairs[at + c]
+def _add_outside(pairs, at, first, last, x, width, mode, count, plane, quads, gradient, own):  # type: ignore[no-untyped-def]
+    """Add a row's staged gradients of pixels outside of the image to those they fold to."""
+    for u in range(first, last):
+        meet(pairs, at + 8 * u, quads, 0)
+        to = own + fold(x + u, width, mode)
+        for lane in range(count):
+            gradient[to + lane * plane] += quads[lane]
 
 
 @fused
-def unstage(pairs, channels, shape, frame, own, quads, gradient):  # type: ignore[no-untyped-def]
-    """Add the staged gradients, two numbers for each of a pixel's, without the ring, to the sample's part of ``gradient``.
+def unstage(pairs, channels, shape, mode, frame, own, quads, gradient):  # type: ignore[no-untyped-def]
+    """Add the staged gradients, two numbers for each of a pixel's, to the sample's part of ``gradient``.
 
     Args:
+        pairs: eight numbers that nobody wrote, then the planes.
+        mode: as in :func:`choose_band`.
         own: where the sample's part begins; it is contiguous.
         quads: scratch of at least a pixel.
     """
     apart()
     height, width = shape
     columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
-    inner, piece = min(columns - 2 * ring, width - frame[_X]), len(quads) // 4
+    piece, x = len(quads) // 4, frame[_X] - ring
+    low, high = _overlap(x, columns, width)
+    # Nothing reaches a ring that fades, and two clamped pixels never differ from the edge.
+    folds = mode > BORDER or (mode == BORDER and ring > 1)
     for k in range((channels + 2) // 3):
         count = min(channels - 3 * k, 3)
-        for j in range(min(lines - 2 * ring, height - frame[_Y])):
-            at = own + (3 * k * height + frame[_Y] + j) * width + frame[_X]
-            for first in range(0, inner, piece):
-                n = min(piece, inner - first)
+        for j in range(lines):
+            y = frame[_Y] + j - ring
+            if (y < 0 or y >= height) and not folds:
+                continue
+            from_row = 8 + 2 * k * plane + 8 * j * columns
+            to_row = own + (3 * k * height + fold(y, height, mode)) * width
+            for first in range(low, high, piece):
+                n = min(piece, high - first)
                 for u in range(n):
                     # What the pixel's own readers gave, and those of the pixel before it.
-                    meet(pairs, 2 * k * plane + 8 * ((j + ring) * columns + ring + first + u), quads, 4 * u)
-                a = gradient[at + first : at + first + n]
-                b, c = (
-                    gradient[at + first + height * width * min(count - 1, 1) :],
-                    gradient[at + first + height * width * min(count - 1, 2) :],
+                    meet(pairs, from_row + 8 * (first + u), quads, 4 * u)
+                at = to_row + x + first
+                a, b, c = (
+                    gradient[at:],
+                    gradient[at + height * width * min(count - 1, 1) :],
+                    gradient[at + height * width * (count - 1) :],
                 )
                 if count == 3:
                     for u in range(n):
@@ -264,4 +295,9 @@ def unstage(pairs, channels, shape, frame, own, quads, gradient):  # type: ignor
                 else:
                     for lane in range(count):
                         for u in range(n):
-                            gradient[at + first + lane * height * width + u] += quads[4 * u + lane]
+                            gradient[at + lane * height * width + u] += quads[4 * u + lane]
+            if folds:
+                for first, last in ((0, low), (high, columns)):
+                    _add_outside(
+                        pairs, from_row, first, last, x, width, mode, count, height * width, quads, gradient, to_row
+                    )  # fmt: skip

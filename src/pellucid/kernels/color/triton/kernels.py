@@ -1,0 +1,195 @@
+"""The chain of clipped colour steps on blocks of pixels, every sample in its own order.
+
+Owns: one step forward and backward, without branches (the order is a number in memory), and the sums for factors and pivot.
+Must not: add across programs.
+Read next: ``launch.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.triton.blocks import load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.stages import clipped, hue, hue_backward
+
+__all__ = ["backward", "forward", "luma_sums"]
+
+_CONTRAST, _SATURATION, _HUE = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+
+
+@triton.jit
+def _luma(x, WEIGHTS: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped-def]
+    grey = x[0] * WEIGHTS[0]
+    for c in tl.static_range(1, C):
+        grey += x[c] * WEIGHTS[c]
+    return grey
+
+
+@triton.jit
+def _level(x, kind, pivot, WEIGHTS: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped-def]
+    """What a step blends with: the pivot, the pixel's own luma, or black."""
+    grey = tl.where(kind == _SATURATION, _luma(x, WEIGHTS, C), 0.0)
+    return tl.where(kind == _CONTRAST, grey * 0.0 + pivot, grey)
+
+
+@triton.jit
+def _step(x, kind, factor, pivot, WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(the step's result before its clip, whether it takes part)."""
+    level = _level(x, kind, pivot, WEIGHTS, C)
+    mixed = ()
+    for c in tl.static_range(C):
+        mixed = mixed + (factor * x[c] + (1.0 - factor) * level,)
+    if C == 3 and PRESENT & 8:
+        turned = hue(x, factor)
+        chosen = ()
+        for c in tl.static_range(C):
+            chosen = chosen + (tl.where(kind == _HUE, turned[c], mixed[c]),)
+        mixed = chosen
+    return mixed, ((PRESENT >> kind) & 1) == 1
+
+
+@triton.jit
+def _after(x, mixed, takes_part, C: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The next step's input."""
+    following = ()
+    for c in tl.static_range(C):
+        following = following + (tl.where(takes_part, clipped(mixed[c]), x[c]),)
+    return following
+
+
+@triton.jit
+def luma_sums(  # type: ignore[no-untyped-def]
+    image, order, factors, sums, count, chunks, order_step, factor_step,
+    WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, STEPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Program (sample, chunk of STEPS blocks): the sum of the luma that the contrast is given."""
+    program = tl.program_id(0)
+    chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
+    total = tl.zeros((P,), F)
+    none = tl.zeros((P,), tl.int32)
+    for step in range(STEPS):
+        at = (chunk * STEPS + step) * P + tl.arange(0, P)
+        there = at < count
+        x = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+        waiting = none == 0
+        for turn in tl.static_range(4):
+            which = tl.load(order + b * order_step + turn)
+            factor = tl.load(factors + b * factor_step + which)
+            kind = none + which.to(tl.int32)
+            total += tl.where(there & waiting & (kind == _CONTRAST), _luma(x, WEIGHTS, C), 0.0)
+            waiting = waiting & (kind != _CONTRAST)
+            mixed, takes_part = _step(x, kind, factor, 0.0, WEIGHTS, PRESENT, C)
+            x = _after(x, mixed, takes_part, C)
+    tl.store(sums + b * chunks + chunk, tl.sum(total, 0))
+
+
+@triton.jit
+def forward(  # type: ignore[no-untyped-def]
+    image, order, factors, pivots, out, count, blocks, order_step, factor_step,
+    WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Program (sample, block): all steps."""
+    program = tl.program_id(0)
+    block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
+    at = block * P + tl.arange(0, P)
+    there = at < count
+    none = tl.zeros((P,), tl.int32)
+    pivot = tl.load(pivots + b)
+    x = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+    for turn in tl.static_range(4):
+        which = tl.load(order + b * order_step + turn)
+        factor = tl.load(factors + b * factor_step + which)
+        mixed, takes_part = _step(x, none + which.to(tl.int32), factor, pivot, WEIGHTS, PRESENT, C)
+        x = _after(x, mixed, takes_part, C)
+    store_channels(out + b * C * count, at, count, there, 0, x, C, 1, C)
+
+
+@triton.jit
+def _step_backward(  # type: ignore[no-untyped-def]
+    x, mixed, takes_part, g, kind, factor, pivot, spread, WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr
+):
+    """(gradient of the step's input, of its factor, of the pivot), each per pixel."""
+    passed, whole = (), g[0] * 0.0
+    for c in tl.static_range(C):
+        held = takes_part & ((mixed[c] < 0.0) | (mixed[c] > 1.0))
+        passed = passed + (tl.where(held, 0.0, g[c]),)
+        whole += passed[c]
+    level = _level(x, kind, pivot, WEIGHTS, C)
+    rest = 1.0 - factor
+    # The luma's gradient goes to the pixel's own channels; the pivot's is spread over all pixels.
+    share = tl.where(kind == _SATURATION, whole * rest, 0.0)
+    share = tl.where(kind == _CONTRAST, share + spread, share)
+    along, given = whole * 0.0, ()
+    for c in tl.static_range(C):
+        along += passed[c] * (x[c] - level)
+        given = given + (factor * passed[c] + share * WEIGHTS[c],)
+    if C == 3 and PRESENT & 8:
+        turned, to_turns = hue_backward(x, passed, factor)
+        along = tl.where(kind == _HUE, to_turns * 6.0, along)
+        chosen = ()
+        for c in tl.static_range(C):
+            chosen = chosen + (tl.where(kind == _HUE, turned[c], given[c]),)
+        given = chosen
+    kept = ()
+    for c in tl.static_range(C):
+        kept = kept + (tl.where(takes_part, given[c], g[c]),)
+    to_pivot = tl.where(takes_part & (kind == _CONTRAST), whole * rest, 0.0)
+    return kept, tl.where(takes_part, along, 0.0), to_pivot
+
+
+@triton.jit
+def backward(  # type: ignore[no-untyped-def]
+    grad, image, order, factors, pivots, spreads, to_image, sums, count, chunks, order_step, factor_step,
+    TO_PIVOT: tl.constexpr, WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, STEPS: tl.constexpr,
+    P: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Program (sample, chunk of STEPS blocks).
+
+    TO_PIVOT: sums (sample, chunk), the gradient of the pivot. Otherwise ``spreads`` holds that, over the number of pixels; sums
+    (sample, chunk, 4) those of the factors.
+    """
+    program = tl.program_id(0)
+    chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
+    none = tl.zeros((P,), tl.int32)
+    pivot, spread = tl.load(pivots + b), 0.0
+    if not TO_PIVOT:
+        spread = tl.load(spreads + b)
+    orders, scales = order + b * order_step, factors + b * factor_step
+    k0, k1, k2, k3 = tl.load(orders), tl.load(orders + 1), tl.load(orders + 2), tl.load(orders + 3)
+    f0, f1, f2, f3 = tl.load(scales + k0), tl.load(scales + k1), tl.load(scales + k2), tl.load(scales + k3)
+    a0, a1, a2, a3 = none + k0.to(tl.int32), none + k1.to(tl.int32), none + k2.to(tl.int32), none + k3.to(tl.int32)
+    totals = zeros(4, P, F)
+    level = tl.zeros((P,), F)
+    for step in range(STEPS):
+        at = (chunk * STEPS + step) * P + tl.arange(0, P)
+        there = at < count
+        x0 = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+        z0, t0 = _step(x0, a0, f0, pivot, WEIGHTS, PRESENT, C)
+        x1 = _after(x0, z0, t0, C)
+        z1, t1 = _step(x1, a1, f1, pivot, WEIGHTS, PRESENT, C)
+        x2 = _after(x1, z1, t1, C)
+        z2, t2 = _step(x2, a2, f2, pivot, WEIGHTS, PRESENT, C)
+        x3 = _after(x2, z2, t2, C)
+        z3, t3 = _step(x3, a3, f3, pivot, WEIGHTS, PRESENT, C)
+        g = load_channels(grad + b * C * count, at, count, there, 0, C, 1, C, F)
+        g, s3, p3 = _step_backward(x3, z3, t3, g, a3, f3, pivot, spread, WEIGHTS, PRESENT, C)
+        g, s2, p2 = _step_backward(x2, z2, t2, g, a2, f2, pivot, spread, WEIGHTS, PRESENT, C)
+        g, s1, p1 = _step_backward(x1, z1, t1, g, a1, f1, pivot, spread, WEIGHTS, PRESENT, C)
+        g, s0, p0 = _step_backward(x0, z0, t0, g, a0, f0, pivot, spread, WEIGHTS, PRESENT, C)
+        if TO_PIVOT:
+            level += tl.where(there, p0 + p1 + p2 + p3, 0.0)
+        else:
+            store_channels(to_image + b * C * count, at, count, there, 0, g, C, 1, C)
+            totals = (
+                totals[0] + tl.where(there, s0, 0.0),
+                totals[1] + tl.where(there, s1, 0.0),
+                totals[2] + tl.where(there, s2, 0.0),
+                totals[3] + tl.where(there, s3, 0.0),
+            )
+    if TO_PIVOT:
+        tl.store(sums + b * chunks + chunk, tl.sum(level, 0))
+    else:
+        found = sums + (b * chunks + chunk) * 4
+        tl.store(found + k0, tl.sum(totals[0], 0))
+        tl.store(found + k1, tl.sum(totals[1], 0))
+        tl.store(found + k2, tl.sum(totals[2], 0))
+        tl.store(found + k3, tl.sum(totals[3], 0))

@@ -1,0 +1,93 @@
+"""Launching the chain's kernels, without a look at values.
+
+Owns: how a sample is cut into programs, by its size alone, so that sums keep their order; the passes that a pivot needs.
+Must not: synchronise with the device, or be imported where Triton is not.
+Read next: ``kernels.py``.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pellucid.color.luma import LUMA_TORCHVISION
+from pellucid.kernels.color.triton.kernels import backward, forward, luma_sums
+
+__all__ = ["gradients", "steps"]
+
+_PIXELS, _STEPS, _CONTRAST = 128, 8, 1
+
+
+class _Call:
+    """What all kernels of one call share."""
+
+    def __init__(self, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
+        self.image, self.order, self.factors = image.contiguous(), order.contiguous(), factors.contiguous()
+        self.batch, channels, height, width = image.shape
+        self.count = height * width
+        self.blocks = triton.cdiv(self.count, _PIXELS)
+        self.steps = min(_STEPS, self.blocks)
+        self.chunks = triton.cdiv(self.blocks, self.steps)
+        self.rows = tuple(0 if rows.shape[0] == 1 else 4 for rows in (order, factors))
+        self.pivotal = bool(present >> _CONTRAST & 1)
+        self.options: dict[str, Any] = {
+            "WEIGHTS": LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels,
+            "PRESENT": present,
+            "C": channels,
+            "P": _PIXELS,
+            "F": tl.float64 if image.dtype == torch.float64 else tl.float32,
+            "num_warps": _PIXELS // 32,
+            "enable_fp_fusion": False,  # a clip must fall on the side the reference's does
+        }
+
+    def mean(self, sums: Tensor) -> Tensor:
+        """Chunks' sums over a sample's pixels, in the dtype of the computation."""
+        return (sums.sum(1, dtype=torch.float64) / self.count).to(self.image.dtype)
+
+    def pivots(self) -> Tensor:
+        """(b,): the mean luma of what the contrast is given."""
+        if not self.pivotal:
+            return self.image.new_zeros((self.batch,))
+        sums = self.image.new_empty((self.batch, self.chunks))
+        luma_sums[(self.batch * self.chunks,)](
+            self.image, self.order, self.factors, sums, self.count, self.chunks, *self.rows,
+            STEPS=self.steps, **self.options,
+        )  # fmt: skip
+        return self.mean(sums)
+
+
+def _on(tensor: Tensor) -> Any:
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+def steps(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
+    """Write the image after all steps into the contiguous ``out``."""
+    call = _Call(image, order, factors, present)
+    with _on(out):
+        forward[(call.batch * call.blocks,)](
+            call.image, call.order, call.factors, call.pivots(), out, call.count, call.blocks, *call.rows, **call.options
+        )
+
+
+def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, to_image: Tensor) -> Tensor:
+    """(b, 4) in float64: the gradients of the factors; writes the image's into the contiguous ``to_image``."""
+    call = _Call(image, order, factors, present)
+    grad = grad.contiguous()
+    with _on(image):
+        pivots = call.pivots()
+        spreads = pivots
+        given = (grad, call.image, call.order, call.factors, pivots)
+        rest = (call.count, call.chunks, *call.rows)
+        grid = (call.batch * call.chunks,)
+        if call.pivotal:
+            sums = image.new_empty((call.batch, call.chunks))
+            backward[grid](*given, spreads, to_image, sums, *rest, TO_PIVOT=True, STEPS=call.steps, **call.options)
+            spreads = call.mean(sums)
+        sums = image.new_empty((call.batch, call.chunks, 4))
+        backward[grid](*given, spreads, to_image, sums, *rest, TO_PIVOT=False, STEPS=call.steps, **call.options)
+    return sums.sum(1, dtype=torch.float64)

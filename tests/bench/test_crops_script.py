@@ -1,0 +1,41 @@
+"""The crops script: every timed call runs, and the table says what it should."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from pellucid.bench.measure import Timing
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crops.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("benchmarks_crops", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_timed_call_runs(script):
+    calls, missing = script.calls_for(2, 14)
+    assert len(calls) >= 5
+    for name, call in calls.items():
+        result = call()
+        if "backward" in name:
+            assert result[0].shape == (2, 3, 16, 20)
+        elif "albumentations" in name:
+            assert [array.shape for array in result] == [(14, 14, 3)] * 2
+        else:
+            assert result.shape == (2, 3, 14, 14)
+    assert not set(missing) & set(calls)
+
+
+def test_table(script):
+    one, two = Timing(1e-3, 1e-3, 1e-3, 3), Timing(3e-3, 2e-3, 4e-3, 3)
+    text = script.table({"pellucid": one, "kornia": two}, {"albumentations": "no module"})
+    assert "| kornia | 3.0 | 2.0 to 4.0 | 3.00 |" in text
+    assert "| albumentations | not installed: no module | | |" in text

@@ -1,0 +1,60 @@
+"""Pipelines on Triton: the same pictures, in one pass over them."""
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import pellucid
+from pellucid import Key, Pipeline
+from pellucid.kernels import dispatch
+from tests.cases import MEAN, STD
+
+from .interpreted import DEVICE, runs  # noqa: F401
+
+MOVING = (pellucid.RandomAffine(degrees=20, translate=(0.1, 0.1)), pellucid.RandomHorizontalFlip())
+COLOURS = (pellucid.ColorJitter(brightness=0.2, saturation=0.2, hue=0.1), pellucid.Normalize(mean=MEAN, std=STD))
+
+
+@pytest.fixture(autouse=True)
+def anywhere(monkeypatch):
+    monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: True)
+
+
+@pytest.mark.parametrize("given", [torch.uint8, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("wanted", [torch.float16, torch.float32])
+@pytest.mark.parametrize("transforms", [MOVING + COLOURS, COLOURS], ids=["moving", "colours"])
+def test_pictures_are_those_of_the_reference(given, wanted, transforms):
+    images = torch.rand(2, 9, 11, 3, generator=torch.Generator().manual_seed(0)).permute(0, 3, 1, 2).to(DEVICE)
+    images = (images * 255).to(torch.uint8) if given == torch.uint8 else images.to(given)
+    found = [Pipeline(transforms, impl=impl, dtype=wanted).to(DEVICE)(images, key=Key(seed=1)) for impl in ("triton", "reference")]
+    assert found[0].dtype == wanted
+    torch.testing.assert_close(
+        *found, rtol=2e-3 if wanted == torch.float16 else 1e-4, atol=2e-3 if wanted == torch.float16 else 2e-5
+    )
+
+
+class Large(TorchDispatchMode):
+    """Names of the operations whose results are as large as the images."""
+
+    def __init__(self, numbers):
+        super().__init__()
+        self.numbers, self.names = numbers, []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        made = [x for x in pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
+        if any(x.numel() >= self.numbers for x in made) and not function.is_view:
+            self.names.append(str(function))
+        return result
+
+
+@pytest.mark.parametrize("transforms", [MOVING + COLOURS, COLOURS], ids=["moving", "colours"])
+@pytest.mark.parametrize("given", [torch.uint8, torch.bfloat16])
+def test_an_accelerator_sees_one_pass(transforms, given):
+    # The meta device takes an accelerator's paths.
+    images = torch.empty(2, 64, 64, 3, dtype=given, device="meta").permute(0, 3, 1, 2)
+    pipeline = Pipeline(transforms, impl="triton", dtype=torch.bfloat16).to("meta")
+    with Large(images.numel()) as large:
+        assert pipeline(images).dtype == torch.bfloat16
+    assert large.names == ["pellucid.triton_warp.default"]
