@@ -31,34 +31,64 @@ _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
 @exact
-def _reach(m, projective, fields, row, across, v, rows, strip, limits):  # type: ignore[no-untyped-def]
-    """The box (x0, x1, y0, y1) of the coordinates of rows v to v + rows in the strip's columns, clamped to ``limits``."""
+def _corners(m, v, rows, us, limits):  # type: ignore[no-untyped-def]
+    """The box (x0, x1, y0, y1) of what an affine map reads for rows v to v + rows in these columns, clamped to ``limits``.
+
+    Rounding keeps order, so that the corners bound exactly what is between.
+    """
     apart()
-    x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
-    cast = x.dtype.type
+    cast = us.dtype.type
     low_x, high_x, low_y, high_y = limits
     x0, x1, y0, y1 = high_x, low_x, high_y, low_y
-    if projective or fields.size > 0:
-        width = np.int64(us[len(us) - 1] - us[0]) + 1
-        for first in range(v, v + rows, len(us) // width):
-            locate(m, first, projective, us, vs, x, y, w)
-            if fields.size > 0:
-                displace(fields, row, first * across + np.int64(us[0]), width, across, x, y)
-            for u in range(len(us)):
-                a, b = x[u], y[u]
-                seen = (abs(a) < cast(np.inf)) & (abs(b) < cast(np.inf))
-                x0, x1 = min(x0, a if seen else high_x), max(x1, a if seen else low_x)
-                y0, y1 = min(y0, b if seen else high_y), max(y1, b if seen else low_y)
-    else:  # rounding keeps order, so that the corners bound exactly what is between
-        for line in (cast(v), cast(v + rows - 1)):
-            for column in (us[0], us[len(us) - 1]):
-                a, b = m[0] * column + (m[1] * line + m[2]), m[3] * column + (m[4] * line + m[5])
-                if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
-                    return limits
-                x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
+    for line in (cast(v), cast(v + rows - 1)):
+        for column in (us[0], us[len(us) - 1]):
+            a, b = m[0] * column + (m[1] * line + m[2]), m[3] * column + (m[4] * line + m[5])
+            if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
+                return limits
+            x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
     x0, x1 = min(max(x0, low_x), high_x), min(max(x1, low_x), high_x)
     y0, y1 = min(max(y0, low_y), high_y), min(max(y1, low_y), high_y)
     return x0, x1, y0, y1
+
+
+@fused
+def _least(row):  # type: ignore[no-untyped-def]
+    """The smallest number of a row, which is overwritten: halves are compared, so that it is vectorised."""
+    apart()
+    n = len(row)
+    while n > 1:
+        half = (n + 1) // 2
+        first, second = row[: n - half], row[half:n]
+        for u in range(n - half):
+            first[u] = second[u] if second[u] < first[u] else first[u]
+        n = half
+    return row[0]
+
+
+@fused
+def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def]
+    """Clamp coordinates, and write them negated; those that are nowhere become the least in neither."""
+    apart()
+    cast = x.dtype.type
+    far = cast(np.inf)
+    low_x, high_x, low_y, high_y = limits
+    for u in range(len(x)):
+        a, b = x[u], y[u]
+        seen = (abs(a) < far) & (abs(b) < far)
+        a, b = min(max(a, low_x), high_x), min(max(b, low_y), high_y)
+        x[u], negative_x[u] = a if seen else high_x, -a if seen else -low_x
+        y[u], negative_y[u] = b if seen else high_y, -b if seen else -low_y
+
+
+@fused
+def _walk(m, projective, fields, row, across, v, strip, limits):  # type: ignore[no-untyped-def]
+    """The same box for the strip that begins at row v, pixel by pixel: any map, and displacements."""
+    x, y, us = strip[0], strip[1], strip[4]
+    locate(m, v, projective, us, strip[5], x, y, strip[6])
+    if fields.size > 0:
+        displace(fields, row, v * across + np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, across, x, y)
+    _clamp(x, y, limits, strip[2], strip[3])
+    return _least(x), -_least(strip[2]), _least(y), -_least(strip[3])
 
 
 @fused
@@ -71,10 +101,23 @@ def _span(low, high, back, mode, length):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
+    """What is staged for a box: x and y of the first pixel, columns and lines with the ring."""
+    left, right = _span(box[0], box[1], back, mode, shape[1])
+    top, bottom = _span(box[2], box[3], back, mode, shape[0])
+    columns, lines = max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
+    if mode <= BORDER:
+        left, top = min(left, shape[1] - 1), min(top, shape[0] - 1)
+    return left, top, columns, lines
+
+
+@fused
 def choose_band(  # type: ignore[no-untyped-def]
     m, projective, fields, row, across, shape, taps, mode, v, last, step, planes, capacity, strip, limits, frame
 ):
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
+
+    An affine map starts with many rows and halves them; any other is walked strip by strip, once, as far as it pays.
 
     Args:
         fields, row: displacements; the sample's first row of them.
@@ -87,27 +130,41 @@ def choose_band(  # type: ignore[no-untyped-def]
             to see anything.
     """
     apart()
-    height, width = shape
-    mine = np.int64(strip[4, len(strip[4]) - 1] - strip[4, 0]) + 1
+    us = strip[4]
+    mine = np.int64(us[len(us) - 1] - us[0]) + 1
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
+    walks = projective != 0 or fields.size > 0
     rows = last - v
-    if frame[_ROWS] > 0:  # what fitted last time, twice over
+    if walks:
+        rows = min(step, rows)
+    elif frame[_ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * frame[_ROWS])
+    x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
     while True:
-        x0, x1, y0, y1 = _reach(m, projective, fields, row, across, v, rows, strip, limits)
-        left, right = _span(x0, x1, back, mode, width)
-        top, bottom = _span(y0, y1, back, mode, height)
-        columns, lines = max(right - left, 1) + 2 * ring, max(bottom - top, 1) + 2 * ring
+        if walks:
+            a0, a1, b0, b1 = _walk(m, projective, fields, row, across, v + rows - min(step, rows), strip, limits)
+            box = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
+        else:
+            box = _corners(m, v, rows, us, limits)
+        left, top, columns, lines = _extent(box, shape, mode, back, ring)
         plane = 4 * columns * (lines + 2 + 2 * back)
         pixels = rows * mine
         fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
-        if rows <= step or (fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)):
-            break
-        rows = max(step, (rows // 2 + step - 1) // step * step)
-    if mode <= BORDER:
-        left, top = min(left, width - 1), min(top, height - 1)
-    frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
-    frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
+        good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
+        if walks:
+            if rows <= step or good:
+                frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
+                frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
+            if not good or v + rows >= last:
+                break
+            x0, x1, y0, y1 = box
+            rows = min(rows + step, last - v)
+        else:
+            if rows <= step or good:
+                frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
+                frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
+                break
+            rows = max(step, (rows // 2 + step - 1) // step * step)
 
 
 @fused
