@@ -84,6 +84,9 @@ def test_missing_library_is_reported(monkeypatch):
 @pytest.mark.parametrize("mode", MODES)
 def test_our_gradients_are_dense_and_finite(case, mode):
     subject = subjects(case, only=["pellucid"])[0][0]
+    if case == "flips" and mode == "image+parameters":  # a gate is all that is drawn
+        assert not offered(subject, mode)
+        return
     assert offered(subject, mode)
     results = call_of(subject, mode, photographs(2, 16))()
     tensors = [t for t in (results if isinstance(results, tuple) else (results,)) if t is not None]

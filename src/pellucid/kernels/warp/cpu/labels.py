@@ -44,7 +44,7 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 def copy_labels(  # type: ignore[no-untyped-def]
     img, meta, maps, windows, fills, fields, out, floats, index, tap_index, weight, slope, start, stop
 ):
-    """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``sweep.py``."""
+    """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``strips.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
     index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(weight), borrow(slope)
     fields = borrow(fields)

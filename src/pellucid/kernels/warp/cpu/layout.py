@@ -10,7 +10,7 @@ from __future__ import annotations
 __all__ = ["CAPACITY", "FRAME", "META"]
 
 META = 23
-"""How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""
+"""How many integers describe a call; named in ``strips.py`` in the order ``op.py`` writes them."""
 
 CAPACITY = 1 << 18
 """The most numbers that ``staged.py`` lays out at once: a megabyte of float32, the second cache."""

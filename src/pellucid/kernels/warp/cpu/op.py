@@ -175,7 +175,7 @@ def _(
     cubic: float,
     needs: list[bool],
 ) -> Gradients:
-    from pellucid.kernels.warp.cpu.sweep import backward, round_into
+    from pellucid.kernels.warp.cpu.adjoint import backward, round_into
 
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     results = empty_gradients(image, mapping, window, params, field, needs)
