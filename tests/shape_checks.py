@@ -7,5 +7,14 @@ check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 PACKAGES = ("geometry", "color", "execute", "draw", "segments")
 RANDOM = tuple(f"random.{name}" for name in ("distributions", "fields", "key", "learnable", "philox"))
 COLORS = tuple(f"color.{name}" for name in ("mean", "mix", "reference"))
-REFERENCES = ("blend", *COLORS, "convolve", "curve", "patches.reference", "resize", "warp.reference", "warp.prefilter")
+REFERENCES = (
+    "blend.reference",
+    *COLORS,
+    "convolve.reference",
+    "curve",
+    "patches.reference",
+    "resize",
+    "warp.reference",
+    "warp.prefilter",
+)
 MODULES = [f"pellucid.{name}" for name in (*PACKAGES, *RANDOM, *(f"kernels.{name}" for name in REFERENCES))]

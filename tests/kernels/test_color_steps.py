@@ -57,7 +57,8 @@ def test_other_numbers_of_channels(channels):
 def test_fixed_order_one_row_for_all_and_empty_batches():
     image, _, factors = jitters(batch=3)
     rows = {name: factors[:1, i] for i, name in enumerate(NAMES)}
-    torch.testing.assert_close(jitter_steps(image, None, rows, impl="cpu"), jitter_steps(image, None, rows, impl="reference"))
+    spread = {name: row.expand(3) for name, row in rows.items()}
+    torch.testing.assert_close(jitter_steps(image, None, rows, impl="cpu"), jitter_steps(image, None, spread, impl="reference"))
     leaf = factors[:1].clone().requires_grad_()
     steps(image, ORDERS[:1], leaf, impl="cpu").sum().backward()
     assert leaf.grad.shape == (1, 4)

@@ -55,9 +55,9 @@ def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dty
 
 def noise(
     image: Float[Tensor, "b c h w"],
-    words: Int64[Tensor, "b 2"],
-    mean: Float[Tensor, "b"],
-    sigma: Float[Tensor, "b"],
+    words: Int64[Tensor, "#b 2"],
+    mean: Float[Tensor, "#b"],
+    sigma: Float[Tensor, "#b"],
     *,
     clip: bool = False,
 ) -> Float[Tensor, "b c h w"]:
