@@ -13,7 +13,7 @@ REFERENCES = (
     "convolve.reference",
     "curve",
     "patches.reference",
-    "resize",
+    "resize.reference",
     "warp.reference",
     "warp.prefilter",
 )
