@@ -166,7 +166,7 @@ def backward(  # type: ignore[no-untyped-def]
     reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
     grad, img, maps, windows, params = numbers(grad), numbers(img), borrow(maps), borrow(windows), borrow(params)
     to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
-    fields, to_fields = borrow(fields), borrow(to_fields)
+    to_fields = borrow(to_fields)
     floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
@@ -212,7 +212,7 @@ def backward(  # type: ignore[no-untyped-def]
         rest = zero
         if not whole:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            if fields.size > 0:
+            if fields is not None and fields.size > 0:
                 at = v * meta[OUT_WIDTH] + first
                 displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
             _, rest = settle_strip(meta, window, strip, frame, here, where)
@@ -288,7 +288,9 @@ def backward(  # type: ignore[no-untyped-def]
         if needs_field:
             store_strip(strip[10:12], to_fields, 2 * b, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], 2 * one)
         if needs_map:
-            if fields.size > 0 and meta[PROJECTIVE]:  # the projected coordinates again, which alone the map moves
+            if (
+                fields is not None and fields.size > 0 and meta[PROJECTIVE]
+            ):  # the projected coordinates again, which alone the map moves
                 locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:

@@ -47,7 +47,6 @@ def copy_labels(  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``strips.py``."""
     img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
     index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(weight), borrow(slope)
-    fields = borrow(fields)
     channels, height, mode = meta[1], meta[5], meta[12]
     shape = (meta[2], meta[3])
     width = meta[6]
@@ -61,7 +60,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
         v = r - b * height
         window, fill = windows[b * meta[16]], fills[b * meta[17]]
         locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
-        if fields.size > 0:
+        if fields is not None and fields.size > 0:
             displace(fields, 2 * b * meta[21], v * width, width, width, x, y)
         if len(window) == 0 and mode <= BORDER:
             _nearest(x, y, last_x, last_y, mode == BORDER, meta[10], meta[9], index)

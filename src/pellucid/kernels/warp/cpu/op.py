@@ -107,7 +107,8 @@ class _Call:
             ),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
-        fields = np.empty((1, 0), work)
+        # None where nothing but corners tells what an affine map reads: the rest is not compiled.
+        fields = None if mapping.shape[1] == 6 else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (

@@ -112,15 +112,60 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):  # type: ignore[no-untyped-def]
+    """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, it is written to ``frame``."""
+    apart()
+    back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
+    left, top, columns, lines = _extent(box, shape, mode, back, ring)
+    plane = 4 * columns * (lines + 2 + 2 * back)
+    fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
+    good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
+    if good or rows <= step:
+        frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
+        frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
+    return good
+
+
+@fused
+def _halve(m, v, last, step, shape, taps, mode, planes, capacity, us, limits, frame):  # type: ignore[no-untyped-def]
+    """An affine map: from many rows to fewer."""
+    rows, mine = last - v, np.int64(us[len(us) - 1] - us[0]) + 1
+    if frame[_ROWS] > 0:  # what fitted last time, twice over
+        rows = min(rows, 2 * frame[_ROWS])
+    while True:
+        box = _corners(m, v, rows, us, limits)
+        if _judge(box, shape, taps, mode, planes, capacity, rows * mine, rows, step, frame) or rows <= step:
+            return
+        rows = max(step, (rows // 2 + step - 1) // step * step)
+
+
+@fused
+def _grow(  # type: ignore[no-untyped-def]
+    m, projective, fields, row, across, v, last, step, shape, taps, mode, planes, capacity, strip, limits, frame
+):
+    """Any other map: strip by strip, once, as far as it pays."""
+    apart()
+    us = strip[4]
+    rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
+    x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
+    while True:
+        a0, a1, b0, b1 = _walk(m, projective, fields, row, across, v + rows - min(step, rows), strip, limits)
+        x0, x1, y0, y1 = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
+        good = _judge((x0, x1, y0, y1), shape, taps, mode, planes, capacity, rows * mine, rows, step, frame)
+        if not good or v + rows >= last:
+            return
+        rows = min(rows + step, last - v)
+
+
+@fused
 def choose_band(  # type: ignore[no-untyped-def]
     m, projective, fields, row, across, shape, taps, mode, v, last, step, planes, capacity, strip, limits, frame
 ):
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
-    An affine map starts with many rows and halves them; any other is walked strip by strip, once, as far as it pays.
-
     Args:
-        fields, row: displacements; the sample's first row of them.
+        fields, row: displacements (None: there are none, and the map is affine); the sample's first row of them.
+        across: columns of a whole row of them.
         shape: (height, width) of the image.
         mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
         step: rows of a strip; a band is whole strips.
@@ -129,42 +174,12 @@ def choose_band(  # type: ignore[no-untyped-def]
         limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
             to see anything.
     """
-    apart()
-    us = strip[4]
-    mine = np.int64(us[len(us) - 1] - us[0]) + 1
-    back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
-    walks = projective != 0 or fields.size > 0
-    rows = last - v
-    if walks:
-        rows = min(step, rows)
-    elif frame[_ROWS] > 0:  # what fitted last time, twice over
-        rows = min(rows, 2 * frame[_ROWS])
-    x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
-    while True:
-        if walks:
-            a0, a1, b0, b1 = _walk(m, projective, fields, row, across, v + rows - min(step, rows), strip, limits)
-            box = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
-        else:
-            box = _corners(m, v, rows, us, limits)
-        left, top, columns, lines = _extent(box, shape, mode, back, ring)
-        plane = 4 * columns * (lines + 2 + 2 * back)
-        pixels = rows * mine
-        fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
-        good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
-        if walks:
-            if rows <= step or good:
-                frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
-                frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
-            if not good or v + rows >= last:
-                break
-            x0, x1, y0, y1 = box
-            rows = min(rows + step, last - v)
-        else:
-            if rows <= step or good:
-                frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
-                frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
-                break
-            rows = max(step, (rows // 2 + step - 1) // step * step)
+    if fields is None:
+        _halve(m, v, last, step, shape, taps, mode, planes, capacity, strip[4], limits, frame)
+    elif projective or fields.size > 0:
+        _grow(m, projective, fields, row, across, v, last, step, shape, taps, mode, planes, capacity, strip, limits, frame)
+    else:
+        _halve(m, v, last, step, shape, taps, mode, planes, capacity, strip[4], limits, frame)
 
 
 @fused

@@ -84,7 +84,9 @@ def rule_of(meta, window):  # type: ignore[no-untyped-def]
 def is_copy(meta, m, fields, window):  # type: ignore[no-untyped-def]
     """Whether a sample is copied rather than resampled."""
     shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
-    return fields.size == 0 and moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+    if fields is not None and fields.size > 0:
+        return False
+    return moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
 
 
 @fused

@@ -70,7 +70,6 @@ def forward(  # type: ignore[no-untyped-def]
     matrix, offset, turns, second, last = parameter_places(flags, channels, out_channels)
     size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
-    fields = borrow(fields)
     floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
     before, band = (0, 0), 0
     for r in range(start, stop):
@@ -95,7 +94,7 @@ def forward(  # type: ignore[no-untyped-def]
             copy_pixels(img, meta, unit, b, m, v, first, width, read, strip[7])
         else:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            if fields.size > 0:
+            if fields is not None and fields.size > 0:
                 at = v * meta[OUT_WIDTH] + first
                 displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
             _, rest = settle_strip(meta, window, strip, frame, kind[:n], index[:n])
