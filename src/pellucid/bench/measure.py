@@ -22,9 +22,6 @@ Say = Callable[[str], None]
 """Told what is being measured."""
 
 _FEWEST_ROUNDS = 3
-_SETTLE = 0.01
-"""Seconds before each call where there is more than one thread: torch's OpenMP threads go on spinning for milliseconds after
-they were last used, on cores that the next subject's threads want. They belong to the call before."""
 
 
 def quiet(text: str) -> None:
@@ -64,14 +61,17 @@ def interleave(
     warmup: int = 2,
     between: Callable[[], None] | None = None,
 ) -> dict[str, Timing]:
-    """Time several calls in turns, after warming each up.
+    """Time several calls in turns, after warming each up; every timed call follows an untimed one of the same.
+
+    So each finds its own memory in the caches and its own threads awake. Otherwise it would pay for its predecessor: torch's OpenMP
+    threads spin for milliseconds after they were used, on cores that others want, and idle cores take long to wake.
 
     Args:
         calls: by name.
         budget: seconds per call name, after which no new round starts (but at least three are made).
         rounds: the most rounds.
         warmup: calls of each before the first round; compiled kernels are ready then.
-        between: runs before every timed call, outside the clock.
+        between: runs before every timed call and the one it follows, outside the clock.
 
     Returns:
         The timing of each call. The order within a round rotates, so that none always runs in another's wake.
@@ -101,9 +101,8 @@ def interleave(
 def _once(call: Callable[[], Any], between: Callable[[], None] | None) -> float:
     if between is not None:
         between()
+    call()
     synchronize()
-    if torch.get_num_threads() > 1:
-        time.sleep(_SETTLE)
     start = time.perf_counter()
     result = call()
     synchronize()

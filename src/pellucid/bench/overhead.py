@@ -83,7 +83,16 @@ def _calls_of(impl: str, shape: tuple[int, int]) -> tuple[dict[str, Any], str | 
 
 
 def measure_overhead(*, impl: str = "auto", budget: float = 2.0, rounds: int = 200) -> Overhead:
-    """Measure Pellucid and kornia on 8x3x64x64, each drawing per sample."""
+    """Measure Pellucid and kornia on small images, each drawing per sample, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _measure(impl, budget, rounds)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure(impl: str, budget: float, rounds: int) -> Overhead:
     calls, missing = _calls_of(impl, _SHAPE)
     counts = {name: count_calls(call) for name, call in calls.items()}
     time = interleave(calls, budget=budget, rounds=rounds, warmup=5)
