@@ -59,10 +59,15 @@ class _Vectors:
     def times(self, a: Any, b: Any) -> Any:
         return self.builder.fmul(a, b, flags=_FUSED)
 
-    def total(self, vector: Any) -> Any:
-        """(0 + 2) + (1 + 3)."""
-        lanes = [self.builder.extract_element(vector, ir.Constant(_INT, k)) for k in range(4)]
-        return self.add(self.add(lanes[0], lanes[2]), self.add(lanes[1], lanes[3]))
+    def totals(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """The sums of two vectors, each (0 + 2) + (1 + 3): together, so that they share their steps."""
+
+        def take(first: Any, second: Any, *lanes: int) -> Any:
+            return self.builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, 4), lanes))
+
+        pairs = self.add(take(a, b, 0, 1, 4, 5), take(a, b, 2, 3, 6, 7))
+        sums = self.add(pairs, take(pairs, pairs, 1, 1, 3, 3))
+        return tuple(self.builder.extract_element(sums, ir.Constant(_INT, lane)) for lane in (0, 2))
 
 
 @intrinsic
@@ -99,7 +104,7 @@ def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
             steps.append(source.less(right, left))
             rows.append(source.add(left, source.times(across, steps[-1])))
         along_x = source.add(steps[0], source.times(down, source.less(steps[1], steps[0])))
-        found = [source.total(source.times(g, slope)) for slope in (along_x, source.less(rows[1], rows[0]))]
+        found = source.totals(source.times(g, along_x), source.times(g, source.less(rows[1], rows[0])))
         return target.make_tuple(builder, signature.return_type, found)
 
     return types.UniTuple(quad.dtype, 2)(quad, upper, lower, tx, ty, grad, at), codegen
@@ -231,7 +236,7 @@ def cubic_slopes(context: Any, quad: Any, index: Any, row: Any, weights: Any, co
             sums.append(_sum(source, across, pixels))
             steps.append(_sum(source, step_x, pixels))
             start = builder.add(start, args[2])
-        found = [source.total(source.times(g, _sum(source, *pair))) for pair in ((down, steps), (step_y, sums))]
+        found = source.totals(*(source.times(g, _sum(source, *pair)) for pair in ((down, steps), (step_y, sums))))
         return target.make_tuple(builder, signature.return_type, found)
 
     return types.UniTuple(quad.dtype, 2)(quad, index, row, weights, count, u, grad, at), codegen
