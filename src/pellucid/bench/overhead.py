@@ -7,6 +7,8 @@ Read next: ``report.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +86,17 @@ def _calls_of(impl: str, shape: tuple[int, int]) -> tuple[dict[str, Any], str | 
 
 def measure_overhead(*, impl: str = "auto", budget: float = 2.0, rounds: int = 200) -> Overhead:
     """Measure Pellucid and kornia on small images, each drawing per sample, on one thread."""
+    with _one_thread():
+        return _measure(impl, budget, rounds)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Waiting for another thread is a number of calls that nobody knows beforehand."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _measure(impl, budget, rounds)
+        yield
     finally:
         torch.set_num_threads(threads)
 
@@ -103,4 +112,5 @@ def _measure(impl: str, budget: float, rounds: int) -> Overhead:
 def count_ours(*, impl: str = "auto") -> CallCount:
     """Pellucid's calls alone."""
     ours, images = flagship_pipeline(impl=impl), photographs(*_SHAPE)
-    return count_calls(lambda: ours(images))
+    with _one_thread():
+        return count_calls(lambda: ours(images))
