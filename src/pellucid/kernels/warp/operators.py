@@ -1,6 +1,6 @@
 """The operators every compiled warp registers: what torch sees of it, whoever computes.
 
-Owns: schemas, fake kernels and batching rules, one set per implementation.
+Owns: schemas, fake kernels and batching rules, one set per implementation, and how labels reach their operator.
 Must not: compute, or know about gradients (``autograd.py``).
 Read next: ``cpu/op.py``, ``triton/op.py``.
 """
@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["Gradients", "batched", "define", "empty_gradients"]
+from pellucid.types import Size
+
+__all__ = ["Gradients", "batched", "copy_labels", "define", "empty_gradients"]
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _COMMON = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, SymInt[] size, int[] options, float cubic"
@@ -49,6 +52,25 @@ def define(name: str) -> None:
     batched(warp, getattr(operators, f"{name}_warp"), _TENSORS, 0)
     batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _TENSORS, 1)
     batched(labels, getattr(operators, f"{name}_labels"), _TENSORS, 0)
+
+
+def copy_labels(
+    operator: Any,
+    image: Tensor,
+    src_from_dst: Tensor,
+    window: Tensor | None,
+    fill: Tensor | None,
+    field: Tensor | None,
+    size: Size,
+    mode: int,
+) -> Shaped[Tensor, "b c h2 w2"]:
+    """Call a labels operator on integers or booleans: whole pixels are copied, and nothing has a gradient."""
+    fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
+    coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
+    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
+    mapping = src_from_dst.detach().flatten(1).to(coordinates)
+    out: Tensor = operator(image, mapping, window, fill, field, list(size), mode)
+    return out
 
 
 def empty_gradients(

@@ -17,6 +17,7 @@ from pellucid.kernels.warp.autograd import Operators, run
 from pellucid.kernels.warp.cpu.op import warp_backward, warp_forward, warp_labels
 from pellucid.kernels.warp.dtypes import compute_dtype
 from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.operators import copy_labels
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
@@ -54,7 +55,7 @@ def warp(
     assert footprint is None
     if not image.dtype.is_floating_point and dtype is None:
         assert interpolation == "nearest"
-        return _labels(image, src_from_dst, window, fill, field, size, MODES[padding_mode])
+        return copy_labels(warp_labels, image, src_from_dst, window, fill, field, size, MODES[padding_mode])
     computed = compute_dtype(image, src_from_dst)
     packed = pack(
         image.shape[1],
@@ -81,21 +82,3 @@ def warp_packed(image: Float[Tensor, "b c h w"], packed: Packed) -> Float[Tensor
         packed: everything else, in the dtype in which everything is computed.
     """
     return run(Operators("cpu", warp_forward, warp_backward), image, packed)
-
-
-def _labels(
-    image: Tensor,
-    src_from_dst: Tensor,
-    window: Tensor | None,
-    fill: Tensor | None,
-    field: Tensor | None,
-    size: Size,
-    mode: int,
-) -> Float[Tensor, "b c h2 w2"]:
-    """Integers and booleans: whole pixels are copied, and nothing has a gradient."""
-    fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
-    coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
-    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
-    mapping = src_from_dst.detach().flatten(1).to(coordinates)
-    out: Tensor = warp_labels(image, mapping, window, fill, field, list(size), mode)
-    return out

@@ -17,6 +17,7 @@ from pellucid.kernels import color
 from pellucid.kernels.warp.autograd import Operators, run
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.operators import copy_labels
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.kernels.warp.triton.op import warp_backward, warp_forward, warp_labels
 from pellucid.segments.chain import Stage
@@ -57,7 +58,7 @@ def warp(
     assert footprint is None
     if not image.dtype.is_floating_point and dtype is None:
         assert interpolation == "nearest"
-        return _labels(image, src_from_dst, window, fill, field, size, MODES[padding_mode])
+        return copy_labels(warp_labels, image, src_from_dst, window, fill, field, size, MODES[padding_mode])
     computed = compute_dtype(image, src_from_dst)
     most = max(image.shape[1], 0 if matrix is None else matrix.shape[-2])
     if most > MOST_MIXED and (matrix is not None or epilogue):
@@ -116,21 +117,3 @@ def _mixed_after(
         covered = warp(one, src_from_dst, **shown).flatten(2)  # type: ignore[arg-type]
     fill, matrix, offset = (None if part is None else part.to(dtype) for part in (fill, matrix, offset))
     return color.stages(color.compose(total, covered, fill, matrix, offset).unflatten(-1, (size[0], size[1])), epilogue)
-
-
-def _labels(
-    image: Tensor,
-    src_from_dst: Tensor,
-    window: Tensor | None,
-    fill: Tensor | None,
-    field: Tensor | None,
-    size: Size,
-    mode: int,
-) -> Float[Tensor, "b c h2 w2"]:
-    """Integers and booleans: whole pixels are copied, and nothing has a gradient."""
-    fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
-    coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
-    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
-    mapping = src_from_dst.detach().flatten(1).to(coordinates)
-    out: Tensor = warp_labels(image, mapping, window, fill, field, list(size), mode)
-    return out
