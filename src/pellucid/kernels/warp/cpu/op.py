@@ -89,6 +89,7 @@ class _Call:
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall, wide = (1, 1) if mode <= MODES["border"] or window is not None else (3, 3)
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
+        own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         meta = (
             *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
             *(
@@ -102,7 +103,7 @@ class _Call:
                 rows,
                 block,
                 blocks,
-                int(field is not None and field.shape[0] > 1 and field.stride(0) != 0),
+                int(own_fields),
                 channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
             ),
         )
@@ -110,7 +111,7 @@ class _Call:
         # None where nothing but corners tells what an affine map reads: the rest is not compiled.
         fields = None if mapping.shape[1] == 6 else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
-            fields = (field if meta[-2] else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
+            fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
             *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
