@@ -19,6 +19,7 @@ from pellucid.constants import constant
 from pellucid.kernels.dispatch import numba_works
 from pellucid.lowering import Replayed
 from pellucid.plan import Plan
+from pellucid.random.compiled import draw_rows
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 from pellucid.tape import Recording, kept, undisturbed
@@ -59,7 +60,7 @@ def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence
     tape = kept(plan, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})
-    words = draw_words(seed, step, index, tape.slots, tape.keep).to(torch.float64)
+    words = draw_rows(int(seed), int(step), index, tape.slots, tape.keep)
     return Replayed(words, tape.unpack, tape.recording.play)
 
 

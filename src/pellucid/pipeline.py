@@ -228,6 +228,7 @@ class Pipeline(nn.Module):
         plan, seed, step, index = self._at(parsed, key)
         learned = self._raw(parsed)
         u = draw_uniforms(plan, seed, step, index)
+        self._advance(key)
         params = params_of(plan, u, learned)
         samples = index.shape[0]
 
@@ -323,10 +324,11 @@ class Pipeline(nn.Module):
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
         params = draw_params(plan, seed, step, index, self._raw(parsed))
+        self._advance(key)
         return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
     def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
-        """The plan and (seed, step, index) of a call; without a key, the counter advances."""
+        """The plan and (seed, step, index) of a call, to draw with before the counter advances (:meth:`_advance`)."""
         plan = self.plan(self._spec(parsed))
         samples, _ = batch_of(parsed)
         device = parsed.entries[0].tensor.device
@@ -337,14 +339,18 @@ class Pipeline(nn.Module):
                     "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
                     "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
                 )
-            seed, step, index = self._seed, self._step.clone(), default_index(samples, device)
-            self._step.add_(1)
+            seed, step, index = self._seed, self._step, default_index(samples, device)
         else:
             seed, step = on_device(key.seed, device), on_device(key.step, device)
             index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
             if index.shape[0] != samples:
                 raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
         return plan, seed, step, index
+
+    def _advance(self, key: Key | None) -> None:
+        """Count a draw, unless a key decided it."""
+        if key is None:
+            self._step.add_(1)
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""

@@ -30,6 +30,7 @@ from pellucid.types import ImageSpec, Size
 __all__ = ["Record"]
 
 _VERSION = 1
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,8 @@ class Record:
     def device(self) -> torch.device:
         """Where the drawn values are."""
         if isinstance(self.params, Replayed):
-            return self.params.words.device
-        return next((value.device for values in self.params for value in values.values()), torch.device("cpu"))
+            return _CPU
+        return next((value.device for values in self.params for value in values.values()), _CPU)
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:

@@ -22,6 +22,11 @@ def samples(count=19, numbers=4):
     return x
 
 
+def play(tape, x):
+    (found,) = tape.play(x.contiguous().numpy())
+    return torch.from_numpy(found)
+
+
 EXACT = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: 1.0 - x - y,
@@ -57,14 +62,14 @@ def test_exact_operations_have_the_same_bits(name):
     x = samples()
     tape = record(lambda a, b: [EXACT[name](a, b)], [(), ()], exact=True)
     expected = EXACT[name](x[:, 0], x[:, 1]).to(F64)
-    np.testing.assert_array_equal(tape.play(x[:, :2].contiguous())[:, 0].numpy(), expected.numpy())
+    np.testing.assert_array_equal(play(tape, x[:, :2])[:, 0].numpy(), expected.numpy())
 
 
 @pytest.mark.parametrize("function", [torch.sqrt, torch.cos, torch.sin, torch.tan, torch.exp, torch.log, lambda x: x**1.7])
 def test_functions_agree_to_rounding_and_are_not_exact(function):
     x = samples(numbers=1).abs()
     tape = record(lambda a: [function(a)], [()])
-    torch.testing.assert_close(tape.play(x)[:, 0], function(x[:, 0]), rtol=1e-15, atol=1e-15, equal_nan=True)
+    torch.testing.assert_close(play(tape, x)[:, 0], function(x[:, 0]), rtol=1e-15, atol=1e-15, equal_nan=True)
     with pytest.raises(TapeError):
         record(lambda a: [function(a)], [()], exact=True)
 
@@ -72,7 +77,7 @@ def test_functions_agree_to_rounding_and_are_not_exact(function):
 def test_sorting_is_stable():
     x = torch.tensor([[3.0, 1.0, 2.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 2.0, 2.0, 2.0]], dtype=F64)
     tape = record(lambda row: [torch.argsort(row, dim=-1, stable=True)], [(4,)], exact=True)
-    assert torch.equal(tape.play(x), torch.argsort(x, dim=-1, stable=True).to(F64))
+    assert torch.equal(play(tape, x), torch.argsort(x, dim=-1, stable=True).to(F64))
 
 
 def test_matrices():
@@ -86,7 +91,7 @@ def test_matrices():
     arguments = x[:, 0] * 90, x[:, 1:3], x[:, 3], x[:, 4:]
     recording = Recording(function, [(), (2,), (), (2,)])
     rows = torch.cat((arguments[0][:, None], x[:, 1:]), 1)
-    for ours, theirs in zip(recording.play(rows), function(*arguments), strict=True):
+    for ours, theirs in zip(recording.play(rows.numpy()), function(*arguments), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-13)
 
 
@@ -95,7 +100,7 @@ def test_structure_dtypes_and_constants_come_back():
         return {"a": (x, None), "b": order.to(torch.int64), "c": torch.tensor([[1.0, math.pi]], dtype=F64), "d": x > 0.5}
 
     x = torch.tensor([[0.25, 1.0, 2.0], [0.75, 0.0, 1.0]], dtype=F64)
-    result = Recording(function, [(), (2,)]).play(x)
+    result = Recording(function, [(), (2,)]).play(x.numpy())
     assert torch.equal(result["a"][0], x[:, 0])
     assert result["a"][1] is None
     assert torch.equal(result["b"], x[:, 1:].to(torch.int64))
@@ -129,7 +134,7 @@ def test_empty_batches_and_many_samples():
     tape = record(lambda x: [x * 2], [()])
     for count in (0, 1, 7, 8, 9, 1000):
         x = torch.arange(float(count), dtype=F64)[:, None]
-        assert torch.equal(tape.play(x), 2 * x)
+        assert torch.equal(play(tape, x), 2 * x)
 
 
 def test_recordings_live_as_long_as_their_owner():

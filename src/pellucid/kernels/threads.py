@@ -1,7 +1,7 @@
 """Rows and samples split over a pool of Python threads, and the memory each of them works in.
 
-Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`, and `memory`,
-which shows tensors as arrays.
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`; `memory`
+and `elements`, which show tensors as arrays.
 Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
 Read next: ``warp/cpu/op.py``.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["memory", "run_split", "scratch"]
+__all__ = ["elements", "memory", "run_split", "scratch"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
 _lock = threading.Lock()
@@ -100,5 +100,14 @@ _BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``narro
 
 def memory(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """A tensor's memory as an array; NumPy has no bfloat16 and Numba no 16-bit floats, so these show their bits."""
-    found: np.ndarray[Any, Any] = tensor.view(_BITS.get(tensor.dtype, tensor.dtype)).numpy()
+    bits = _BITS.get(tensor.dtype)
+    found: np.ndarray[Any, Any] = (tensor if bits is None else tensor.view(bits)).numpy()
     return found
+
+
+def elements(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Every element that a tensor's strides reach, from the first to the last, as a flat array without a copy."""
+    if tensor.is_contiguous():
+        return memory(tensor).reshape(-1)
+    span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
+    return memory(torch.as_strided(tensor, (span,), (1,)))

@@ -13,6 +13,8 @@ from typing import overload
 
 from torch import Tensor
 
+from pellucid.tape import Rows
+
 __all__ = ["Replayed"]
 
 Values = Mapping[str, Tensor]
@@ -24,14 +26,12 @@ class Replayed(Sequence[Values]):
     A pass without gradients goes from words to the kernel's numbers in one tape and never needs them.
 
     Args:
-        words: (b, n) float64, on the CPU.
+        words: (b, n) float64.
         unpack: what turns words into values, as ordinary tensor code; the same for every call of a plan.
         play: the same, played from a tape.
     """
 
-    def __init__(
-        self, words: Tensor, unpack: Callable[[Tensor], Sequence[Values]], play: Callable[[Tensor], Sequence[Values]]
-    ) -> None:
+    def __init__(self, words: Rows, unpack: Callable[[Tensor], Sequence[Values]], play: Callable[[Rows], Sequence[Values]]) -> None:
         self.words, self.unpack, self._play = words, unpack, play
 
     @cached_property

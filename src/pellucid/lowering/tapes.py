@@ -71,7 +71,7 @@ class RunTape:
                 numbers = part[0].size
                 rows[:, at : at + numbers] = part.reshape(-1, numbers)
                 at += numbers
-        return self._recording.play(torch.from_numpy(rows), dtype)
+        return self._recording.play(rows, dtype)
 
 
 class WordsTape:
@@ -93,9 +93,9 @@ class WordsTape:
 
     def play(self, params: Replayed, mean: Tensor | None, dtype: torch.dtype) -> Any:
         """The function's result for this draw."""
+        words = params.words
         if mean is None:
-            return self._recording.play(params.words, dtype)
-        words = params.words.numpy()
+            return self._recording.play(words, dtype)
         rows = np.empty((len(words), words.shape[1] + mean.shape[1]))
         rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.numpy()
-        return self._recording.play(torch.from_numpy(rows), dtype)
+        return self._recording.play(rows, dtype)

@@ -13,12 +13,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.tape import undisturbed
+from pellucid.tape import Rows, undisturbed
 
-__all__ = ["AVAILABLE", "draw_words", "triton_works"]
+__all__ = ["AVAILABLE", "draw_rows", "draw_words", "triton_works"]
 
 AVAILABLE = find_spec("numba") is not None
 
@@ -39,11 +40,22 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
     return index.new_empty((index.shape[0], 4 * slots.shape[0]))
 
 
+def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None) -> Rows:
+    """The same as an array of float64, which holds 32 bits exactly."""
+    words = np.empty((index.shape[0], 4 * slots.shape[0]))
+    _fill("float64", seed, step, index, slots, keep, words)
+    return words
+
+
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     words = index.new_empty((index.shape[0], 4 * slots.shape[0]))
-    kept = slots if keep is None else keep
-    _kernel()(int(seed), int(step), index.numpy(), slots.numpy(), kept.numpy(), keep is not None, words.numpy())
+    _fill("int64", int(seed), int(step), index, slots, keep, words.numpy())
     return words
+
+
+def _fill(dtype: str, seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None, words: Rows) -> None:
+    numbers = slots.numpy()
+    _kernel(dtype)(seed, step, index.numpy(), numbers, numbers if keep is None else keep.numpy(), keep is not None, words)
 
 
 torch.library.impl("pellucid::draw_words", "CPU")(_compiled)
@@ -60,10 +72,9 @@ def triton_works() -> bool:
 
 
 @cache
-def _kernel() -> Callable[..., None]:
+def _kernel(dtype: str) -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
     import numba
-    import numpy as np
 
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     first, second = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -87,7 +98,7 @@ def _kernel() -> Callable[..., None]:
                 words[b, 4 * s + 2] = c2
                 words[b, 4 * s + 3] = c3
 
-    signature = "void(int64, int64, int64[:], int64[:], int64[:], boolean, int64[:, :])"
+    signature = f"void(int64, int64, int64[:], int64[:], int64[:], boolean, {dtype}[:, ::1])"
     try:
         return numba.njit(signature, nogil=True, cache=True)(fill)
     except RuntimeError:  # no place to write a cache to

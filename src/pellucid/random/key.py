@@ -8,6 +8,7 @@ Read next: ``distributions.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Int64
@@ -73,12 +74,19 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
 
 
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
-    """Sample indices 0..B-1 of this rank."""
-    index = torch.arange(batch, dtype=torch.int64, device=device)
+    """Sample indices 0..B-1 of this rank; never write to them."""
+    index = _counted(batch) if device.type == "cpu" and undisturbed() else torch.arange(batch, dtype=torch.int64, device=device)
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return index + distributed.get_rank() * RANK_STRIDE
     return index
+
+
+@lru_cache(maxsize=64)
+def _counted(batch: int) -> Tensor:
+    """Kept, because making it costs as much as drawing for a few samples."""
+    with torch.inference_mode(False):  # whose tensors no gradient may save
+        return torch.arange(batch, dtype=torch.int64)
 
 
 def draw_words(

@@ -113,11 +113,12 @@ def player() -> Callable[..., None]:
                                 z += y
                         file[to, s] = z
             for k in range(len(outputs)):
+                register, first, width = outputs[k, 0], outputs[k, 1], outputs[k, 2]
                 for s in range(count):
-                    result[start + s, k] = file[outputs[k], s]
+                    result[first * inputs.shape[0] + (start + s) * width + k - first] = file[register, s]
 
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    signature = "void(float64[:, ::1], int64[:, ::1], float64[::1], int64[::1], int64, float64[:, ::1])"
+    signature = "void(float64[:, ::1], int64[:, ::1], float64[::1], int64[:, ::1], int64, float64[::1])"
     try:
         return numba.njit(signature, cache=True, **options)(play)
     except RuntimeError:  # no place to write a cache to

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -20,7 +22,10 @@ from pellucid.tape.instructions import ROUNDED, Op
 from pellucid.tape.machine import player
 from pellucid.tape.rules import CONSTANTS, MOVES, RULES
 
-__all__ = ["Tape", "TapeError", "record", "undisturbed"]
+__all__ = ["Rows", "Tape", "TapeError", "record", "undisturbed"]
+
+Rows: TypeAlias = np.ndarray[Any, Any]
+"""Numbers of samples, one row each."""
 
 
 class TapeError(Exception):
@@ -47,23 +52,31 @@ class Tape:
     Args:
         given: how many numbers go in.
         registers: how many numbers it needs at once.
-        code, constants, outputs: instructions (op, to, a, b, c); what stands in registers from the start, after what is given;
-            and the registers that hold the results.
+        code, constants: instructions (op, to, a, b, c); and what stands in registers from the start, after what is given.
+        outputs: for each result the registers that hold its numbers.
     """
 
-    def __init__(self, given: int, registers: int, code: Tensor, constants: Tensor, outputs: Tensor) -> None:
+    def __init__(self, given: int, registers: int, code: Tensor, constants: Tensor, outputs: Sequence[Sequence[int]]) -> None:
         self.given, self.registers = given, registers
-        self.code, self.constants, self.outputs = code.numpy(), constants.numpy(), outputs.numpy()
+        self.code, self.constants = code.numpy(), constants.numpy()
+        ends = list(accumulate(map(len, outputs), initial=0))
+        self._bounds = list(pairwise(ends))
+        placed = [(register, first, len(held)) for held, first in zip(outputs, ends, strict=False) for register in held]
+        self._outputs = np.array(placed, np.int64).reshape(-1, 3)
 
-    def play(self, inputs: Tensor) -> Tensor:
-        """Compute one row of results per row of inputs; only for :func:`undisturbed` CPU tensors without gradients.
+    def play(self, inputs: Rows) -> list[Rows]:
+        """Compute the results of every sample; only where all is :func:`undisturbed` and without gradients.
 
         Args:
             inputs: (b, given) float64, contiguous.
+
+        Returns:
+            For each result its numbers (b, n), contiguous.
         """
-        result = inputs.new_empty((inputs.shape[0], len(self.outputs)))
-        player()(inputs.numpy(), self.code, self.constants, self.outputs, self.registers, result.numpy())
-        return result
+        samples = len(inputs)
+        flat = np.empty(samples * len(self._outputs))
+        player()(inputs, self.code, self.constants, self._outputs, self.registers, flat)
+        return [flat[samples * start : samples * stop].reshape(samples, stop - start) for start, stop in self._bounds]
 
 
 def record(function: Callable[..., Sequence[Tensor]], shapes: Sequence[tuple[int, ...]], *, exact: bool = False) -> Tape:
@@ -72,8 +85,7 @@ def record(function: Callable[..., Sequence[Tensor]], shapes: Sequence[tuple[int
     Args:
         function: treats samples independently and looks at no value; its results have one row (or none of their own:
             constants, a row for all).
-        shapes: of its arguments, without the first axis. Their numbers, argument after argument, are a row of the tape's inputs;
-            those of the results a row of its outputs.
+        shapes: of its arguments, without the first axis. Their numbers, argument after argument, are a row of the tape's inputs.
         exact: refuse functions whose last bit is a matter of libraries, such as sines.
 
     Errors:
@@ -84,8 +96,7 @@ def record(function: Callable[..., Sequence[Tensor]], shapes: Sequence[tuple[int
         inputs = [recorder.given(shape) for shape in shapes]
         with recorder:
             results = list(function(*inputs))
-    outputs = [register for result in results for register in recorder.shadow(result).reshape(-1).tolist()]
-    return recorder.tape(outputs)
+    return recorder.tape([recorder.shadow(result).reshape(-1).tolist() for result in results])
 
 
 class _Recorder(TorchDispatchMode):
@@ -194,10 +205,10 @@ class _Recorder(TorchDispatchMode):
             return shadow
         return torch.tensor([self.emit(narrow, r) for r in shadow.reshape(-1).tolist()], dtype=torch.int64).reshape(shadow.shape)
 
-    def tape(self, outputs: list[int]) -> Tape:
+    def tape(self, outputs: list[list[int]]) -> Tape:
         """Keep what the outputs need, and number the registers: given, constants, results in order."""
         made = {register: key for key, register in self._known.items()}
-        needed = set(outputs)
+        needed = {register for held in outputs for register in held}
         for register in sorted(made, reverse=True):
             if register in needed:
                 needed.update(made[register][1:])
@@ -211,7 +222,7 @@ class _Recorder(TorchDispatchMode):
             len(place),
             torch.tensor(code, dtype=torch.int64).reshape(-1, 5),
             torch.tensor([self._values[r] for r in constants], dtype=torch.float64),
-            torch.tensor([place[r] for r in outputs], dtype=torch.int64),
+            [[place[r] for r in held] for held in outputs],
         )
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.tape.recorder import TapeError, record
+from pellucid.tape.recorder import Rows, TapeError, record
 
 __all__ = ["Recording", "kept", "plain"]
 
@@ -23,11 +24,9 @@ _NUMBERS = (torch.float64, torch.int64, torch.bool)
 _Made = TypeVar("_Made")
 
 
-class _Place(NamedTuple):
-    """Where a tensor of the result stands in a row: columns start to stop, as this shape and dtype (None: that of the row)."""
+class _Leaf(NamedTuple):
+    """A tensor of the result: its shape in one sample, and its dtype where it is not that of the row."""
 
-    start: int
-    stop: int
     shape: tuple[int, ...]
     dtype: torch.dtype | None
 
@@ -40,64 +39,41 @@ class Recording:
     """
 
     def __init__(self, function: Callable[..., Any], shapes: Sequence[tuple[int, ...]], *, exact: bool = False) -> None:
-        self._places: list[_Place] = []
-        self._singles = 0
+        self._leaves: list[_Leaf] = []
         self._build: Callable[[list[Tensor]], Any] = list
         self._tape = record(lambda *inputs: self._flat(function(*inputs)), shapes, exact=exact)
 
     def _flat(self, result: Any) -> list[Tensor]:
         leaves: list[Tensor] = []
-        number = _builder(result, leaves)
-        # Single numbers first: they come out as one call's views.
-        order = sorted(range(len(leaves)), key=lambda i: leaves[i].dim() > 1)
-        self._singles = sum(leaf.dim() < 2 for leaf in leaves)
-        at = 0
-        for leaf in (leaves[i] for i in order):
-            dtype = None if leaf.dtype.is_floating_point else leaf.dtype
-            self._places.append(_Place(at, at + leaf.numel(), tuple(leaf.shape[1:]), dtype))
-            at += leaf.numel()
-        self._build = number([order.index(i) for i in range(len(leaves))])
-        return [leaves[i] for i in order]
+        self._build = _builder(result, leaves)
+        self._leaves = [_Leaf(tuple(leaf.shape[1:]), None if leaf.is_floating_point() else leaf.dtype) for leaf in leaves]
+        return leaves
 
-    def play(self, rows: Tensor, dtype: torch.dtype = torch.float64) -> Any:
-        """The function's result for rows of inputs, in float64 or, rounded at the end, in ``dtype``: views of one tensor."""
-        out = self._tape.play(rows)
-        if out.dtype != dtype:
-            out = out.to(dtype)
-        views = list(out[:, : self._singles].unbind(1)) if self._singles else []
-        for place in self._places[self._singles :]:
-            part = out[:, place.start : place.stop]
-            views.append(part if len(place.shape) == 1 else part.unflatten(1, place.shape))
-        for i, place in enumerate(self._places):
-            if place.dtype is not None:
-                views[i] = views[i].to(place.dtype)
-        return self._build(views)
+    def play(self, rows: Rows, dtype: torch.dtype = torch.float64) -> Any:
+        """The function's result for rows (b, n) of float64 inputs, in float64 or, rounded at the end, in ``dtype``; contiguous."""
+        parts = self._tape.play(rows)
+        narrow = dtype == torch.float32
+        found = []
+        for leaf, part in zip(self._leaves, parts, strict=True):
+            numbers = part.astype(np.float32) if narrow and leaf.dtype is None else part
+            value = torch.from_numpy(numbers if len(leaf.shape) == 1 else numbers.reshape(len(part), *leaf.shape))
+            found.append(value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype))
+        return self._build(found)
 
 
-def _builder(value: Any, leaves: list[Tensor]) -> Callable[[list[int]], Callable[[list[Tensor]], Any]]:
-    """Take a nested value apart into leaves; returns what, told where each leaf will be found, returns what rebuilds the value."""
+def _builder(value: Any, leaves: list[Tensor]) -> Callable[[list[Tensor]], Any]:
+    """Take a nested value apart into leaves; returns what rebuilds the value from others."""
     if isinstance(value, Tensor):
         leaves.append(value)
-        at = len(leaves) - 1
-        return lambda found: itemgetter(found[at])
+        return itemgetter(len(leaves) - 1)
     if isinstance(value, dict):
         names, parts = list(value), _builder(tuple(value.values()), leaves)
-
-        def named(found: list[int]) -> Callable[[list[Tensor]], Any]:
-            build = parts(found)
-            return lambda views: dict(zip(names, build(views), strict=True))
-
-        return named
+        return lambda found: dict(zip(names, parts(found), strict=True))
     if isinstance(value, tuple):
-        children = [_builder(part, leaves) for part in value]
+        builds = [_builder(part, leaves) for part in value]
         make: Callable[[list[Any]], Any] = type(value)._make if hasattr(value, "_make") else tuple
-
-        def nested(found: list[int]) -> Callable[[list[Tensor]], Any]:
-            builds = [child(found) for child in children]
-            return lambda views: make([build(views) for build in builds])
-
-        return nested
-    return lambda _: lambda __: value
+        return lambda found: make([build(found) for build in builds])
+    return lambda _: value
 
 
 def plain(values: Iterable[Tensor]) -> bool:

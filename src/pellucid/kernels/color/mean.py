@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.kernels.dispatch import numba_works
-from pellucid.kernels.threads import memory, run_split
+from pellucid.kernels.threads import elements, run_split
 from pellucid.tape import undisturbed
 
 __all__ = ["mean_color"]
@@ -75,11 +75,10 @@ def _mean(image: Tensor, turns: tuple[int, int, int]) -> Tensor:
     """Of exact sums of bytes; floats are added up in float64."""
     from pellucid.kernels.color.sums import channel_means
 
-    (batch, channels, height, width), strides = image.shape, image.stride()
+    batch, channels, height, width = image.shape
     pictures, alternating, step = turns
-    row, stride_y = width * alternating, strides[2]
-    span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True))
-    flat = memory(torch.as_strided(image, (span,), (1,)))
+    row, stride_y = width * alternating, image.stride(2)
+    flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
     found = np.empty((pictures, alternating))
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import elements, run_split
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import batched
 from pellucid.tape import undisturbed
@@ -98,21 +98,15 @@ class _Call:
         self.size, cubic = (size[0], size[1]), taps > 2
         self.rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
         self.strips = -(-size[0] // self.rows)
-        strides = image.stride()
-        if image.is_contiguous():
-            flat = image.view(-1)
-        else:  # every element the strides reach; no copy
-            span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
-            flat = torch.as_strided(image, (span,), (1,))
         work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
         maps = mapping.contiguous().numpy()
         meta = (
-            *(self.channels, self.height, self.width, self.out_channels, *self.size, *strides),
+            *(self.channels, self.height, self.width, self.out_channels, *self.size, *image.stride()),
             *(int(cubic), int(mode == MODES["zeros"]), flags),
             *(int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1), self.rows),
         )
         self.arguments = (
-            *(flat.numpy(), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(maps, window.contiguous().numpy(), params.contiguous().numpy()),
         )
         self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import memory, run_split, scratch
+from pellucid.kernels.threads import elements, memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
@@ -40,11 +40,9 @@ def warp_forward(
 ) -> Tensor:
     """The operator ``cpu_warp``."""
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
-    if (
-        undisturbed()
-        and image.is_cpu
-        and not any(t is not None and t.requires_grad for t in (image, mapping, window, params, field))
-    ):
+    tracked = image.requires_grad or mapping.requires_grad or params.requires_grad
+    tracked = tracked or (window is not None and window.requires_grad) or (field is not None and field.requires_grad)
+    if not tracked and image.is_cpu and undisturbed():
         return _forward(image, mapping, window, params, field, size, options, cubic, dtype)
     out: Tensor = _dispatched(image, mapping, window, params, field, size, options, cubic, dtype)
     return out
@@ -75,12 +73,6 @@ class _Call:
         block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
-        strides = image.stride()
-        if image.is_contiguous():
-            flat = image.view(-1)
-        else:  # every element the strides reach; no copy
-            span = 1 + sum((n - 1) * s for n, s in zip(image.shape, strides, strict=True)) if image.numel() else 0
-            flat = torch.as_strided(image, (span,), (1,))
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
         self.cubic = taps == 4
@@ -91,7 +83,7 @@ class _Call:
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         meta = (
-            *(batch, channels, height, width, out_channels, size[0], size[1], *strides),
+            *(batch, channels, height, width, out_channels, size[0], size[1], *image.stride()),
             *(
                 taps,
                 mode,
@@ -113,7 +105,7 @@ class _Call:
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
-            *(memory(flat), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(elements(image), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
