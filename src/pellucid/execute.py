@@ -77,20 +77,20 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
-    mean = color.mean_color(image) if run.pivot else None
+    whole, mean = color.with_mean(image) if run.pivot else (image, None)
     chosen = "reference"
     if run.warps and _resizes(run):
         packed = None
         if resize_implementation(impl, image.device) == "cpu":
             packed = lowered.packed(run, mean, scale, computed)
         if packed is not None:  # which reads 8-bit images as they are
-            return rounded(resize_packed(image if image.dtype == torch.uint8 else _in_units(image), packed), dtype)
+            return rounded(resize_packed(whole if whole.dtype == torch.uint8 else _in_units(whole), packed), dtype)
     else:
         chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
         packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
         if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
             options = packed.options._replace(dtype=None if dtype == computed else dtype)
-            return warp_packed(image, packed._replace(options=options), chosen=chosen)
+            return warp_packed(whole, packed._replace(options=options), chosen=chosen)
     image = _in_units(image)
     composed = lowered.composed(run, mean, scale, computed)
     image = color.stages(image, composed.prologue)

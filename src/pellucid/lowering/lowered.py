@@ -101,19 +101,22 @@ class Lowered:
                 raise TapeError("more than one pass")
             return found
 
-        found: Packed | None = self._play(run, ("packed", scale), taped, mean, dtype)
-        if found is None and not self._taped:
-            found = function(self.segment, mean)
-            return None if found is None else found.to(dtype)
-        return found
+        if self._playable(mean):
+            played: Packed | None = self._play(run, ("packed", scale), taped, mean, dtype)
+            return played
+        found = function(self.segment, mean)
+        return None if found is None else found.to(dtype)
 
     def _segments_of(self, params: Params | Mapping[int, Mapping[str, Tensor]]) -> SegmentOf:
         like = torch.zeros((), dtype=wide_dtype(self.device), device=self.device)
         return lambda index: self.plan.transforms[index].lower(params[index], self.plan.specs[index], like)
 
+    def _playable(self, mean: Tensor | None) -> bool:
+        return self._taped and (mean is None or plain([mean]))
+
     def _play(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None, dtype: torch.dtype) -> Any:
         """Play the run's tape of a function of (segments, mean colour), recording it first if need be; None if it may not be."""
-        if not self._taped or (mean is not None and not plain([mean])):
+        if not self._playable(mean):
             return None
 
         channels = 0 if mean is None else mean.shape[1]

@@ -1,7 +1,7 @@
 """The mean colour of a batch.
 
-Owns: `mean_color`, in the precision of drawn values.
-Must not: keep anything.
+Owns: `mean_color`, in the precision of drawn values, and `with_mean`.
+Must not: keep anything, or write to what others may hold.
 Read next: ``sums.py``.
 """
 
@@ -19,7 +19,7 @@ from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.threads import elements, run_split
 from pellucid.tape import undisturbed
 
-__all__ = ["mean_color"]
+__all__ = ["mean_color", "with_mean"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -33,29 +33,62 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
     On the CPU sums are compiled and run on the kernels' own threads. A parallel sum by torch would leave its OpenMP threads
     spinning for milliseconds on the cores that the pass is about to want.
     """
+    return with_mean(image)[1]
+
+
+def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
+    """The image for a compiled pass and nobody else, and :func:`mean_color`.
+
+    What the pass gives back as the image's gradient, fresh memory that only this function sees, takes the mean's share where it
+    lies. Autograd would add it up with torch's threads, for which see above.
+    """
     if image.is_cpu and image.numel() and undisturbed() and numba_works():
         turns = _turns(image)
         if turns is not None:
-            found: Tensor = _Mean.apply(image, turns) if torch.is_grad_enabled() and image.requires_grad else _mean(image, turns)
-            return found
+            if torch.is_grad_enabled() and image.requires_grad:
+                same, mean = _WithMean.apply(image, turns)
+                return same, mean
+            return image, _mean(image, turns)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
-        return image.mean((-2, -1), dtype=torch.promote_types(image.dtype, torch.float32)).to(wide)
-    return image.mean((-2, -1), dtype=torch.float32).to(wide) * (1.0 / 255.0)
+        return image, image.mean((-2, -1), dtype=torch.promote_types(image.dtype, torch.float32)).to(wide)
+    return image, image.mean((-2, -1), dtype=torch.float32).to(wide) * (1.0 / 255.0)
 
 
-class _Mean(torch.autograd.Function):
-    """The compiled mean; its gradient is the same number for all pixels of a channel, and takes no memory."""
+class _WithMean(torch.autograd.Function):
+    """The image and its compiled mean, whose gradient is the same number for all pixels of a channel."""
 
     @staticmethod
-    def forward(ctx: Any, image: Tensor, turns: tuple[int, int, int]) -> Tensor:
+    def forward(ctx: Any, image: Tensor, turns: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
         ctx.shape, ctx.dtype = image.shape, image.dtype
-        return _mean(image.detach(), turns)
+        ctx.set_materialize_grads(False)
+        return image.view_as(image), _mean(image.detach(), turns)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        share = grads[0] / (ctx.shape[2] * ctx.shape[3])
-        return share.to(ctx.dtype)[:, :, None, None].expand(ctx.shape), None
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None]:
+        to_image, to_mean = grads
+        if to_mean is None:
+            return to_image, None
+        share = (to_mean / (ctx.shape[2] * ctx.shape[3])).to(ctx.dtype)
+        if to_image is None:
+            return share[:, :, None, None].expand(ctx.shape), None
+        if torch.is_grad_enabled() or not to_image.is_contiguous():
+            return to_image + share[:, :, None, None], None
+        return _added(to_image, share), None
+
+
+def _added(image: Tensor, share: Tensor) -> Tensor:
+    """Add a number to every pixel of each channel of a gradient that nobody else holds."""
+    from pellucid.kernels.color.sums import add_shares
+
+    pixels = image.shape[2] * image.shape[3]
+    planes, shares = image.view(-1, pixels).numpy(), share.reshape(-1).numpy()
+
+    def task(start: int, stop: int) -> None:
+        add_shares(planes, shares, start, stop)
+
+    run_split(task, len(planes), _BYTES // (pixels * image.element_size()) + 1)
+    return image
 
 
 def _turns(image: Tensor) -> tuple[int, int, int] | None:

@@ -1,6 +1,6 @@
 """Means of each channel's pixels, compiled: from exact sums of bytes, and sums in float64 of floats, at the speed of reading.
 
-Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved.
+Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved; and the way back.
 Must not: be needed: other images are averaged by torch.
 Read next: ``../threads.py``.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import borrow, entry
 from pellucid.kernels.narrow import numbers
 
-__all__ = ["channel_means"]
+__all__ = ["add_shares", "channel_means"]
 
 
 @entry
@@ -38,3 +38,13 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
             for k in range(c, row, channels):
                 total += np.float64(partial[k])
             means[b, c] = total / count
+
+
+@entry
+def add_shares(planes, shares, start, stop):  # type: ignore[no-untyped-def]
+    """Add to every element of a plane (a row of ``planes``) its share."""
+    planes, shares = borrow(planes), borrow(shares)
+    for k in range(start, stop):
+        row, share = planes[k], shares[k]
+        for u in range(len(row)):
+            row[u] += share
