@@ -61,6 +61,15 @@ def test_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda image: pipeline(image, key=Key(1, 2)).sin(), x)
 
 
+def test_batched_gradients():
+    x = photos(torch.float64).requires_grad_()
+    out = Pipeline(TRANSFORMS["warp"])(x, key=Key(1, 2))
+    grads = torch.randn(2, *out.shape, dtype=torch.float64)
+    (together,) = torch.autograd.grad(out, x, grads, is_grads_batched=True, retain_graph=True)
+    for grad, found in zip(grads, together, strict=True):
+        torch.testing.assert_close(found, *torch.autograd.grad(out, x, grad, retain_graph=True), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_any_number_of_threads_gives_the_same_bits(threads):
     x = torch.rand(2, 3, 300, 260, generator=torch.Generator().manual_seed(1)).requires_grad_()

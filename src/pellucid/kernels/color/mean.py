@@ -72,9 +72,14 @@ class _WithMean(torch.autograd.Function):
         share = (to_mean / (ctx.shape[2] * ctx.shape[3])).to(ctx.dtype)
         if to_image is None:
             return share[:, :, None, None].expand(ctx.shape), None
-        if torch.is_grad_enabled() or not to_image.is_contiguous():
+        if torch.is_grad_enabled() or not (undisturbed() and _in_memory(to_image) and to_image.is_contiguous()):
             return to_image + share[:, :, None, None], None
         return _added(to_image, share), None
+
+
+def _in_memory(tensor: Tensor) -> bool:
+    """Whether a tensor is what it seems; ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many."""
+    return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
 
 
 def _added(image: Tensor, share: Tensor) -> Tensor:
