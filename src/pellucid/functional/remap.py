@@ -18,7 +18,7 @@ from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
 from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image, to_compute
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
-from pellucid.kernels.warp import sample, warp
+from pellucid.kernels.warp import paired, sample, warp
 
 __all__ = ["remap"]
 
@@ -88,4 +88,4 @@ def remap(
         return close_image(sample(work, x, y, **options), layout)
     identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
     size = (x.shape[-2], x.shape[-1])
-    return close_image(warp(work, identity, size=size, field=torch.stack((x, y), 1), **options), layout)
+    return close_image(warp(work, identity, size=size, field=paired(x, y), **options), layout)

@@ -20,10 +20,11 @@ from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.autograd import differentiate_again_with
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Options, Packed, fusable, unpack
+from pellucid.kernels.warp.pairs import paired
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "implementation", "packs", "sample", "unsupported", "warp", "warp_packed"]
+__all__ = ["AVAILABLE", "implementation", "packs", "paired", "sample", "unsupported", "warp", "warp_packed"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _WARPS: dict[str, Any] = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
@@ -119,7 +120,7 @@ def sample(
     chosen = implementation(impl, image.device, image.dtype, interpolation, None)
     if chosen == "reference":
         return reference.sample(image, x, y, **options)
-    field = torch.stack((x, y), 1)
+    field = paired(x, y)
     size = (field.shape[-2], field.shape[-1])
     return _WARPS[chosen](image, field.new_zeros((1, 2, 3)), size=size, field=field, **options)
 
