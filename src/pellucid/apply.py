@@ -140,14 +140,19 @@ def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.de
 
 
 def _unwarp(flat: Tensor, dst_from_src: Tensor, size: Size, mode: str, options: ApplyOptions) -> Tensor:
-    floating = flat.is_floating_point()
-    if flat.dtype == torch.uint8 and mode == "bilinear":
-        restored = _unwarp(flat.to(torch.float32), dst_from_src, size, mode, options)
-        return torch.round(restored).to(torch.uint8)
-    dtype = compute_dtype(flat.dtype)
-    work = flat.to(dtype) if floating and mode != "nearest" else flat
-    out = warp(work, dst_from_src.to(dtype), size=size, interpolation=mode, padding_mode="zeros", impl=options.impl)
-    return out.to(flat.dtype)
+    whole = mode == "nearest" and not flat.is_floating_point()
+    if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
+        return torch.round(_unwarp(flat.to(torch.float32), dst_from_src, size, mode, options)).to(flat.dtype)
+    return warp(
+        flat,
+        dst_from_src.to(compute_dtype(flat.dtype)),
+        size=size,
+        interpolation=mode,
+        padding_mode="zeros",
+        dtype=None if whole else flat.dtype,
+        levels=True,
+        impl=options.impl,
+    )
 
 
 def _geometric(

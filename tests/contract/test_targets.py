@@ -6,6 +6,7 @@ import torch
 from pellucid import (
     InvalidArgument,
     InvalidType,
+    Key,
     Pipeline,
     RandomAffine,
     RandomGamma,
@@ -258,3 +259,18 @@ def test_bad_batches_are_explained(batch, error):
         Pipeline([RandomRotation(10)])(batch)
     assert "expected" in str(caught.value)
     assert "got" in str(caught.value)
+
+
+@pytest.mark.parametrize("impl", ["reference", "auto"])
+def test_inverse_rounds_every_kind_of_pixel(impl):
+    """Bytes, halves and bilinear labels come back as the nearest of what float32 would give."""
+    pipeline = Pipeline([RandomAffine(degrees=30)], interpolation={"mask": "bilinear"}, impl=impl)
+    generator = torch.Generator().manual_seed(0)
+    image = torch.randint(0, 256, (2, 3, 9, 11), generator=generator)
+    _, record = pipeline(image.float(), key=Key(1, 2), return_record=True)
+    for dtype, wide in ((torch.uint8, image.float()), (torch.float16, image.half().float())):
+        back, exact = (pipeline.inverse(given, record) for given in (image.to(dtype), wide))
+        assert torch.equal(back, exact.round().to(dtype) if dtype == torch.uint8 else exact.to(dtype))
+    labels = image[:, :1] - 128
+    back = pipeline.inverse({"image": image.float(), "mask": labels, "heatmap": labels.float()}, record)
+    assert torch.equal(back["mask"], back["heatmap"].round().to(torch.int64))

@@ -81,3 +81,13 @@ def test_bytes_are_clipped_and_rounded(dtype):
     found = torch.zeros(1, len(numbers), dtype=torch.uint8)
     write(numbers.numpy()[None], found.numpy())
     assert torch.equal(found[0], rounded(numbers, torch.uint8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_levels_are_clipped_and_rounded(dtype):
+    ties = torch.arange(-20, 531, dtype=dtype) / 2
+    special = torch.tensor([torch.nan, torch.inf, -torch.inf, -0.0, 1e30], dtype=dtype)
+    numbers = torch.cat((ties, torch.nextafter(ties, torch.full_like(ties, 1e3)), special))
+    found = torch.zeros(1, len(numbers), dtype=torch.uint8)
+    write(numbers.numpy()[None], found.numpy().view(np.int8))
+    assert torch.equal(found[0], rounded(numbers, torch.uint8, levels=True))

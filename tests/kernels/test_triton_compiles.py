@@ -109,7 +109,7 @@ QUICK = [
     {"flags": 63},  # all colour stages
     {"taps": 4, "mode": 1, "window": True, "rows": 3, "channels": 1, "out_channels": 1, "plane": [9, 1]},
     {"field": True, "dtype": "bfloat16", "out": "bfloat16"},
-    {"dtype": "uint8", "out": "uint8"},
+    {"dtype": "uint8", "out": "uint8", "flags": 66},
     "labels",
     "words",
     "noise",
@@ -122,6 +122,7 @@ SLOW = [
     {"channels": 7, "out_channels": 7, "flags": 18, "mode": 3},
     {"channels": 4, "out_channels": 2, "flags": 3, "taps": 1, "mode": 4},
     {"dtype": "float64", "flags": 63, "rows": 3, "mode": 2, "window": True},
+    {"dtype": "uint8", "out": "uint8"},
     {"dtype": "uint8", "flags": 3},
     {"dtype": "uint8", "flags": 3, "out": "bfloat16"},
     {"field": True, "rows": 3, "flags": 63, "dtype": "bfloat16", "out": "float16"},

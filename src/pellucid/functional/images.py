@@ -15,7 +15,17 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Layout", "close_image", "compute_dtype", "join_batch", "open_image", "require_channels", "require_float", "to_compute"]
+__all__ = [
+    "Layout",
+    "close_image",
+    "compute_dtype",
+    "join_batch",
+    "kept",
+    "open_image",
+    "require_channels",
+    "require_float",
+    "to_compute",
+]
 
 
 class Layout(NamedTuple):
@@ -69,6 +79,12 @@ def require_channels(pixels: Shaped[Tensor, "b c h w"], allowed: tuple[int, ...]
 
 def to_compute(pixels: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     """Pixels in the dtype of the arithmetic, in their own units; integers other than 8-bit are refused."""
+    require_averageable(pixels)
+    return pixels.to(compute_dtype(pixels.dtype))
+
+
+def require_averageable(pixels: Shaped[Tensor, "b c h w"]) -> None:
+    """Raise unless the image has floating-point or 8-bit pixels."""
     if not pixels.dtype.is_floating_point and pixels.dtype != torch.uint8:
         raise wrong_type(
             "image",
@@ -76,7 +92,14 @@ def to_compute(pixels: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
             got=pixels.dtype,
             fix="Convert it, or use interpolation='nearest' where there is one: labels must not be averaged.",
         )
-    return pixels.to(compute_dtype(pixels.dtype))
+
+
+def kept(pixels: Shaped[Tensor, "b c h w"], interpolation: str) -> tuple[torch.dtype | None, Tensor]:
+    """How a warp keeps the image's dtype: what it must return (None: labels, which are copied), and a tensor like fills must be."""
+    if interpolation == "nearest" and not pixels.dtype.is_floating_point:
+        return None, pixels
+    require_averageable(pixels)
+    return pixels.dtype, pixels.new_empty((0,), dtype=compute_dtype(pixels.dtype))
 
 
 def close_image(pixels: Shaped[Tensor, "b c h w"], layout: Layout) -> Shaped[Tensor, "..."]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, to_compute
+from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, kept, open_image
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
 from pellucid.kernels import warp as kernel
@@ -229,16 +229,18 @@ def resample(
     impl: str = "auto",
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
 ) -> Shaped[Tensor, "..."]:
-    """The common end of every warp: the right dtype, the kernel, and the caller's layout again."""
-    work = pixels if interpolation == "nearest" else to_compute(pixels)
+    """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
+    dtype, like = kept(pixels, interpolation)
     out = kernel.warp(
-        work,
+        pixels,
         src_from_dst,
         size=size,
         interpolation=interpolation,
         padding_mode=padding_mode,
-        fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=work),
+        fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=like),
         field=field,
+        dtype=dtype,
+        levels=True,
         impl=impl,
     )
     return close_image(out, layout)

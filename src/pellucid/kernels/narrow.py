@@ -23,20 +23,22 @@ from numba.extending import intrinsic, models, register_model
 __all__ = ["Narrow", "half_bits", "half_number", "numbers", "steps"]
 
 _FLOAT, _INT, _SHORT = ir.FloatType(), ir.IntType(32), ir.IntType(16)
-_KINDS = {types.uint16: "float16", types.int16: "bfloat16", types.uint8: "uint8"}
+_KINDS = {types.uint16: "float16", types.int16: "bfloat16", types.uint8: "fractions", types.int8: "levels"}
+_BYTES = ("fractions", "levels")
 
 
 class Narrow(types.Type):  # type: ignore[misc]
     """A contiguous array with one or two axes whose elements are float32 to whoever reads or writes them.
 
     Args:
-        kind: ``float16``, ``bfloat16``, or ``uint8``: clipped to [0, 1] and rounded to 255 steps when written.
+        kind: ``float16``, ``bfloat16``; or bytes, rounded when written: ``fractions`` of 255, clipped to [0, 1], or ``levels``
+            as they are, clipped to [0, 255].
         ndim: how many axes.
     """
 
     def __init__(self, kind: str, ndim: int) -> None:
         self.kind, self.ndim = kind, ndim
-        self.bits = types.uint8 if kind == "uint8" else types.uint16
+        self.bits = types.uint8 if kind in _BYTES else types.uint16
         super().__init__(f"Narrow({kind}, {ndim})")
 
 
@@ -80,8 +82,8 @@ def _wrapping(*wrapped: Any) -> Any:
 numbers = _wrapping(types.uint16, types.int16)
 """An array to read or write, without its owner; 16-bit floats are wrapped."""
 
-steps = _wrapping(types.uint16, types.int16, types.uint8)
-"""The same for an array to write; bytes are wrapped, too."""
+steps = _wrapping(types.uint16, types.int16, types.uint8, types.int8)
+"""The same for an array to write; bytes are wrapped, too: levels come as int8."""
 
 
 def half_number(bits):  # type: ignore[no-untyped-def]
@@ -131,7 +133,7 @@ class _Set(templates.AbstractTemplate):  # type: ignore[misc]
         del kws
         array, index, value = args
         if isinstance(array, Narrow) and array.ndim == 1 and isinstance(index, types.Integer) and isinstance(value, types.Float):
-            return templates.signature(types.none, array, index, value if array.kind == "uint8" else types.float32)
+            return templates.signature(types.none, array, index, value if array.kind in _BYTES else types.float32)
         return None
 
 
@@ -210,7 +212,7 @@ def _converts_halves() -> bool:
 
 
 def _widened(context: Any, builder: Any, kind: str, bits: Any) -> Any:
-    if kind == "uint8":
+    if kind in _BYTES:
         return builder.uitofp(bits, _FLOAT)
     if kind == "bfloat16":
         return builder.bitcast(builder.shl(builder.zext(bits, _INT), _INT(16)), _FLOAT)
@@ -220,12 +222,14 @@ def _widened(context: Any, builder: Any, kind: str, bits: Any) -> Any:
 
 
 def _narrowed(context: Any, builder: Any, kind: str, number: Any) -> Any:
-    if kind == "uint8":
-        zero, one = number.type(0.0), number.type(1.0)
+    if kind in _BYTES:
+        zero, most = number.type(0.0), number.type(1.0 if kind == "fractions" else 255.0)
         number = builder.select(builder.fcmp_ordered(">", number, zero), number, zero)  # not NaN either
-        number = builder.select(builder.fcmp_ordered("<", number, one), number, one)
+        number = builder.select(builder.fcmp_ordered("<", number, most), number, most)
+        if kind == "fractions":
+            number = builder.fmul(number, number.type(255.0))
         rint = builder.module.declare_intrinsic("llvm.rint", [number.type])
-        return builder.trunc(builder.fptosi(builder.call(rint, [builder.fmul(number, number.type(255.0))]), _INT), ir.IntType(8))
+        return builder.trunc(builder.fptosi(builder.call(rint, [number]), _INT), ir.IntType(8))
     if kind == "bfloat16":
         bits = builder.bitcast(number, _INT)
         high = builder.lshr(bits, _INT(16))

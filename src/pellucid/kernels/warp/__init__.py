@@ -19,6 +19,7 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.autograd import differentiate_again_with
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.layout import LEVELS
 from pellucid.kernels.warp.packing import Options, Packed, fusable, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.segments.chain import Stage
@@ -68,6 +69,7 @@ def warp(
     footprint: Size | None = None,
     field: Tensor | None = None,
     dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
     impl: str = "auto",
 ) -> Tensor:
@@ -89,9 +91,10 @@ def warp(
         footprint=footprint,
         field=field,
         dtype=written,
+        levels=levels,
         epilogue=epilogue[:fused],
     )
-    return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype)
+    return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype, levels=levels)
 
 
 def packs(chosen: str, image: Tensor, packed: Packed) -> bool:
@@ -113,11 +116,14 @@ def sample(
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
     fill: Tensor | None = None,
+    dtype: torch.dtype | None = None,
+    levels: bool = False,
     impl: str = "auto",
 ) -> Tensor:
     """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
     options: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill}
-    chosen = implementation(impl, image.device, image.dtype, interpolation, None)
+    options |= {"dtype": dtype, "levels": levels}
+    chosen = implementation(impl, image.device, image.dtype, interpolation, None, dtype)
     if chosen == "reference":
         return reference.sample(image, x, y, **options)
     field = paired(x, y)
@@ -134,7 +140,7 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
     interpolation, padding_mode = options.names
     return reference.warp(
-        to_colors(image, mapping.dtype),
+        to_colors(image, mapping.dtype, levels=bool(options.flags & LEVELS)),
         mapping.unflatten(1, (-1, 3)),
         size=options.size,
         interpolation=interpolation,

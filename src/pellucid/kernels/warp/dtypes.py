@@ -19,19 +19,21 @@ def compute_dtype(image: Tensor, src_from_dst: Tensor) -> torch.dtype:
     return torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
 
 
-def to_colors(image: Shaped[Tensor, "b c h w"], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
-    """Pixels as numbers of the dtype in which is computed; 8-bit ones as fractions of 255."""
-    return image.to(dtype) * (1.0 / 255.0) if image.dtype == torch.uint8 else image.to(dtype)
+def to_colors(image: Shaped[Tensor, "b c h w"], dtype: torch.dtype, *, levels: bool = False) -> Float[Tensor, "b c h w"]:
+    """Pixels as numbers of the dtype in which is computed; 8-bit ones as fractions of 255, or as the ``levels`` they are."""
+    return image.to(dtype) * (1.0 / 255.0) if image.dtype == torch.uint8 and not levels else image.to(dtype)
 
 
-def rounded(out: Float[Tensor, "b c h w"], dtype: torch.dtype | None) -> Shaped[Tensor, "b c h w"]:
+def rounded(out: Float[Tensor, "b c h w"], dtype: torch.dtype | None, *, levels: bool = False) -> Shaped[Tensor, "b c h w"]:
     """The result in the dtype the caller wants; None leaves it as it is.
 
     8-bit results are clipped to [0, 1] and are the nearest of 255 steps, halves to even; NaN becomes 0. They have no gradient.
+    With ``levels`` the numbers are those steps already.
     """
     if dtype is None:
         return out
     if dtype != torch.uint8:
         return out.to(dtype)
-    steps = torch.round(torch.clamp(out.detach(), 0.0, 1.0) * 255.0)
+    numbers = out.detach()
+    steps = torch.round(torch.clamp(numbers, 0.0, 255.0) if levels else torch.clamp(numbers, 0.0, 1.0) * 255.0)
     return torch.where(torch.isnan(steps), 0.0, steps).to(torch.uint8)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, MODES, SECOND_MIX, TAPS
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, MODES, SECOND_MIX, TAPS
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
@@ -27,7 +27,7 @@ class Options(NamedTuple):
     size: tuple[int, int]
     taps: int
     mode: int
-    flags: int  # which colour stages there are, as in ``layout.py``
+    flags: int  # which colour stages there are, and more, as in ``layout.py``
     out_channels: int
     cubic: float
     names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
@@ -63,10 +63,11 @@ def pack(
     epilogue: Sequence[Stage],
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
+    levels: bool = False,
 ) -> Packed:
     """Pack the arguments of :func:`pellucid.kernels.warp.reference.warp`; the epilogue must be :func:`fusable` as a whole."""
     out_channels = channels if matrix is None else matrix.shape[-2]
-    flags = 0
+    flags = LEVELS if levels else 0
     pieces: list[tuple[Tensor | None, int]] = []
     if matrix is not None or offset is not None or fill is not None:
         flags |= FIRST_MIX | (0 if matrix is None else MATRIX)

@@ -37,6 +37,7 @@ def warp(
     footprint: Size | None = None,
     field: Float[Tensor, "#b 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Resample through a homography and a displacement field and apply a colour map, reading and interpolating once.
@@ -60,6 +61,7 @@ def warp(
             whose map or displacement is not finite is nowhere.
         dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
             ones as fractions of 255. None: as computed, in the widest dtype of the arguments.
+        levels: 8-bit numbers are levels from 0 to 255 instead, read and written as they are.
         epilogue: pointwise colour stages applied to the result.
 
     Gradient:
@@ -69,7 +71,7 @@ def warp(
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
     if dtype is not None:
-        image = to_colors(image, compute_dtype(image, src_from_dst))
+        image = to_colors(image, compute_dtype(image, src_from_dst), levels=levels)
         src_from_dst = src_from_dst.to(image.dtype)
     x, y = coordinates(src_from_dst, size)
     if field is not None:
@@ -81,7 +83,7 @@ def warp(
         x, y = x + margin[1], y + margin[0]
         padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
     warped = _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
-    return rounded(stages(warped, epilogue), dtype)
+    return rounded(stages(warped, epilogue), dtype, levels=levels)
 
 
 def sample(
@@ -92,13 +94,18 @@ def sample(
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
     fill: Float[Tensor, "#b c"] | None = None,
-) -> Float[Tensor, "b c h2 w2"]:
+    dtype: torch.dtype | None = None,
+    levels: bool = False,
+) -> Shaped[Tensor, "b c h2 w2"]:
     """Read the image at given pixel coordinates; the meaning of the arguments is that of :func:`warp`.
 
     Gradient:
         image, fill: exact. x, y: almost everywhere (``nearest``: none).
     """
-    return _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
+    if dtype is not None:
+        image = to_colors(image, compute_dtype(image, x), levels=levels)
+    found = _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
+    return rounded(found, dtype, levels=levels)
 
 
 def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:

@@ -39,6 +39,7 @@ def warp(
     footprint: Size | None = None,
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Differences to :func:`pellucid.kernels.warp.reference.warp`.
@@ -70,6 +71,7 @@ def warp(
         epilogue=epilogue,
         field=field,
         dtype=dtype,
+        levels=levels,
     )
     return warp_packed(image, packed.to(computed))
 

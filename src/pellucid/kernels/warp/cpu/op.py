@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.threads import elements, memory, run_split, scratch
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
-from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 from pellucid.tape import undisturbed
 
@@ -105,7 +105,12 @@ class _Call:
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         self.arguments = (
-            *(elements(image), np.array(meta, np.int64), cubic, work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(
+                elements(image),
+                np.array(meta, np.int64),
+                cubic,
+                work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
+            ),
             *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
         )
 
@@ -145,6 +150,8 @@ def _forward(
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
         planes = memory(out.view(-1, size[0] * size[1]))
+        if dtype == torch.uint8 and options[2] & LEVELS:
+            planes = planes.view(np.int8)  # as ``narrow.py`` tells levels from fractions
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(1), start, stop)

@@ -43,6 +43,7 @@ def warp(
     footprint: Size | None = None,
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Differences to :func:`pellucid.kernels.warp.reference.warp`.
@@ -63,9 +64,9 @@ def warp(
     most = max(image.shape[1], 0 if matrix is None else matrix.shape[-2])
     if most > MOST_MIXED and (matrix is not None or epilogue):
         out = _mixed_after(
-            image, src_from_dst, size, interpolation, padding_mode, fill, matrix, offset, window, field, epilogue, computed
+            image, src_from_dst, size, interpolation, padding_mode, fill, matrix, offset, window, field, levels, epilogue, computed
         )
-        return rounded(out, dtype)
+        return rounded(out, dtype, levels=levels)
     packed = pack(
         image.shape[1],
         src_from_dst,
@@ -79,6 +80,7 @@ def warp(
         epilogue=epilogue,
         field=field,
         dtype=dtype,
+        levels=levels,
     )
     return warp_packed(image, packed.to(computed))
 
@@ -104,12 +106,13 @@ def _mixed_after(
     offset: Tensor | None,
     window: Tensor | None,
     field: Tensor | None,
+    levels: bool,
     epilogue: Sequence[Stage],
     dtype: torch.dtype,
 ) -> Tensor:
     """Colour of many channels: matrix @ s + offset * c + fill * (1 - c) with s and c resampled, then the stages."""
     shown = {"size": size, "interpolation": interpolation, "padding_mode": padding_mode, "window": window, "field": field}
-    shown["dtype"] = dtype  # so that 8-bit images count as fractions of 255
+    shown["dtype"], shown["levels"] = dtype, levels
     total = warp(image, src_from_dst, **shown).flatten(2)  # type: ignore[arg-type]
     covered = total.new_ones(())
     if offset is not None or fill is not None:

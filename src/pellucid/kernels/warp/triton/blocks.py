@@ -41,12 +41,12 @@ def load_channels(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _stored(value, D: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Values as elements of dtype D; 8 bits hold 255 times the value, clipped and rounded half to even, and 0 for NaN."""
+def _stored(value, D: tl.constexpr, STEPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Values as elements of dtype D; 8 bits hold STEPS times the value, clipped and rounded half to even, and 0 for NaN."""
     if D == tl.uint8:
         # Adding and taking away 1.5 * 2^23 (2^52 in double) leaves whole numbers, as the unit in the last place there is 1.
         FAR: tl.constexpr = 12582912.0 if value.dtype == tl.float32 else 6755399441055744.0
-        value = value * 255.0
+        value = value * STEPS
         value = tl.minimum(tl.where(value > 0.0, value, 0.0), 255.0)
         value = (value + FAR) - FAR
     return value.to(D)
@@ -54,11 +54,11 @@ def _stored(value, D: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def store_channels(  # type: ignore[no-untyped-def]
-    out, at, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr
+    out, at, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr = 255.0
 ):
-    """Write the channels first ... first + K - 1 of COUNT at elements ``at`` of the planes of ``out``."""
+    """Write the channels first ... first + K - 1 of COUNT at elements ``at`` of the planes of ``out``; 8 bits as STEPS of 1."""
     for c in tl.static_range(K):
-        value = _stored(blocks[c], out.dtype.element_ty)
+        value = _stored(blocks[c], out.dtype.element_ty, STEPS)
         tl.store(out + at + (first + c) * stride, value, mask=exists(lane, first + c, COUNT, GROUPS))
 
 

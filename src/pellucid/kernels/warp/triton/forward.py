@@ -11,7 +11,20 @@ import triton.language as tl
 from pellucid.kernels.warp.triton.blocks import store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
-from pellucid.kernels.warp.triton.stages import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX, clip, cover, hue, mix, shift
+from pellucid.kernels.warp.triton.stages import (
+    CLIP,
+    FIRST_MIX,
+    HUE,
+    LAST_MIX,
+    LEVELS,
+    MATRIX,
+    SECOND_MIX,
+    clip,
+    cover,
+    hue,
+    mix,
+    shift,
+)
 
 __all__ = ["copy_labels", "forward"]
 
@@ -94,7 +107,8 @@ def forward(  # type: ignore[no-untyped-def]
         colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
     at = v.to(tl.int64) * out_width + u
     plane = b * 0 + out_height
-    store_channels(out + b * OC * plane * out_width, at, plane * out_width, drawn, first, colour, OC, GROUPS, N)
+    STEPS: tl.constexpr = 1.0 if LEVELS & FLAGS else 255.0
+    store_channels(out + b * OC * plane * out_width, at, plane * out_width, drawn, first, colour, OC, GROUPS, N, STEPS)
 
 
 @triton.jit

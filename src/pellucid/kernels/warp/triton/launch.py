@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import Gradients
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
@@ -82,6 +82,7 @@ class _Call:
         cubic: float,
     ) -> None:
         taps, mode, flags, out_channels = options
+        self.levels = bool(flags & LEVELS)
         self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
         self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
         self.steps = (_step(mapping), _step(window), _step(params))
@@ -111,14 +112,14 @@ class _Call:
         }
 
     def reading(self) -> dict[str, Any]:
-        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 else 1.0, "INDEX": _index(self.image)}
+        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0, "INDEX": _index(self.image)}
 
     def shapes(self) -> tuple[int, ...]:
         return (*self.plane, *self.size)
 
 
 def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
-    """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (which counts 1 as 255)."""
+    """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (1 is 255, unless there are levels)."""
     call = _Call(*call_arguments)
     columns, across, blocks = _blocks(call.size)
     with _on(out):

@@ -15,6 +15,7 @@ __all__ = [
     "FIRST_MIX",
     "HUE",
     "LAST_MIX",
+    "LEVELS",
     "MATRIX",
     "SECOND_MIX",
     "add_products",
@@ -31,6 +32,7 @@ __all__ = [
 
 MATRIX, FIRST_MIX, HUE = tl.constexpr(layout.MATRIX), tl.constexpr(layout.FIRST_MIX), tl.constexpr(layout.HUE)
 SECOND_MIX, CLIP, LAST_MIX = tl.constexpr(layout.SECOND_MIX), tl.constexpr(layout.CLIP), tl.constexpr(layout.LAST_MIX)
+LEVELS = tl.constexpr(layout.LEVELS)
 
 
 @triton.jit

@@ -1,0 +1,112 @@
+"""Bytes and halves go through a warp as they are, and come out as if the image had been float32 before and rounded after."""
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.functional import remap, warp, warp_affine
+from pellucid.functional.opencv import INTERPOLATIONS
+from pellucid.kernels.warp.taps import PADDING_MODES
+
+IMPLS = ["reference", "cpu"]
+DTYPES = [torch.uint8, torch.float16, torch.bfloat16]
+
+
+def photo(dtype, channels=3):
+    generator = torch.Generator().manual_seed(0)
+    levels = torch.randint(0, 256, (2, channels, 11, 9), generator=generator)
+    return levels.to(torch.uint8) if dtype == torch.uint8 else (levels / 255).to(dtype)
+
+
+def narrowed(wide, dtype):
+    return wide.clamp(0, 255).round().to(dtype) if dtype == torch.uint8 else wide.to(dtype)
+
+
+MAPS = torch.tensor([[[0.9, 0.3, -1.2], [-0.2, 1.1, 0.7], [0.01, -0.02, 1.0]], [[1.0, 0, 0.5], [0, 1, -2.5], [0, 0, 1]]])
+FILL = [3.0, 200.4, 300.0]
+
+
+@pytest.mark.parametrize("interpolation", [name for name in INTERPOLATIONS if name != "nearest"])
+@pytest.mark.parametrize("padding_mode", PADDING_MODES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("impl", IMPLS)
+def test_the_bits_of_a_cast_before_and_after(impl, dtype, padding_mode, interpolation):
+    image = photo(dtype)
+    options = {"size": (8, 10), "interpolation": interpolation, "padding_mode": padding_mode, "fill": FILL, "impl": impl}
+    assert torch.equal(warp(image, MAPS, **options), narrowed(warp(image.float(), MAPS, **options), dtype))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("impl", IMPLS)
+def test_with_any_number_of_channels(impl, dtype, channels):
+    image = photo(dtype, channels)
+    options = {"size": (8, 10), "fill": 30.7, "impl": impl}
+    assert torch.equal(warp(image, MAPS, **options), narrowed(warp(image.float(), MAPS, **options), dtype))
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("impl", IMPLS)
+def test_remap(impl, dtype, relative):
+    image = photo(dtype)
+    x, y = torch.rand(2, 2, 7, 8, generator=torch.Generator().manual_seed(1)) * 9 - 1
+    options = {"relative": relative, "border_value": FILL, "impl": impl}
+    assert torch.equal(remap(image, x, y, **options), narrowed(remap(image.float(), x, y, **options), dtype))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_halves_of_levels_are_rounded_to_even(impl):
+    """Fractions of 255 would lose them: a tie is no tie once the sum is rounded."""
+    left, right = torch.meshgrid(torch.arange(256), torch.arange(256), indexing="ij")
+    pairs = torch.stack((left, right), -1).reshape(1, 1, -1, 2).to(torch.uint8)
+    found = warp(pairs, [[1.0, 0, 0.5], [0, 1, 0]], size=(65536, 1), impl=impl)
+    expected = np.rint((left + right).double().numpy() / 2)
+    assert np.array_equal(found.numpy().reshape(256, 256), expected)
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_outside_shows_the_fill_in_the_image_s_units(impl):
+    image = photo(torch.uint8)
+    far = torch.tensor([[1.0, 0, 1e6], [0, 1, 0]])
+    found = warp(image, far, size=(2, 2), fill=[-5.0, 99.6, 300.0], impl=impl)
+    assert found.dtype == torch.uint8
+    assert found[0, :, 0, 0].tolist() == [0, 100, 255]
+    found = warp(image, torch.full((3, 3), torch.nan), size=(2, 2), fill=7.0, impl=impl)
+    assert torch.equal(found, torch.full_like(found, 7))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_gradients_of_halves(impl):
+    image = photo(torch.float16).requires_grad_()
+    M = MAPS[:, :2].clone().requires_grad_()
+    out = warp_affine(image, M, (10, 8), inverse_map=True, impl=impl)
+    wide = image.detach().float().requires_grad_()
+    again = M.detach().clone().requires_grad_()
+    expected = warp_affine(wide, again, (10, 8), inverse_map=True, impl=impl)
+    grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(2)).half()
+    out.backward(grad)
+    expected.backward(grad.float())
+    torch.testing.assert_close(image.grad, wide.grad.half(), rtol=2e-3, atol=0)
+    torch.testing.assert_close(M.grad, again.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_second_derivatives_of_halves():
+    image = photo(torch.float16).requires_grad_()
+    (first,) = torch.autograd.grad(warp(image, MAPS, size=(8, 10)).float().square().sum(), image, create_graph=True)
+    (second,) = torch.autograd.grad(first.float().square().sum(), image)
+    assert torch.isfinite(second).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_compiled_whole(dtype):
+    def function(image):
+        return warp_affine(image, MAPS[:, :2], (10, 8), border_value=20.0)
+
+    image = photo(dtype)
+    assert torch.equal(torch.compile(function, fullgraph=True, backend="aot_eager")(image), function(image))
+
+
+def test_wider_integers_are_refused():
+    with pytest.raises(TypeError, match="floating-point or uint8 pixels"):
+        warp(photo(torch.uint8).int(), MAPS, size=(2, 2))
