@@ -7,6 +7,7 @@ Read next: ``kornia.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -134,7 +135,7 @@ def src_from_dst_of(images: Tensor) -> Tensor:
 
 
 def warp(*, impl: str = "auto") -> list[Subject]:
-    """The kernel alone, with its matrices given."""
+    """The kernel alone, with its matrices given, and the public function on bytes as a decoder delivers them."""
 
     def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
         return images, src_from_dst_of(images)
@@ -147,7 +148,17 @@ def warp(*, impl: str = "auto") -> list[Subject]:
         leaf = given[1].detach().requires_grad_()
         return forward((given[0], leaf)), [leaf]
 
-    return [Subject("pellucid", "batch, float32, a matrix per sample", forward, prepare, parameters=parameters)]
+    def from_8bit(images: Tensor) -> tuple[Tensor, Tensor]:
+        return channels_last_8bit(images), src_from_dst_of(images)
+
+    def on_8bit(given: tuple[Tensor, Tensor]) -> Tensor:
+        images, src_from_dst = given
+        return functional.warp(images, src_from_dst, size=(images.shape[2], images.shape[3]), impl=impl)
+
+    return [
+        Subject("pellucid", "batch, float32, a matrix per sample", forward, prepare, parameters=parameters),
+        _on_8bit("batch, uint8 HWC to uint8 CHW, a matrix per sample", on_8bit, from_8bit),
+    ]
 
 
 def remap(*, impl: str = "auto") -> list[Subject]:
@@ -164,7 +175,13 @@ def remap(*, impl: str = "auto") -> list[Subject]:
         leaf = given[1].detach().requires_grad_()
         return forward((given[0], leaf)), [leaf]
 
-    return [Subject("pellucid", "batch, float32, coordinates per pixel", forward, prepare, parameters=parameters)]
+    def from_8bit(images: Tensor) -> tuple[Tensor, Tensor]:
+        return channels_last_8bit(images), prepare(images)[1]
+
+    return [
+        Subject("pellucid", "batch, float32, coordinates per pixel", forward, prepare, parameters=parameters),
+        _on_8bit("batch, uint8 HWC to uint8 CHW, coordinates per pixel", forward, from_8bit),
+    ]
 
 
 def chain(length: int, *, impl: str = "auto") -> list[Subject]:
@@ -215,6 +232,10 @@ def flips(*, impl: str = "auto") -> list[Subject]:
     assert isinstance(s, Flips)
     pipeline = Pipeline([RandomHorizontalFlip(s.p), RandomVerticalFlip(s.p)], impl=impl)
     return [Subject("pellucid", BATCHED, pipeline)]
+
+
+def _on_8bit(regime: str, forward: Callable[[Any], Tensor], prepare: Callable[[Tensor], Any]) -> Subject:
+    return Subject("pellucid, uint8", regime, forward, prepare, lambda found: found.float() / 255.0, differentiable=False)
 
 
 def _single(name: str, pipeline: Pipeline) -> Subject:
