@@ -75,6 +75,7 @@ def _in_units(image: Tensor) -> Tensor:
 
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     computed = compute_dtype(image.dtype)
+    wanted = None if dtype == computed else dtype
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
     whole, mean = color.with_mean(image) if run.pivot else (image, None)
@@ -84,13 +85,12 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
         if resize_implementation(impl, image.device) == "cpu":
             packed = lowered.packed(run, mean, scale, computed)
         if packed is not None:  # which reads 8-bit images as they are
-            return rounded(resize_packed(whole if whole.dtype == torch.uint8 else _in_units(whole), packed), dtype)
+            return resize_packed(whole if whole.dtype == torch.uint8 else _in_units(whole), packed.returning(wanted))
     else:
         chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
         packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
         if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
-            options = packed.options._replace(dtype=None if dtype == computed else dtype)
-            return warp_packed(whole, packed._replace(options=options), chosen=chosen)
+            return warp_packed(whole, packed.returning(wanted), chosen=chosen)
     image = _in_units(image)
     composed = lowered.composed(run, mean, scale, computed)
     image = color.stages(image, composed.prologue)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.functional import remap, warp, warp_affine
+from pellucid.functional import remap, resize, warp, warp_affine
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.kernels.warp.taps import PADDING_MODES
 
@@ -110,3 +110,27 @@ def test_compiled_whole(dtype):
 def test_wider_integers_are_refused():
     with pytest.raises(TypeError, match="floating-point or uint8 pixels"):
         warp(photo(torch.uint8).int(), MAPS, size=(2, 2))
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("impl", IMPLS)
+def test_resize(impl, dtype, interpolation, antialias):
+    image = photo(dtype)
+    options = {"interpolation": interpolation, "antialias": antialias, "impl": impl}
+    for layout in (torch.contiguous_format, torch.channels_last):
+        given = image.contiguous(memory_format=layout)
+        for size in ((5, 4), (16, 20)):
+            expected = narrowed(resize(given.float(), size, **options), dtype)
+            assert torch.equal(resize(given, size, **options), expected)
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_gradients_of_resized_halves(impl):
+    image = photo(torch.bfloat16).requires_grad_()
+    wide = image.detach().float().requires_grad_()
+    grad = torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(2)).to(torch.bfloat16)
+    resize(image, (5, 4), impl=impl).backward(grad)
+    resize(wide, (5, 4), impl=impl).backward(grad.float())
+    torch.testing.assert_close(image.grad, wide.grad.to(torch.bfloat16))

@@ -132,7 +132,8 @@ def test_opcheck():
     )
     numbers = [options.taps, options.mode, options.flags, options.out_channels]
     arguments = (image, mapping, window, params, list(options.size), numbers)
-    torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, arguments)
+    for dtype in (torch.float64, torch.float16, torch.uint8):
+        torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, (*arguments, dtype))
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
     torch.library.opcheck(torch.ops.pellucid.cpu_resize_backward.default, (grad, *arguments, [True, True, True]))
 

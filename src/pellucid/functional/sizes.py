@@ -7,6 +7,9 @@ Read next: ``turns.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Shaped
@@ -15,7 +18,7 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import FillValue, read_fill
-from pellucid.functional.images import close_image, open_image, to_compute
+from pellucid.functional.images import close_image, kept, open_image, to_compute
 from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
@@ -67,17 +70,18 @@ def resize(
     target = _target(size, (pixels.shape[-2], pixels.shape[-1]))
     if target == pixels.shape[-2:]:
         return image.clone()
-    if interpolation == "nearest":
-        return close_image(_plain(pixels, target, interpolation, impl), layout)
-    work = to_compute(pixels)
-    if not antialias:
-        out = _plain(work, target, interpolation, impl)
-    elif interpolation == "bicubic":
-        out = F.interpolate(work, target, mode="bicubic", antialias=True, align_corners=False)
+    dtype, like = kept(pixels, interpolation)
+    if antialias and interpolation == "bicubic":
+        out = F.interpolate(to_compute(pixels), target, mode="bicubic", antialias=True, align_corners=False)
+        return close_image(out, layout)
+    matrix = _matrix(pixels.shape[-2:], target, like)
+    options: dict[str, Any] = {"size": target, "interpolation": interpolation, "dtype": dtype, "levels": True, "impl": impl}
+    if antialias and interpolation == "bilinear":
+        height, width = pixels.shape[-2:]
+        window = constant((0.0, 0.0, width - 1.0, height - 1.0), like.dtype, like.device)[None]
+        out = resize_kernel.resize(pixels, matrix, window=window, filled=False, **options)
     else:
-        height, width = work.shape[-2:]
-        window = constant((0.0, 0.0, width - 1.0, height - 1.0), work.dtype, work.device)[None]
-        out = resize_kernel.resize(work, _matrix(work, target), size=target, window=window, filled=False, impl=impl)
+        out = warp_kernel.warp(pixels, matrix[:, :2], padding_mode="border", **options)
     return close_image(out, layout)
 
 
@@ -88,18 +92,11 @@ def _target(size: int | Size, given: Size) -> Size:
     return (short, long) if given[0] <= given[1] else (long, short)
 
 
-def _matrix(work: Tensor, target: Size) -> Tensor:
+def _matrix(given: Sequence[int], target: Size, like: Tensor) -> Tensor:
     """src_from_dst (1, 3, 3): output pixel centres at their places on the input."""
-    step_y, step_x = work.shape[-2] / target[0], work.shape[-1] / target[1]
-    like = torch.zeros(1, dtype=work.dtype if work.dtype.is_floating_point else torch.float32, device=work.device)
-    return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, like)
-
-
-def _plain(pixels: Tensor, target: Size, interpolation: str, impl: str) -> Tensor:
-    matrix = _matrix(pixels, target)[:, :2]
-    if pixels.dtype in (torch.float16, torch.bfloat16):
-        matrix = matrix.to(torch.float32)
-    return warp_kernel.warp(pixels, matrix, size=target, interpolation=interpolation, padding_mode="border", impl=impl)
+    step_y, step_x = given[0] / target[0], given[1] / target[1]
+    numbers = torch.zeros(1, dtype=like.dtype if like.dtype.is_floating_point else torch.float32, device=like.device)
+    return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, numbers)
 
 
 def crop(

@@ -1,7 +1,7 @@
 """Rows and samples split over a pool of Python threads, and the memory each of them works in.
 
-Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`; `memory`
-and `elements`, which show tensors as arrays.
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`; `memory`,
+`elements` and `written`, which show tensors as arrays.
 Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
 Read next: ``warp/cpu/op.py``.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["elements", "memory", "run_split", "scratch"]
+__all__ = ["elements", "memory", "run_split", "scratch", "written"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
 _lock = threading.Lock()
@@ -103,6 +103,12 @@ def memory(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     bits = _BITS.get(tensor.dtype)
     found: np.ndarray[Any, Any] = (tensor if bits is None else tensor.view(bits)).numpy()
     return found
+
+
+def written(tensor: torch.Tensor, *, levels: bool) -> np.ndarray[Any, Any]:
+    """The memory of a result; bytes that are to hold levels, not fractions, come as signed ones, as ``narrow.py`` tells them."""
+    found = memory(tensor)
+    return found.view(np.int8) if levels and tensor.dtype == torch.uint8 else found
 
 
 def elements(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

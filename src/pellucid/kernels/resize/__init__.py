@@ -7,7 +7,8 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.resize import cpu, reference
 from pellucid.kernels.resize.cpu import resize_packed
 from pellucid.kernels.warp.autograd import differentiate_again_with
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.layout import LEVELS
 from pellucid.kernels.warp.packing import Options, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
@@ -48,13 +51,23 @@ def resize(
     fill: Tensor | None = None,
     matrix: Tensor | None = None,
     offset: Tensor | None = None,
+    dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
     impl: str = "auto",
 ) -> Tensor:
-    """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it."""
+    """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
+
+    ``dtype`` and ``levels`` are those of :func:`pellucid.kernels.warp.reference.warp`.
+    """
     chosen = implementation(impl, image.device)
     fused = fusable(epilogue) if chosen == "cpu" else len(epilogue)
-    compute = cpu.resize if chosen == "cpu" else reference.resize
+    compute: Callable[..., Tensor] = reference.resize
+    if chosen == "cpu":  # what follows must see the result unrounded
+        computed = compute_dtype(image, src_from_dst)
+        compute = partial(cpu.resize, dtype=dtype if fused == len(epilogue) else computed, levels=levels)
+    elif dtype is not None:
+        image = to_colors(image, compute_dtype(image, src_from_dst), levels=levels)
     out = compute(
         image,
         src_from_dst,
@@ -67,7 +80,7 @@ def resize(
         offset=offset,
         epilogue=epilogue[:fused],
     )
-    return color.stages(out, epilogue[fused:])
+    return out if chosen == "cpu" and fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype, levels=levels)
 
 
 def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
@@ -78,7 +91,7 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
     assert window is not None
     assert params is not None
     fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
-    image = image.to(mapping.dtype) / (1 if image.dtype.is_floating_point else 255)
+    image = to_colors(image, mapping.dtype, levels=bool(options.flags & LEVELS))
     interpolation, padding_mode = options.names
     return reference.resize(
         image,

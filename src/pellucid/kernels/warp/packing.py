@@ -48,6 +48,10 @@ class Packed(NamedTuple):
         window, field = (None if part is None else part.to(dtype) for part in (self.window, self.field))
         return Packed(self.options, self.mapping.to(dtype), window, self.params.to(dtype), field)
 
+    def returning(self, dtype: torch.dtype | None) -> Packed:
+        """The same warp, whose result is of this dtype (None: as computed)."""
+        return self._replace(options=self.options._replace(dtype=dtype))
+
 
 def pack(
     channels: int,

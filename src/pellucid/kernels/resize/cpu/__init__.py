@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.resize.cpu.op import resize_backward, resize_forward
 from pellucid.kernels.warp.autograd import Operators, run
-from pellucid.kernels.warp.dtypes import compute_dtype, rounded
+from pellucid.kernels.warp.dtypes import compute_dtype
 from pellucid.kernels.warp.operators import Gradients
 from pellucid.kernels.warp.packing import Packed, pack
 from pellucid.segments.chain import Stage
@@ -35,12 +35,14 @@ def resize(
     fill: Float[Tensor, "b_or_1 c2"] | None = None,
     matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
+    dtype: torch.dtype | None = None,
+    levels: bool = False,
     epilogue: Sequence[Stage] = (),
 ) -> Float[Tensor, "b c2 h2 w2"]:
     """Differences to :func:`pellucid.kernels.resize.reference.resize`.
 
     Args:
-        image: 16-bit floats are read as float32.
+        image: 16-bit floats are read as float32, bytes as fractions of 255 or as the ``levels`` they are.
         epilogue: must be :func:`pellucid.kernels.warp.packing.fusable` as a whole.
 
     Gradient:
@@ -58,6 +60,8 @@ def resize(
         offset=offset,
         window=window,
         epilogue=epilogue,
+        dtype=dtype,
+        levels=levels,
     )
     return resize_packed(image, packed.to(compute_dtype(image, src_from_dst)))
 
@@ -88,7 +92,7 @@ def _forward(
 ) -> Tensor:
     """The operator with the warp's arguments."""
     del field, cubic
-    return rounded(resize_forward(image, mapping, window, params, size, options), dtype)
+    return resize_forward(image, mapping, window, params, size, options, dtype)
 
 
 def _backward(

@@ -14,34 +14,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import elements, run_split
-from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.threads import elements, run_split, written
+from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import batched
 from pellucid.tape import undisturbed
 
 __all__ = ["resize_backward", "resize_forward"]
 
 _COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options"
-torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
+torch.library.define("pellucid::cpu_resize", f"({_COMMON}, ScalarType dtype) -> Tensor")
 torch.library.define("pellucid::cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
 
 _dispatched = torch.ops.pellucid.cpu_resize.default
 
 
-def resize_forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
-    """(image, mapping, window, params, size, (taps, mode, flags, out_channels)) -> the output.
+def resize_forward(
+    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
+) -> Tensor:
+    """(image, mapping, window, params, size, (taps, mode, flags, out_channels), dtype) -> the output.
 
     Args:
         image: float32, float64 or uint8, any strides.
         mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
         window: (b or 1, 4).
-        params: (b or 1, n); like the two before of the dtype in which everything is computed and returned.
-        size, options: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
+        params: (b or 1, n); like the two before of the dtype in which everything is computed.
+        size, options, dtype: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
     """
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     if undisturbed() and image.is_cpu and not any(t.requires_grad for t in (image, mapping, window, params)):
-        return _forward(image, mapping, window, params, size, options)
-    out: Tensor = _dispatched(image, mapping, window, params, size, options)
+        return _forward(image, mapping, window, params, size, options, dtype)
+    out: Tensor = _dispatched(image, mapping, window, params, size, options, dtype)
     return out
 
 
@@ -57,9 +59,11 @@ _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread
 
 
 @torch.library.register_fake("pellucid::cpu_resize")
-def _(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
+def _(
+    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
+) -> Tensor:
     del window, params
-    return mapping.new_empty((image.shape[0], options[3], size[0], size[1]))
+    return mapping.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
 
 
 @torch.library.register_fake("pellucid::cpu_resize_backward")
@@ -106,7 +110,7 @@ class _Call:
             *(int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1), self.rows),
         )
         self.arguments = (
-            *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 else 1)),
+            *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
             *(maps, window.contiguous().numpy(), params.contiguous().numpy()),
         )
         self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)
@@ -141,14 +145,16 @@ def _room(scales: Any, length: int, cubic: bool) -> int:
     return -(-max(taps, 2) // 4) * 4
 
 
-def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> Tensor:
+def _forward(
+    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
+) -> Tensor:
     from pellucid.kernels.resize.cpu.sweep import forward
 
-    out = mapping.new_empty((image.shape[0], options[3], size[0], size[1]))
+    out = mapping.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)
-    rows = out.view(-1, size[0] * size[1]).numpy()
+    rows = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
     def task(start: int, stop: int) -> None:
         forward(*call.arguments, rows, *call.scratch(), start, stop)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
@@ -135,7 +136,7 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), borrow(out)
+    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), steps(out)
     floats, lines, index = borrow(floats), borrow(lines), borrow(index)
     first, count, first_y, count_y = borrow(places[0]), borrow(places[1]), borrow(places[2]), borrow(places[3])
     weights, seen, weights_y, seen_y = borrow(tables[0]), borrow(tables[1]), borrow(tables[2]), borrow(tables[3])

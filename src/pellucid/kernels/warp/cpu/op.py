@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.threads import elements, memory, run_split, scratch
+from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
@@ -149,9 +149,7 @@ def _forward(
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
-        planes = memory(out.view(-1, size[0] * size[1]))
-        if dtype == torch.uint8 and options[2] & LEVELS:
-            planes = planes.view(np.int8)  # as ``narrow.py`` tells levels from fractions
+        planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(1), start, stop)
