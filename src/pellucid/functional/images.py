@@ -20,8 +20,8 @@ __all__ = [
     "close_image",
     "compute_dtype",
     "join_batch",
-    "kept",
     "open_image",
+    "read_dtype",
     "require_channels",
     "require_float",
     "to_compute",
@@ -94,7 +94,7 @@ def require_averageable(pixels: Shaped[Tensor, "b c h w"]) -> None:
         )
 
 
-def kept(pixels: Shaped[Tensor, "b c h w"], interpolation: str) -> tuple[torch.dtype | None, Tensor]:
+def read_dtype(pixels: Shaped[Tensor, "b c h w"], interpolation: str) -> tuple[torch.dtype | None, Tensor]:
     """How a warp keeps the image's dtype: what it must return (None: labels, which are copied), and a tensor like fills must be."""
     if interpolation == "nearest" and not pixels.dtype.is_floating_point:
         return None, pixels

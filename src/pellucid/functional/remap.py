@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import close_image, compute_dtype, join_batch, kept, open_image
+from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
 from pellucid.kernels.warp import paired, sample, warp
 
@@ -81,7 +81,7 @@ def remap(
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
-    dtype, like = kept(pixels, mode)
+    dtype, like = read_dtype(pixels, mode)
     fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=like)
     options: dict[str, Any] = {"interpolation": mode, "padding_mode": padding_mode, "fill": fill, "impl": impl}
     options |= {"dtype": dtype, "levels": True}

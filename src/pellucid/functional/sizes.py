@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import FillValue, read_fill
-from pellucid.functional.images import close_image, kept, open_image, to_compute
+from pellucid.functional.images import close_image, open_image, read_dtype, to_compute
 from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
@@ -70,7 +70,7 @@ def resize(
     target = _target(size, (pixels.shape[-2], pixels.shape[-1]))
     if target == pixels.shape[-2:]:
         return image.clone()
-    dtype, like = kept(pixels, interpolation)
+    dtype, like = read_dtype(pixels, interpolation)
     if antialias and interpolation == "bicubic":
         out = F.interpolate(to_compute(pixels), target, mode="bicubic", antialias=True, align_corners=False)
         return close_image(out, layout)

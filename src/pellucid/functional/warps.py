@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, kept, open_image
+from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
 from pellucid.kernels import warp as kernel
@@ -230,7 +230,7 @@ def resample(
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
 ) -> Shaped[Tensor, "..."]:
     """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
-    dtype, like = kept(pixels, interpolation)
+    dtype, like = read_dtype(pixels, interpolation)
     out = kernel.warp(
         pixels,
         src_from_dst,
