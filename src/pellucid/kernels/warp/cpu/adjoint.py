@@ -217,7 +217,7 @@ def backward(  # type: ignore[no-untyped-def]
                 displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
             _, rest = settle_strip(meta, window, strip, frame, here, where)
         if whole and reads:
-            copy_pixels(img, meta, unit, b, m, v, first, width, source, strip[7])
+            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
             read_strip(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
         if reads:

@@ -66,8 +66,7 @@ def _line(m, v, start, shape, width):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _copy(img, at, step, unit, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
+def _copy(img, at, step, unit, cast, out):  # type: ignore[no-untyped-def]
     n = len(out)
     if n == 0:
         return
@@ -103,21 +102,32 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, out, cover):  # type: ignore[no-untyped-def]
-    """Copy the strip of rows from v and column ``start`` on into ``out``, rows of channels, and write its coverage."""
+def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip, ``lines`` of ``width`` pixels from row v and column ``start`` on.
+
+    Args:
+        place: where it goes: (the first channel's row of ``out``, the first pixel's place in it, from line to line).
+        cover: for its coverage, a number per pixel, or empty.
+    """
     apart()
-    zero, one = cover.dtype.type(0.0), cover.dtype.type(1.0)
+    cast = m.dtype.type
+    zero, one = cast(0.0), cast(1.0)
     sc, sy, sx = strides
-    for first in range(0, len(cover), width):
-        x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)
+    top, into, across = place
+    for k in range(lines):
+        x, y, right, down, low, high = _line(m, v + k, start, shape, width)
         at, step = base + y * sy + x * sx, right * sx + down * sy
-        for u in range(width):
-            cover[first + u] = one if (u >= low) & (u < high) else zero
+        if len(cover) > 0:
+            seen = cover[k * width : (k + 1) * width]
+            for u in range(width):
+                seen[u] = one if (u >= low) & (u < high) else zero
         for c in range(channels):
-            row = out[c][first : first + width]
-            if low > 0 or high < width:
-                row[:] = zero
-            _copy(img, at + c * sc + low * step, step, unit, row[low:high])
+            row = out[top + c][into + k * across : into + k * across + width]
+            for u in range(low):
+                row[u] = zero
+            _copy(img, at + c * sc + low * step, step, unit, cast, row[low:high])
+            for u in range(high, width):
+                row[u] = zero
 
 
 @fused

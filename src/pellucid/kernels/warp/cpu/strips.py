@@ -90,10 +90,12 @@ def is_copy(meta, m, fields, window):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_pixels(img, meta, unit, b, m, v, first, width, out, cover):  # type: ignore[no-untyped-def]
-    """Copy a strip of such a sample into ``out``, and write its coverage."""
+def copy_pixels(img, meta, unit, b, m, v, first, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip of such a sample to a ``place`` in ``out``, and write its coverage; both as in ``copy_strip``."""
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
-    copy_strip(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, out, cover)
+    copy_strip(
+        img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, lines, out, place, cover
+    )  # fmt: skip
 
 
 @fused

@@ -71,7 +71,8 @@ def forward(  # type: ignore[no-untyped-def]
     size, rows = out_channels * out_channels, 13 + 2 * wide
     img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
     floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
-    before, band = (0, 0), 0
+    before, band, zero = (0, 0), 0, np.int64(0)
+    coloured = flags & (FIRST_MIX | HUE | SECOND_MIX | CLIP | LAST_MIX) != 0
     for r in range(start, stop):
         b, v, first, width = strip_at(meta, r)
         n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
@@ -81,6 +82,10 @@ def forward(  # type: ignore[no-untyped-def]
             before = (n, first)
         m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
         whole = is_copy(meta, m, fields, window)
+        if whole and not coloured:
+            place = b * out_channels, v * meta[OUT_WIDTH] + first, meta[OUT_WIDTH]
+            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, out, place, strip[7][:0])
+            continue
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         if not whole and v >= band:
@@ -91,7 +96,7 @@ def forward(  # type: ignore[no-untyped-def]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
         if whole:
-            copy_pixels(img, meta, unit, b, m, v, first, width, read, strip[7])
+            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
         else:
             locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             if fields is not None and fields.size > 0:
