@@ -10,11 +10,14 @@ from pellucid import (
     Normalize,
     Pipeline,
     RandomAffine,
+    RandomBrightness,
+    RandomContrast,
     RandomGrayscale,
     RandomHorizontalFlip,
     RandomLieAffine,
     RandomPerspective,
     RandomResizedCrop,
+    RandomSaturation,
     RandomVerticalFlip,
 )
 from pellucid.draw import draw_params, draw_uniforms, params_of
@@ -109,6 +112,43 @@ def test_images_agree(name, monkeypatch):
     theirs = pipeline.apply(x, record)
     assert played or not record.plan.draws
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@every
+def test_gradients_to_images_agree(name, monkeypatch):
+    """Also where the colours lean on the image's mean, which the tape knows by its slopes."""
+    x = plan_and_params(name)[0].double().requires_grad_()
+    pipeline = Pipeline(PIPELINES[name], seed=4)
+    ours, record = pipeline(x, return_record=True)
+    monkeypatch.setattr("pellucid.lowering.lowered.undisturbed", lambda: False)
+    theirs = pipeline.apply(x, record)
+    grad = torch.rand(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    gradients = [torch.autograd.grad(out, x, grad)[0] for out in (ours, theirs)]
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-10)
+
+
+def test_a_mean_is_followed_wherever_it_is_used():
+    """The derivative of the packed colours to the mean, against that of the tensor code."""
+    transforms = [
+        RandomBrightness(0.4),
+        RandomContrast(0.5),
+        RandomAffine(20, fill=0.3),
+        RandomSaturation(0.5),
+        RandomContrast(0.5),
+    ]
+    pipeline, x = Pipeline(transforms, seed=1), torch.rand(3, 3, 6, 5, dtype=torch.float64)
+    record = pipeline.draw(x)
+    (run,) = record.plan.groups
+    mean = x.mean((-2, -1)).requires_grad_()
+    taped, plain = Lowered(record.plan, record.params, CPU), Lowered(record.plan, record.params, CPU)
+    plain._taped = False
+    found = []
+    for lowered in (taped, plain):
+        packed = lowered.packed(run, mean, 1.0, torch.float64)
+        weights = torch.rand(packed.params.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+        found += torch.autograd.grad((packed.params * weights).sum(), mean)
+    assert found[1].abs().min() > 1e-3
+    torch.testing.assert_close(*found, rtol=1e-13, atol=1e-13)
 
 
 def test_gradients_go_through_the_code():

@@ -19,10 +19,11 @@ from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.packing import Packed, fusable, pack
 from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
-from pellucid.tape import TapeError, kept, plain, undisturbed
+from pellucid.tape import Rows, TapeError, kept, plain, undisturbed
 
 __all__ = ["Lowered"]
 
@@ -101,9 +102,13 @@ class Lowered:
                 raise TapeError("more than one pass")
             return found
 
-        if self._playable(mean):
-            played: Packed | None = self._play(run, ("packed", scale), taped, mean, dtype)
-            return played
+        still = None if mean is None else mean.detach()
+        if self._playable(still):
+            tape, rows = self._tape(run, ("packed", scale), taped, still)
+            if mean is None or not (torch.is_grad_enabled() and mean.requires_grad):
+                return None if rows is None else tape.recording.play(rows, dtype)
+            if rows is not None:
+                return play_along(tape.recording, rows, mean, dtype)
         found = function(self.segment, mean)
         return None if found is None else found.to(dtype)
 
@@ -115,10 +120,14 @@ class Lowered:
         return self._taped and (mean is None or plain([mean]))
 
     def _play(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None, dtype: torch.dtype) -> Any:
-        """Play the run's tape of a function of (segments, mean colour), recording it first if need be; None if it may not be."""
+        """Play the run's tape of a function of (segments, mean colour); None if it may not be."""
         if not self._playable(mean):
             return None
+        tape, rows = self._tape(run, key, function, mean)
+        return None if rows is None else tape.recording.play(rows, dtype)
 
+    def _tape(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None) -> tuple[Any, Rows | None]:
+        """The run's tape of a function of (segments, mean colour), recorded if need be, and its inputs; None if there is none."""
         channels = 0 if mean is None else mean.shape[1]
         params = self.params
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.words.shape[0]):
@@ -127,14 +136,14 @@ class Lowered:
                 return WordsTape(lambda values, m: function(_once(self._segments_of(values)), m), params, channels)
 
             words = kept(self.plan, (run.indices[0], key, "words"), from_words)
-            return None if words is None else words.play(params, mean, dtype)
+            return words, None if words is None else words.rows(params, mean)
 
         def make() -> RunTape:
             indices = run.warps if key == "geometry" else run.indices
             return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
 
         tape = kept(self.plan, (run.indices[0], key), make)
-        return None if tape is None else tape.play(self.params, mean, dtype)
+        return tape, None if tape is None else tape.rows(self.params, mean)
 
 
 def _once(segment_of: SegmentOf) -> SegmentOf:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from pellucid.lowering.replayed import Replayed
-from pellucid.tape import Recording
+from pellucid.tape import Recording, Rows
 
 __all__ = ["Params", "RunTape", "WordsTape"]
 
@@ -45,10 +44,10 @@ class RunTape:
                 values[i][name] = value
             return function(values, tensors[-1] if channels else None)
 
-        self._recording = Recording(taped, [shape for _, _, shape in inputs] + ([(channels,)] if channels else []))
+        self.recording = Recording(taped, [shape for _, _, shape in inputs] + ([(channels,)] if channels else []))
 
-    def play(self, params: Params, mean: Tensor | None, dtype: torch.dtype) -> Any:
-        """The function's result for these values; None where other values are drawn than were recorded."""
+    def rows(self, params: Params, mean: Tensor | None) -> Rows | None:
+        """The recording's inputs for these values; None where other values are drawn than were recorded."""
         if any(len(params[i]) != count for i, count in self._counts):
             return None
         parts: list[np.ndarray[Any, Any]] = []
@@ -59,7 +58,7 @@ class RunTape:
             parts.append(value.detach().numpy())
         if self._channels:
             assert mean is not None
-            parts.append(mean.detach().numpy())
+            parts.append(mean.numpy())
         # Many small copies into one array cost less than one torch.stack.
         rows = np.empty((len(parts[0]) if parts else 1, self._width))
         at = 0
@@ -71,7 +70,7 @@ class RunTape:
                 numbers = part[0].size
                 rows[:, at : at + numbers] = part.reshape(-1, numbers)
                 at += numbers
-        return self._recording.play(rows, dtype)
+        return rows
 
 
 class WordsTape:
@@ -89,13 +88,13 @@ class WordsTape:
         def taped(words: Tensor, mean: Tensor | None = None) -> Any:
             return function(unpack(words), mean)
 
-        self._recording = Recording(taped, [(params.words.shape[1],)] + ([(channels,)] if channels else []))
+        self.recording = Recording(taped, [(params.words.shape[1],)] + ([(channels,)] if channels else []))
 
-    def play(self, params: Replayed, mean: Tensor | None, dtype: torch.dtype) -> Any:
-        """The function's result for this draw."""
+    def rows(self, params: Replayed, mean: Tensor | None) -> Rows:
+        """The recording's inputs for this draw."""
         words = params.words
         if mean is None:
-            return self._recording.play(words, dtype)
+            return words
         rows = np.empty((len(words), words.shape[1] + mean.shape[1]))
         rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.numpy()
-        return self._recording.play(rows, dtype)
+        return rows

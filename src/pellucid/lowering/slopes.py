@@ -1,0 +1,56 @@
+"""A tape's derivative to the one number it may get from an image: its mean colour.
+
+Owns: `play_along`, for recordings of packed warps.
+Must not: be used for values that depend on the mean in any other way than by an affine map.
+Read next: ``lowered.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.kernels.warp.packing import Packed
+from pellucid.tape import Recording, Rows
+
+__all__ = ["play_along"]
+
+
+def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype) -> Packed:
+    """Play a recording of packed warps, with a gradient from their colours to the mean.
+
+    Colours without geometry are affine maps of it: contrast turns about a mean that the steps before it have mapped as they map
+    colours. So what a unit of each channel changes, against none, is the derivative, whatever the mean is.
+
+    Args:
+        recording: gives a `Packed`.
+        rows: its inputs, of which the last c are the mean.
+    """
+    samples, channels = mean.shape
+    probes = np.stack([rows] * (2 + channels))  # as they are, with no mean, and with a unit of each channel
+    probes[1, :, -channels:] = 0.0
+    probes[2:, :, -channels:] = np.eye(channels)[:, None]
+    options, mapping, window, params, _ = recording.play(probes.reshape(-1, rows.shape[1]))
+    found, base, *steps = params.unflatten(0, (2 + channels, samples)).unbind(0)
+    followed = _Following.apply(mean, found.to(dtype), torch.stack(steps, 2) - base[:, :, None])
+    window = None if window is None else window[:samples].to(dtype)
+    return Packed(options, mapping[:samples].to(dtype), window, followed)
+
+
+class _Following(torch.autograd.Function):
+    """(mean, numbers computed from it, their slopes (b, n, c)) -> the numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, mean: Tensor, numbers: Tensor, slopes: Tensor) -> Tensor:
+        del mean
+        ctx.save_for_backward(slopes)
+        return numbers.view_as(numbers)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (slopes,) = ctx.saved_tensors
+        return (grads[0].to(slopes.dtype)[:, :, None] * slopes).sum(1), None, None
