@@ -58,7 +58,7 @@ class RunTape:
             parts.append(value.detach().numpy())
         if self._channels:
             assert mean is not None
-            parts.append(mean.numpy())
+            parts.append(mean.detach().numpy())
         # Many small copies into one array cost less than one torch.stack.
         rows = np.empty((len(parts[0]) if parts else 1, self._width))
         at = 0
@@ -96,5 +96,5 @@ class WordsTape:
         if mean is None:
             return words
         rows = np.empty((len(words), words.shape[1] + mean.shape[1]))
-        rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.numpy()
+        rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.detach().numpy()
         return rows
