@@ -8,6 +8,11 @@ _PATCHED = set()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def at_length(examples):
+    """How many examples a slow test tries: all on a GPU, a quarter by the interpreter, which takes seconds for each."""
+    return examples if DEVICE == "cuda" else examples // 4
+
+
 def _bits_of(data, source, target):
     """Bits of bfloat16 from float32, rounded to nearest even as the compiled kernels round, and the way back; else None.
 

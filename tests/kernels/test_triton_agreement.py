@@ -10,7 +10,7 @@ from pellucid.kernels.warp import reference
 from pellucid.kernels.warp import triton as kernels
 from pellucid.kernels.warp.packing import pack
 
-from .interpreted import DEVICE, runs  # noqa: F401
+from .interpreted import DEVICE, at_length, runs  # noqa: F401
 from .warps import INTERPOLATIONS, PADDINGS, STAGES, Call, calls
 
 # Shrinking a failure runs hundreds of examples, minutes each by the interpreter.
@@ -55,7 +55,7 @@ def test_bicubic_equals_the_reference_in_double(interpolation, padding_mode, win
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=400)
+@settings(COMMON, max_examples=at_length(400))
 @given(calls())
 def test_values_and_gradients_equal_the_reference_in_double_at_length(call):
     check_values_and_gradients(call)
@@ -126,7 +126,7 @@ def test_the_gather_misses_no_reader(name):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=150)
+@settings(COMMON, max_examples=at_length(150))
 @given(st.integers(0, 2**31), st.sampled_from((0.1, 1.0, 5.0)), st.sampled_from((0.0, 0.05, 0.5)))
 def test_the_gather_misses_no_reader_of_random_maps(seed, spread, bend):
     generator = torch.Generator().manual_seed(seed)

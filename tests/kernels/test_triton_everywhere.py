@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pellucid.kernels.warp import reference
 from pellucid.kernels.warp import triton as kernels
 
-from .interpreted import DEVICE, runs  # noqa: F401
+from .interpreted import DEVICE, at_length, runs  # noqa: F401
 from .test_triton_agreement import COMMON, check_values_and_gradients, on_device, settings
 from .warps import INTERPOLATIONS, PADDINGS, Call, calls
 
@@ -58,7 +58,7 @@ def test_every_way_to_read_with_a_field(interpolation, padding_mode, windowed):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=150)
+@settings(COMMON, max_examples=at_length(150))
 @given(displaced())
 def test_fields_equal_the_reference_in_double_at_length(call):
     check_values_and_gradients(call)
@@ -130,7 +130,7 @@ def test_numbers_are_rounded_once(call, given_dtype, wanted):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=150)
+@settings(COMMON, max_examples=at_length(150))
 @given(
     st.one_of(calls(), displaced()),
     st.sampled_from((torch.uint8, *HALVES, torch.float32)),
