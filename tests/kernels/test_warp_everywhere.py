@@ -82,7 +82,8 @@ def check_gradients(call, dtype, out):
         for leaf in leaves.values():
             leaf.requires_grad_(leaf.dtype != BYTE)
         result = Call(leaves, some.options, (), some.layout).run(function)
-        result.backward(weights.to(result.dtype))
+        if result.requires_grad:  # nothing of a nearest warp of bytes does in the reference
+            result.backward(weights.to(result.dtype))
         found.append({n: leaf.grad for n, leaf in leaves.items()})
     ours, theirs, truth = found
     for name, right in truth.items():
@@ -103,7 +104,7 @@ def test_gradients(call, pair):
 
 
 @pytest.mark.slow
-@settings(COMMON, max_examples=1000)
+@settings(COMMON, max_examples=400)
 @given(calls(fields=True), st.sampled_from([(dtype, out) for dtype in DTYPES for out in DTYPES[1:]]))
 def test_gradients_of_every_pair(call, pair):
     check_gradients(call, *pair)
