@@ -11,15 +11,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
 from pellucid.bench.compare import Row, compare
 from pellucid.bench.documents import write_case, write_documents
+from pellucid.bench.measure import on_threads
 from pellucid.bench.overhead import Overhead, measure_overhead
 from pellucid.bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid.bench.peers import MODULES
@@ -254,14 +254,8 @@ def _show(text: str) -> None:
 
 
 @contextmanager
-def _setting(threads: int) -> Iterator[None]:
+def _setting(count: int) -> Iterator[None]:
     """Set torch's threads, and keep peers' warnings out of the tables."""
-    before: Any = torch.get_num_threads()
-    if threads:
-        torch.set_num_threads(threads)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with on_threads(count), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,6 +1,6 @@
 """Timing: subjects take turns in one process, so that whatever slows the machine slows them all.
 
-Owns: `Timing`, `interleave` and the copy limit.
+Owns: `Timing`, `interleave` and the copy limit, and the number of threads meanwhile.
 Must not: know what it times.
 Read next: ``calls.py``.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-__all__ = ["Say", "Timing", "interleave", "quiet", "synchronize"]
+__all__ = ["Say", "Timing", "interleave", "on_threads", "quiet", "synchronize"]
 
 Say = Callable[[str], None]
 """Told what is being measured."""
@@ -45,6 +46,17 @@ class Timing:
             return cls(seconds[0], seconds[0], seconds[0], 1)
         low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
         return cls(median, low, high, len(seconds))
+
+
+@contextmanager
+def on_threads(count: int) -> Iterator[None]:
+    """With so many of torch's threads; 0 leaves their number as it is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def synchronize() -> None:

@@ -7,15 +7,13 @@ Read next: ``report.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from pellucid.bench.calls import CallCount, count_calls
-from pellucid.bench.measure import Timing, interleave
+from pellucid.bench.measure import Timing, interleave, on_threads
 from pellucid.bench.peers.ours import flagship_pipeline
 from pellucid.bench.settings import photographs
 
@@ -85,20 +83,12 @@ def _calls_of(impl: str, shape: tuple[int, int]) -> tuple[dict[str, Any], str | 
 
 
 def measure_overhead(*, impl: str = "auto", budget: float = 2.0, rounds: int = 200) -> Overhead:
-    """Measure Pellucid and kornia on small images, each drawing per sample, on one thread."""
-    with _one_thread():
+    """Measure Pellucid and kornia on small images, each drawing per sample.
+
+    On one thread: waiting for another is a number of calls that nobody knows beforehand.
+    """
+    with on_threads(1):
         return _measure(impl, budget, rounds)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Waiting for another thread is a number of calls that nobody knows beforehand."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _measure(impl: str, budget: float, rounds: int) -> Overhead:
@@ -112,5 +102,5 @@ def _measure(impl: str, budget: float, rounds: int) -> Overhead:
 def count_ours(*, impl: str = "auto") -> CallCount:
     """Pellucid's calls alone."""
     ours, images = flagship_pipeline(impl=impl), photographs(*_SHAPE)
-    with _one_thread():
+    with on_threads(1):
         return count_calls(lambda: ours(images))

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.bench.compare import Row, row_of
-from pellucid.bench.measure import Say, interleave, quiet
+from pellucid.bench.measure import Say, interleave, on_threads, quiet
 from pellucid.bench.modes import Mode, call_of, offered
 from pellucid.bench.peers import ours, subjects
 from pellucid.bench.settings import CHAIN, photographs
@@ -68,7 +67,7 @@ def scaling(
         say(f"scaling, {axis} {value}")
         at_batch, at_size = value if axis == "batch" else batch, value if axis == "size" else size
         images = photographs(at_batch, at_size)
-        with _threads(value if axis == "threads" else torch.get_num_threads()):
+        with on_threads(value if axis == "threads" else torch.get_num_threads()):
             found = _subjects(axis, value, only, impl)
             for mode in _MODES:
                 rows += _point(axis, value, found, mode, images, budget, slow, full)
@@ -123,13 +122,3 @@ def _point(
     copy = timings.pop("copy")
     rows = [row_of("scaling", name, regimes[name], mode, timing, images, copy) for name, timing in timings.items()]
     return [{**row, "axis": axis, "value": value} for row in rows]
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
