@@ -288,9 +288,8 @@ def backward(  # type: ignore[no-untyped-def]
         if needs_field:
             store_strip(strip[10:12], to_fields, 2 * b, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], 2 * one)
         if needs_map:
-            if (
-                fields is not None and fields.size > 0 and meta[PROJECTIVE]
-            ):  # the projected coordinates again, which alone the map moves
+            # The projected coordinates again, which alone the map moves.
+            if fields is not None and fields.size > 0 and meta[PROJECTIVE]:
                 locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
         if staged and needs_image and v + meta[STRIP] >= band:
