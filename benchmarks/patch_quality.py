@@ -2,7 +2,7 @@
 
 Owns: the experiments behind docs/patches.md: its tables and docs/img/patches.png.
 Must not: time anything (``pellucid bench patches`` does).
-Read next: ``src/pellucid/features/patches.py``.
+Read next: ``src/pellucid/functional/patches.py``.
 
 Run: python benchmarks/patch_quality.py --plot docs/img/patches.png
 """

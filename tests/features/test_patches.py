@@ -9,7 +9,7 @@ import torch
 
 from pellucid import InvalidArgument, InvalidType
 from pellucid.features import compose_frames, extract_patches, frames_from_xy, frames_inside, patch_coverage, turn_frames
-from pellucid.features.patches import BLUR
+from pellucid.functional.patches import BLUR
 from tests.features.oracle import gaussian_patch, sample_positions, scipy_patch
 
 SIZE = (6, 8)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pellucid.features import extract_patches, frame_scale, frames_from_xy, rescale_frames
-from pellucid.features.patches import BLUR
+from pellucid.functional.patches import BLUR
 
 FOOTPRINTS = [0.4, 1.0, 2.3, 4.0, 8.0]
 

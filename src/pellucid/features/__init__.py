@@ -30,13 +30,13 @@ from pellucid.features.joint import JointLosses, joint_losses, keypoint_pair_los
 from pellucid.features.keypoint_net import DetectorMaps, KeypointNet
 from pellucid.features.keypoints import Keypoints, select_keypoints, suppress_non_maxima
 from pellucid.features.negatives import near_in_image
-from pellucid.features.patches import extract_patches, patch_coverage
 from pellucid.features.patches_snr import GradientSignal, keypoint_gradient_signal
 from pellucid.features.response_correlation import consistency_loss, imitation_loss
 from pellucid.features.response_windows import SharedView, share_view
 from pellucid.features.sift import SiftKeypoints, describe_sift, detect_sift
 from pellucid.features.soft_argmax import soft_argmax
 from pellucid.features.weights import load_descriptor, load_detector, save_descriptor, save_detector
+from pellucid.functional.patches import extract_patches, patch_coverage
 
 __all__ = [
     "CollapseError",

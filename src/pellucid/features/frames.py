@@ -2,7 +2,7 @@
 
 Owns: the convention, and the algebra of frames: build, read, turn, rescale, jitter, send through a homography.
 Must not: see pixels, or know of OpenCV (``frames_cv2.py``).
-Read next: ``patches.py``.
+Read next: ``../functional/patches.py``.
 
 A frame is a (2, 3) matrix ``image_from_patch``. It maps the patch's square [-1, 1]^2, edge to edge, x before y, to pixel-centre
 coordinates of the image::
@@ -23,11 +23,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.errors import invalid, wrong_type
+from pellucid.errors import invalid
+from pellucid.functional.patches import check_frames
 from pellucid.geometry.matrices import cos_sin_degrees
 
 __all__ = [
-    "check_frames",
     "compose_frames",
     "frame_center",
     "frame_corners",
@@ -40,16 +40,6 @@ __all__ = [
     "turn_frames",
     "upright_frames",
 ]
-
-
-def check_frames(name: str, frames: object) -> None:
-    """Raise unless this is a floating-point tensor of frames."""
-    if not isinstance(frames, Tensor):
-        raise wrong_type(name, expected="a tensor of frames", got=type(frames).__name__, fix="frames_from_xy() makes one.")
-    if frames.dim() < 2 or frames.shape[-2:] != (2, 3):
-        raise invalid(name, expected="shape (..., 2, 3)", got=tuple(frames.shape), fix="frames_from_xy() makes frames from points.")
-    if not frames.dtype.is_floating_point:
-        raise wrong_type(name, expected="floating-point numbers", got=frames.dtype)
 
 
 def _assemble(a: Tensor, b: Tensor, x: Tensor, c: Tensor, d: Tensor, y: Tensor) -> Float[Tensor, "*b 2 3"]:

@@ -2,7 +2,7 @@
 
 Owns: the measurement behind the antialiasing figures.
 Must not: be needed by anything else here.
-Read next: ``patches.py``.
+Read next: ``../functional/patches.py``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.features.frames import frames_from_xy
-from pellucid.features.patches import BLUR, extract_patches
+from pellucid.functional.patches import BLUR, extract_patches
 from pellucid.nn.standardize import standardize
-from pellucid.random.key import Key, draw_words
-from pellucid.random.normals import normal_pairs
-from pellucid.random.philox import uniforms
+from pellucid.random import Key, normal_rows, uniform_rows
 
 __all__ = ["GradientSignal", "keypoint_gradient_signal"]
 
@@ -110,7 +108,7 @@ def _projections(
     margin = footprint / 4 + length
     if min(height, width) <= 2 * margin:
         raise invalid("images", expected=f"pictures of more than {2 * margin:g} pixels a side", got=(height, width))
-    u = uniforms(_words(key, number, 0, draws)).to(image.dtype).to(image.device)  # draws 4
+    u = uniform_rows(key, _index(number, draws)).to(image.dtype).to(image.device)  # draws 4
     room = u.new_tensor([width - 1 - 2 * margin, height - 1 - 2 * margin])
     home = margin + u[:, :2] * room
     turn = 2.0 * math.pi * u[:, 2]
@@ -128,13 +126,12 @@ def _projections(
     return (gradient * direction).sum(-1)
 
 
-def _words(key: Key, number: int, slot: int, count: int) -> Tensor:
-    seed, step = (torch.as_tensor(value, dtype=torch.int64) for value in (key.seed, key.step))
-    index = torch.arange(count, dtype=torch.int64) + (number << 32)
-    return draw_words(seed, step, index, torch.tensor([slot], dtype=torch.int64))
+def _index(number: int, count: int) -> Tensor:
+    """Rows of one image's own."""
+    return torch.arange(count, dtype=torch.int64) + (number << 32)
 
 
 def _fields(image: Tensor, number: int, key: Key) -> tuple[Tensor, Tensor]:
     """Two independent fields of standard normal noise."""
-    normal = normal_pairs(_words(key, number, 1, image.numel()), torch.float32)[:, ::2]  # Box-Muller pairs are independent too
+    normal = normal_rows(key, _index(number, image.numel()), slot=1)[:, ::2]  # Box-Muller pairs are independent too
     return tuple(normal.to(image.dtype).to(image.device).T.reshape(2, *image.shape).unbind(0))  # type: ignore[return-value]

@@ -18,6 +18,7 @@ from pellucid.random.distributions import (
 )
 from pellucid.random.key import Key
 from pellucid.random.learnable import Learnable
+from pellucid.random.streams import normal_rows, uniform_rows
 
 __all__ = [
     "Bernoulli",
@@ -31,4 +32,6 @@ __all__ = [
     "MultivariateNormal",
     "Normal",
     "Uniform",
+    "normal_rows",
+    "uniform_rows",
 ]

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.features.frames_cv2 import frames_from_cv2
-from pellucid.features.patches import extract_patches
 from pellucid.functional import resize
+from pellucid.functional.patches import extract_patches
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key, LogUniform, Normal
 from pellucid.transforms import CenterCrop, RandomAffine, RandomGamma, RandomGaussianBlur, RandomGaussianNoise

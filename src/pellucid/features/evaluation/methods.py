@@ -25,7 +25,7 @@ from pellucid.features.detect import detect
 from pellucid.features.evaluation.protocol import Described, Protocol
 from pellucid.features.frames_cv2 import frames_from_cv2
 from pellucid.features.hardnet import HardNet
-from pellucid.features.patches import extract_patches
+from pellucid.functional.patches import extract_patches
 from pellucid.nn import PatchNorm
 
 __all__ = ["BASELINES", "Method", "SiftView", "baselines", "describe_patches", "detect_view", "joint_method", "network_method"]

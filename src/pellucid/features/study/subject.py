@@ -16,7 +16,7 @@ from pellucid.features.classical import harris_response
 from pellucid.features.frames import frames_from_xy
 from pellucid.features.hardnet import HardNet
 from pellucid.features.keypoints import select_keypoints
-from pellucid.features.patches import extract_patches
+from pellucid.functional.patches import extract_patches
 from pellucid.nn.policy import StatisticsGrad
 
 __all__ = ["POLICIES", "Subject", "make_descriptor", "make_subject"]

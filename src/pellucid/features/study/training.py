@@ -22,9 +22,9 @@ from pellucid.features.frames import frames_from_xy, map_frames
 from pellucid.features.hardnet import HardNet
 from pellucid.features.keypoint_net import KeypointNet
 from pellucid.features.keypoints import gather_map, select_keypoints
-from pellucid.features.patches import extract_patches
 from pellucid.features.soft_argmax import soft_argmax
 from pellucid.features.study.subject import POLICIES, make_descriptor
+from pellucid.functional.patches import extract_patches
 from pellucid.nn.policy import StatisticsGrad
 
 __all__ = ["Trained", "TrainingPlan", "patch_pair_loss", "pooled_repeatability", "train_both_ways"]

@@ -24,7 +24,6 @@ from pellucid.features.hardnet import HardNet
 from pellucid.features.joint import joint_losses
 from pellucid.features.keypoint_net import KeypointNet
 from pellucid.features.negatives import near_in_image
-from pellucid.features.patches import extract_patches
 from pellucid.features.train.descriptor import read_photographs, train_descriptor
 from pellucid.features.train.detector import rank_share, train_detector
 from pellucid.features.train.precision import pick_device, synchronised
@@ -38,6 +37,7 @@ from pellucid.features.weights import (
     save_descriptor,
     save_detector,
 )
+from pellucid.functional.patches import extract_patches
 from pellucid.geometry.points import transform_points
 from pellucid.losses import hardest_triplet_loss
 from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world

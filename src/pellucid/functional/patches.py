@@ -13,13 +13,12 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
-from pellucid.features.frames import check_frames
 from pellucid.kernels.patches import patches as kernel
 from pellucid.kernels.patches.layout import most_levels
 from pellucid.transforms.base import as_size, check_choice
 from pellucid.types import Size
 
-__all__ = ["BLUR", "extract_patches", "patch_coverage"]
+__all__ = ["BLUR", "check_frames", "extract_patches", "patch_coverage"]
 
 BLUR = 0.8
 """Standard deviation of the antialiasing blur, in distances between samples."""
@@ -45,7 +44,7 @@ def extract_patches(
 
     Args:
         image: floating point.
-        frames: where the patches lie, see ``frames.py``; N may be 0.
+        frames: where the patches lie, see ``features/frames.py``; N may be 0.
         size: a patch's (height, width), or its side.
         antialias: False reads the image itself, however far apart the samples are.
         blur: standard deviation of the antialiasing blur where samples are many pixels apart, in distances between samples. The
@@ -116,6 +115,16 @@ def patch_coverage(
     return torch.where(
         usable[..., None], _coverage(frames, _span(frames, size, blur), as_size("image_size", image_size), size), 0.0
     )
+
+
+def check_frames(name: str, frames: object) -> None:
+    """Raise unless this is a floating-point tensor of frames."""
+    if not isinstance(frames, Tensor):
+        raise wrong_type(name, expected="a tensor of frames", got=type(frames).__name__, fix="frames_from_xy() makes one.")
+    if frames.dim() < 2 or frames.shape[-2:] != (2, 3):
+        raise invalid(name, expected="shape (..., 2, 3)", got=tuple(frames.shape), fix="frames_from_xy() makes frames from points.")
+    if not frames.dtype.is_floating_point:
+        raise wrong_type(name, expected="floating-point numbers", got=frames.dtype)
 
 
 def _span(frames: Float[Tensor, "*b 2 3"], size: Size, blur: float) -> Float[Tensor, "*b"]:

@@ -1,0 +1,47 @@
+"""Keyed numbers for measurements: rows of uniform or normal values by seed, step, index and slot.
+
+Owns: `uniform_rows` and `normal_rows`, the public way to the hash for code that draws no transforms.
+Must not: be used by pipelines, whose plans lay out their slots themselves.
+Read next: ``key.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.random.key import Key, draw_words, on_device
+from pellucid.random.normals import normal_pairs
+from pellucid.random.philox import uniforms
+
+__all__ = ["normal_rows", "uniform_rows"]
+
+
+def uniform_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[Tensor, "n 4"]:
+    """Four independent numbers in (0, 1) for every index, float64.
+
+    Args:
+        key: its seed and step; its own index is not looked at.
+        index: names the rows; equal indices draw equal rows.
+        slot: names the purpose; other slots are independent.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.random import Key, uniform_rows
+        >>> rows = uniform_rows(Key(7), torch.arange(3))
+        >>> bool(torch.equal(rows[1:], uniform_rows(Key(7), torch.arange(1, 3)))), tuple(rows.shape)
+        (True, (3, 4))
+    """
+    return uniforms(_words(key, index, slot))
+
+
+def normal_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[Tensor, "n 4"]:
+    """Four independent standard normal numbers for every index, float32; the arguments are those of :func:`uniform_rows`."""
+    return normal_pairs(_words(key, index, slot), torch.float32)
+
+
+def _words(key: Key, index: Int64[Tensor, "n"], slot: int) -> Int64[Tensor, "n 4"]:
+    device = index.device
+    slots = torch.tensor([slot], dtype=torch.int64, device=device)
+    return draw_words(on_device(key.seed, device), on_device(key.step, device), index, slots)
