@@ -11,6 +11,7 @@ import pellucid
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
 # What runs between a user's tensor and the result; the record's saving and the commands may read values.
+TAPED = ("lowered.py", "tapes.py")  # read values, and only where no gradient is asked for: see ``tape.plain``
 GRAPH = [
     *SOURCE.glob("kernels/**/reference.py"),
     *SOURCE.glob("kernels/warp/taps.py"),
@@ -19,6 +20,7 @@ GRAPH = [
     *SOURCE.glob("geometry/*.py"),
     *SOURCE.glob("color/*.py"),
     *SOURCE.glob("segments/*.py"),
+    *(path for path in SOURCE.glob("lowering/*.py") if path.name not in TAPED),
     SOURCE / "execute.py",
     SOURCE / "apply.py",
     SOURCE / "draw.py",
@@ -42,6 +44,13 @@ def test_every_module_says_what_it_owns():
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         for word in ("Owns:", "Must not:", "Read next:"):
             assert word in text, f"{path.relative_to(ROOT)} lacks {word!r}"
+
+
+def test_what_to_read_next_is_there():
+    for path in SOURCE.rglob("*.py"):
+        links = re.search(r"^Read next:(.*)", ast.get_docstring(ast.parse(path.read_text())) or "", re.MULTILINE)
+        for link in re.findall(r"``([^`]+\.(?:py|md))``", links.group(1) if links else ""):
+            assert (path.parent / link).exists() or (ROOT / link).exists(), f"{path.relative_to(ROOT)} points to {link}"
 
 
 def test_no_catch_all_files_and_no_giants():

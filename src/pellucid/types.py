@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["ClipRule", "Fill", "ImageSpec", "Impl", "Interpolation", "PaddingMode", "Size"]
+__all__ = ["ClipRule", "Fill", "ImageSpec", "Size"]
 
 Size: TypeAlias = tuple[int, int]
 """(height, width), in pixels."""
@@ -18,10 +18,7 @@ Size: TypeAlias = tuple[int, int]
 Fill: TypeAlias = float | tuple[float, ...]
 """One value for every channel, or one value per channel, in the image's own units."""
 
-Interpolation: TypeAlias = Literal["bilinear", "nearest", "bicubic"]
-PaddingMode: TypeAlias = Literal["zeros", "constant", "border", "reflection"]
 ClipRule: TypeAlias = Literal["end", "each", "none"]
-Impl: TypeAlias = Literal["auto", "reference", "cpu", "triton"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Owns: the candidate vertices of an intersection, and clipping of rotated boxes.
 Must not: sort, loop over boxes or depend on values for shapes; there are always 24 candidates and a mask.
-Read next: ``pellucid/detection/rotated_iou.py``.
+Read next: ``../detection/rotated_iou.py``.
 """
 
 import torch

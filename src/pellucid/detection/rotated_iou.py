@@ -2,7 +2,7 @@
 
 Owns: the area of the intersection polygon.
 Must not: approximate by hulls or Gaussians.
-Read next: ``pellucid/boxes/rotated.py``.
+Read next: ``../boxes/rotated.py``.
 """
 
 import torch

@@ -50,13 +50,11 @@ class ColorSpec:
 
     Args:
         clip: ``end`` (once, after the colour run), ``each`` or ``none``.
-        hue: there is a hue rotation inside.
         stepwise: must be computed step by step on pixels (``clip="each"`` with several steps), so it joins no run.
         pivot: needs the mean luma.
     """
 
     clip: ClipRule = "none"
-    hue: bool = False
     stepwise: bool = False
     pivot: bool = False
 

@@ -56,7 +56,7 @@ def _active(spec: ImageSpec, names: tuple[str, ...]) -> tuple[str, ...]:
 def _spec(spec: ImageSpec, names: tuple[str, ...], clip: str) -> ColorSpec:
     names = _active(spec, names)
     rule: ClipRule = clip  # type: ignore[assignment]
-    return ColorSpec(clip=rule, hue="hue" in names, stepwise=clip == "each", pivot="contrast" in names)
+    return ColorSpec(clip=rule, stepwise=clip == "each", pivot="contrast" in names)
 
 
 def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: str, like: Tensor) -> Color | ColorSteps:

@@ -2,7 +2,7 @@
 
 Owns: the loop over arrays.
 Must not: set OpenCV's threads; it uses its own pool, as it does for its users.
-Read next: ``agreement.py``.
+Read next: ``../agreement.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: the step through the patches, its two optimisers, and the order pretrain, then join.
 Must not: decide which loss reaches what; ``../joint.py`` does.
-Read next: ``../joint.py``, ``../patches.py``.
+Read next: ``../joint.py``, ``../../functional/patches.py``.
 """
 
 from __future__ import annotations

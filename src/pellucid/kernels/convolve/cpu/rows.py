@@ -2,7 +2,7 @@
 
 Owns: the innermost loops, written so that the compiler vectorises over pixels.
 Must not: loop over an image.
-Read next: ``op.py``.
+Read next: ``sweep.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: the loops over patches and planes, and what a thread may write.
 Must not: allocate, or compute anything the reference does not.
-Read next: ``reference.py`` one folder up.
+Read next: ``../reference.py`` one folder up.
 
 A patch is handled whole, in three steps that each run over flat buffers: where its samples lie, which pixels they touch, and the
 sums.
