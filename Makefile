@@ -44,16 +44,18 @@ wheel: $(STAMP)
 
 # The peers are extras of the benchmark alone.
 bench: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' -e benchmarks
 	$(BIN)/pellucid bench overhead
 
 # Learned ranges on scikit-learn's digits, and on a rotation whose right width is known.
 learn-demo: $(STAMP)
 	$(BIN)/pellucid learn demo --output learn-demo
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml benchmarks/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	# Benchmarks and studies: commands of a checkout, no part of the wheel. Their peers come with `make bench` alone.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e benchmarks
 	# An oracle for colours and tensor classes; without it those tests are skipped. Its wheel pins a build of torch, hence --no-deps.
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps torchvision==0.28.0 || true
 	touch $@

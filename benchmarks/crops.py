@@ -4,7 +4,7 @@ RandomResizedCrop (scale 0.3 to 1, antialiased where the library can) + RandomHo
 from landscape pictures of 8/7 times the crop's height. Forward, and forward + backward to the image where the library has one.
 
 Owns: the pipelines and the table.
-Must not: time; ``pellucid.bench.measure`` does, all in turns in one process.
+Must not: time; ``pellucid_bench.measure`` does, all in turns in one process.
 Read next: ``../docs/adr/0012-compiled-resize.md``.
 """
 
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from pellucid import ColorJitter, Normalize, Pipeline, RandomHorizontalFlip, RandomResizedCrop
-from pellucid.bench.measure import Timing, interleave
-from pellucid.bench.settings import MEAN, STD, photographs
-from pellucid.bench.subject import channels_last_8bit, to_8bit_arrays
+from pellucid_bench.measure import Timing, interleave
+from pellucid_bench.settings import MEAN, STD, photographs
+from pellucid_bench.subject import channels_last_8bit, to_8bit_arrays
 
 AREA, JITTER = (0.3, 1.0), 0.2
 
@@ -30,7 +30,7 @@ def ours(size: int, impl: str, dtype: torch.dtype | None = None) -> Pipeline:
 
 
 def torchvision(size: int) -> Any:
-    from pellucid.bench.peers.torchvision_import import torchvision_v2
+    from pellucid_bench.peers.torchvision_import import torchvision_v2
 
     v2 = torchvision_v2()
     jitter = v2.ColorJitter(JITTER, JITTER, JITTER)
@@ -41,7 +41,7 @@ def torchvision(size: int) -> Any:
 def kornia(size: int) -> Any:
     import kornia.augmentation as K
 
-    from pellucid.bench.peers.kornia import normalize
+    from pellucid_bench.peers.kornia import normalize
 
     jitter = K.ColorJitter(JITTER, JITTER, JITTER, 0.0, p=1.0)
     crop = K.RandomResizedCrop((size, size), scale=AREA)
@@ -49,7 +49,7 @@ def kornia(size: int) -> Any:
 
 
 def albumentations(size: int) -> Callable[[list[Any]], list[Any]]:
-    import pellucid.bench.peers.albumentations  # noqa: F401  sets what the import must find
+    import pellucid_bench.peers.albumentations  # noqa: F401  sets what the import must find
     import albumentations as A  # isort: skip
 
     around = (1 - JITTER, 1 + JITTER)

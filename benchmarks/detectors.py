@@ -21,7 +21,7 @@ from pellucid.features import (
     shi_tomasi_response,
 )
 from pellucid.features.data import HomographicPairs, bundled_photographs
-from pellucid.features.study.training import pooled_repeatability
+from pellucid_bench.detach.training import pooled_repeatability
 
 HELD_OUT = ("astronaut", "coffee", "camera", "coins")
 RATE = 1e-2

@@ -1,14 +1,14 @@
 """Bias and spread of every estimator on closed forms: ``python benchmarks/estimators.py [--write docs/estimators.md]``.
 
 Owns: running the table and putting it between the markers of a document.
-Must not: measure; ``pellucid.estimators.table`` does.
+Must not: measure; ``pellucid_bench.estimator_table`` does.
 Read next: ``../docs/estimators.md``.
 """
 
 import argparse
 from pathlib import Path
 
-from pellucid.estimators.table import rows, table
+from pellucid_bench.estimator_table import rows, table
 
 BEGIN, END = "<!-- table: benchmarks/estimators.py -->", "<!-- end of table -->"
 

@@ -15,11 +15,6 @@ from pathlib import Path
 
 import torch
 
-from pellucid.bench.measure import interleave
-from pellucid.bench.peers import ours, plain_torch
-from pellucid.bench.report import describe, insert, report
-from pellucid.bench.settings import MEAN, STD, photographs
-from pellucid.bench.subject import channels_last_8bit
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
 from pellucid.kernels.convolve import separable
@@ -27,6 +22,11 @@ from pellucid.kernels.warp import warp as warp_kernel
 from pellucid.kernels.warp.packing import pack
 from pellucid.random.key import Key
 from pellucid.segments.chain import ClipStage, HueStage
+from pellucid_bench.measure import interleave
+from pellucid_bench.peers import ours, plain_torch
+from pellucid_bench.report import describe, insert, report
+from pellucid_bench.settings import MEAN, STD, photographs
+from pellucid_bench.subject import channels_last_8bit
 
 DEVICE = "cuda"
 REPEATS = 100
@@ -317,7 +317,7 @@ def both(parameters, prepared, image, upstream):
 
 def kornia_calls(images):
     try:
-        from pellucid.bench.peers import kornia
+        from pellucid_bench.peers import kornia
     except ImportError:
         return {}
     pipeline = kornia.flagship()[0].forward.to(DEVICE)

@@ -12,7 +12,7 @@ import torch
 import pellucid
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pellucid.cli", "pellucid.bench")  # commands, with requirements of their own
+OPTIONAL = ("pellucid.cli",)  # commands, with requirements of their own
 MODULES = [
     m.name
     for m in pkgutil.walk_packages(pellucid.__path__, "pellucid.")

@@ -10,6 +10,7 @@ import pellucid
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
+MODULES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "benchmarks" / "pellucid_bench").rglob("*.py")])
 # What runs between a user's tensor and the result; the record's saving and the commands may read values.
 TAPED = ("lowered.py", "tapes.py")  # read values, and only where no gradient is asked for: see ``tape.plain``
 GRAPH = [
@@ -38,7 +39,7 @@ def test_nothing_on_the_way_leaves_the_graph(path):
 
 
 def test_every_module_says_what_it_owns():
-    for path in SOURCE.rglob("*.py"):
+    for path in MODULES:
         if path.name in ("_version.py", "__main__.py"):
             continue
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
@@ -47,14 +48,14 @@ def test_every_module_says_what_it_owns():
 
 
 def test_what_to_read_next_is_there():
-    for path in SOURCE.rglob("*.py"):
+    for path in MODULES:
         links = re.search(r"^Read next:(.*)", ast.get_docstring(ast.parse(path.read_text())) or "", re.MULTILINE)
         for link in re.findall(r"``([^`]+\.(?:py|md))``", links.group(1) if links else ""):
             assert (path.parent / link).exists() or (ROOT / link).exists(), f"{path.relative_to(ROOT)} points to {link}"
 
 
 def test_no_catch_all_files_and_no_giants():
-    for path in SOURCE.rglob("*.py"):
+    for path in MODULES:
         assert path.name not in ("utils.py", "helpers.py", "common.py", "misc.py")
         assert len(path.read_text().splitlines()) <= 520, path
 
@@ -79,3 +80,8 @@ def test_the_repository_names_no_machine():
         text = path.read_text()
         for word in ("/" + "work/", "/" + "root/", "/" + "opt/"):
             assert word not in text, (path, word)
+
+
+def test_the_library_knows_nothing_of_its_benchmarks():
+    for path in SOURCE.rglob("*.py"):
+        assert "pellucid_bench" not in path.read_text(), path

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from pellucid import Pipeline
-from pellucid.bench.memory import peak_extra_bytes
-from pellucid.bench.peers import ours
-from pellucid.bench.settings import CHAIN, photographs
 from pellucid.plan import Run, make_plan
 from pellucid.types import ImageSpec
+from pellucid_bench.memory import peak_extra_bytes
+from pellucid_bench.peers import ours
+from pellucid_bench.settings import CHAIN, photographs
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's high-water mark")
@@ -80,7 +80,7 @@ def test_ten_operations_cost_at_most_a_third_more_than_two(backward):
 FIRST_CALL = """
 import json, time, torch
 torch.set_num_threads(1)
-from pellucid.bench.peers import ours
+from pellucid_bench.peers import ours
 pipeline = ours.flagship_pipeline()
 images = torch.rand(2, 3, 64, 64)
 start = time.process_time()

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pellucid.bench.agreement import check, statistics_of
-from pellucid.bench.compare import compare
-from pellucid.bench.modes import MODES, call_of, offered
-from pellucid.bench.peers import MODULES, subjects
-from pellucid.bench.settings import CASES, photographs
+from pellucid_bench.agreement import check, statistics_of
+from pellucid_bench.compare import compare
+from pellucid_bench.modes import MODES, call_of, offered
+from pellucid_bench.peers import MODULES, subjects
+from pellucid_bench.settings import CASES, photographs
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
 
@@ -56,7 +56,7 @@ def test_nan_difference_is_no_agreement(ours):
 
 def test_red_subject_is_refused_not_timed(ours, monkeypatch):
     wrong = replace(ours, name="wrong", forward=lambda images: images[..., 1:])
-    monkeypatch.setattr("pellucid.bench.compare.subjects", lambda case, only, impl: ([ours, wrong], {}))
+    monkeypatch.setattr("pellucid_bench.compare.subjects", lambda case, only, impl: ([ours, wrong], {}))
     rows = compare("flagship", batch=2, size=16, budget=0.0, memory=False)
     about = [row for row in rows if row["subject"] == "wrong"]
     assert [row["status"] for row in about] == ["refused"]

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from pellucid.bench.calls import count_calls
-from pellucid.bench.overhead import KORNIA_CALLS, SHARE
+from pellucid_bench.calls import count_calls
+from pellucid_bench.overhead import KORNIA_CALLS, SHARE
 
 BUDGET = int(KORNIA_CALLS * SHARE)
 
 COUNT = """
 import json
-from pellucid.bench.overhead import count_ours
+from pellucid_bench.overhead import count_ours
 print(json.dumps([vars(count_ours(impl="reference")) for _ in range(2)]))
 """
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from pellucid.bench.calls import CallCount
-from pellucid.bench.command import app
-from pellucid.bench.documents import write_documents
-from pellucid.bench.measure import Timing
-from pellucid.bench.overhead import Overhead
-from pellucid.bench.report import case_tables, insert, overhead_table
-from pellucid.bench.scaling import AXES
-from pellucid.bench.settings import SINGLES
+from pellucid_bench.calls import CallCount
+from pellucid_bench.command import app
+from pellucid_bench.documents import write_documents
+from pellucid_bench.measure import Timing
+from pellucid_bench.overhead import Overhead
+from pellucid_bench.report import case_tables, insert, overhead_table
+from pellucid_bench.scaling import AXES
+from pellucid_bench.settings import SINGLES
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
 
@@ -127,7 +127,7 @@ def test_overhead_budget_needs_both_time_and_calls(seconds, calls, met):
 
 
 def test_missed_overhead_exits_with_one(monkeypatch):
-    monkeypatch.setattr("pellucid.bench.command.measure_overhead", lambda impl, budget: overhead_of(0.5, 100))
+    monkeypatch.setattr("pellucid_bench.command.measure_overhead", lambda impl, budget: overhead_of(0.5, 100))
     assert run("overhead").exit_code == 1
 
 
@@ -163,8 +163,8 @@ def test_documents_fill_every_section(tmp_path, monkeypatch):
     page.write_text((Path(__file__).parents[2] / "docs" / "performance.md").read_text())
     for name in AXES:
         monkeypatch.setitem(AXES, name, (16,) if name == "size" else (1,))
-    monkeypatch.setattr("pellucid.bench.compare.MODULES", {"pellucid": "ours"})
-    monkeypatch.setattr("pellucid.bench.peers.MODULES", {"pellucid": "ours"})
+    monkeypatch.setattr("pellucid_bench.compare.MODULES", {"pellucid": "ours"})
+    monkeypatch.setattr("pellucid_bench.peers.MODULES", {"pellucid": "ours"})
     write_documents(tmp_path, batch=2, size=16, budget=0.01, impl="auto", memory=False, full=False, say=lambda text: None)
     for part in page.read_text().split("<!-- bench:")[1:]:
         name, _, rest = part.partition(" -->\n")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.bench.measure import Timing
+from pellucid_bench.measure import Timing
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from pellucid.bench.measure import Timing, interleave
+from pellucid_bench.measure import Timing, interleave
 
 
 def test_summary_is_median_and_quartiles():

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pellucid.bench import patches
-from pellucid.bench.measure import Timing
 from pellucid.features import frame_scale
+from pellucid_bench import patches
+from pellucid_bench.measure import Timing
 from tests.bench.test_command import read, run
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like

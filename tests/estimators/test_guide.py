@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.estimators.table import rows, table
+from pellucid_bench.estimator_table import rows, table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "estimators.md"
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pellucid.features.study.drift import measure_drift
-from pellucid.features.study.gradients import measure_exactness
-from pellucid.features.study.subject import make_subject
+from pellucid_bench.detach.drift import measure_drift
+from pellucid_bench.detach.gradients import measure_exactness
+from pellucid_bench.detach.subject import make_subject
 
 data = pytest.importorskip("skimage.data")
 

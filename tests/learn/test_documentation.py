@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.learn.settings import Settings
-from pellucid.learn.study import Study
-from pellucid.learn.study_page import study_page
+from pellucid_bench.augmentation.page import study_page
+from pellucid_bench.augmentation.run import Study
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("learning.md", "learned-augmentation.md", "adr/0010-learning-recipes.md")

@@ -9,8 +9,8 @@ from pellucid.cli import app
 from pellucid.errors import InvalidArgument
 from pellucid.learn.data import load_pictures
 from pellucid.learn.settings import Settings
-from pellucid.learn.study import ARMS, Study, read_arms, read_sizes, run_study
-from pellucid.learn.study_page import study_page, verdict
+from pellucid_bench.augmentation.page import study_page, verdict
+from pellucid_bench.augmentation.run import ARMS, Study, read_arms, read_sizes, run_study
 
 TINY = Settings(steps=2, batch=16, pairs=2)
 

@@ -7,12 +7,12 @@ Read next: ``demo.py``.
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from pellucid._version import __version__
-from pellucid.bench.command import app as bench
 from pellucid.cli.audit import audit
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
@@ -20,7 +20,6 @@ from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
-from pellucid.cli.study import app as study
 from pellucid.cli.train import train_descriptor, train_detector, train_joint
 
 __all__ = ["app", "main"]
@@ -44,9 +43,10 @@ app.command("train-detector")(train_detector)
 app.command("train-joint")(train_joint)
 app.command("eval-descriptor")(eval_descriptor)
 app.command("export-descriptor")(export_descriptor)
-app.add_typer(bench, name="bench")
 app.add_typer(learn, name="learn")
-app.add_typer(study, name="study")
+# Commands of other installed packages, the benchmarks of a checkout among them.
+for command in sorted(entry_points(group="pellucid.commands"), key=lambda point: point.name):
+    app.add_typer(command.load(), name=command.name)
 
 
 def _print_version(wanted: bool) -> None:

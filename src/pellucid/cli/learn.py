@@ -1,6 +1,6 @@
-"""``pellucid learn``: recipes that train the augmentation, a check with a known answer, a demo and the study.
+"""``pellucid learn``: recipes that train the augmentation, a check with a known answer, and a demo.
 
-Owns: the options, the progress of a study, and what is printed.
+Owns: the options, and what is printed.
 Must not: train; ``pellucid.learn`` does.
 Read next: ``../learn/run.py``.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pellucid.learn.data import Pictures
 
-__all__ = ["app"]
+__all__ = ["app", "one_thread", "read_pictures"]
 
 app = typer.Typer(help="Train the augmentation: its ranges, probabilities and magnitudes.", no_args_is_help=True)
 
@@ -112,7 +112,7 @@ def rotation(
     from pellucid.learn.rotation import Rotation, optimal_width
 
     settings = Rotation(theta=theta, steps=steps, entropy=entropy, seed=seed)
-    with _one_thread():
+    with one_thread():
         turned = turn_both_ways(settings, output)
     console = _console()
     console.print(f"Truth {settings.truth:.1f} degrees; optimum with this reward {optimal_width(theta, entropy):.2f}.")
@@ -138,7 +138,7 @@ def demo(
     from pellucid.learn.demo import run_demo, table
 
     started, console = time.perf_counter(), _console()
-    with _one_thread():
+    with one_thread():
         result = run_demo(output, steps=steps, turns=turns, seed=seed, say=console.print)
     shown = Table("range", "start", "learned")
     for row in table(result):
@@ -147,50 +147,6 @@ def demo(
     plain, learned = 100 * result.plain, 100 * result.outcome.accuracy
     console.print(f"Test accuracy: {plain:.1f} % without augmentation, {learned:.1f} % with learned ranges.")
     console.print(f"Wrote {output / 'index.html'} in {time.perf_counter() - started:.0f} s.", soft_wrap=True)
-
-
-@app.command()
-def study(
-    data: Data = None,
-    output: Output = Path("learn-study"),
-    config: Config = None,
-    write: Annotated[Path | None, typer.Option(help="Write the page there, and its picture into img/ beside it.")] = None,
-    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000",
-    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
-    arms: Annotated[str | None, typer.Option(help="Only these; default all.")] = None,
-    steps: Steps = 500,
-    entropy: Annotated[float | None, typer.Option(help="The reward of the learned ranges.")] = None,
-    policy_entropy: Annotated[float | None, typer.Option(help="The reward of the policy search.")] = None,
-    held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
-) -> None:
-    """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
-    import json
-
-    from pellucid.learn.settings import Settings
-    from pellucid.learn.study import Study, read_arms, read_sizes, run_study
-    from pellucid.learn.study_page import draw_study, study_page
-    from pellucid.training import read_settings
-    from pellucid.training.progress import progress_bar
-
-    defaults = {"pairs": 8} if config is None else {}
-    settings = read_settings(Settings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy, **defaults)
-    plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
-    pictures = _pictures(data)
-    with _one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
-        results = run_study(plan, pictures, output, tell)
-    given = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
-    given |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
-    usual = {"images": "500,2000", "seeds": 5, "steps": 500, "held": 0}
-    changed = [f" --{option} {value}" for option, value in given.items() if value is not None and value != usual.get(option)]
-    command = f"pellucid learn study --data {pictures.name}{''.join(changed)}"
-    name = f"{write.stem if write else 'study'}.png"
-    page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")
-    target = write or output / "study.md"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draw_study(results, target.parent / "img" / name)
-    target.write_text(page)
-    target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    _console().print(f"Wrote {target}.", soft_wrap=True)
 
 
 def _learn(
@@ -213,7 +169,7 @@ def _learn(
     settings = read_settings(Settings, config, **overrides)
     world = join_world()
     place = device or ("cuda" if world.size > 1 and torch.cuda.is_available() else "cpu")
-    outcome = learn(recipe, _pictures(data), settings, output, world=world, device=place, resume=not fresh)
+    outcome = learn(recipe, read_pictures(data), settings, output, world=world, device=place, resume=not fresh)
     if world.size > 1:
         torch.distributed.destroy_process_group()
     if world.rank:
@@ -227,12 +183,13 @@ def _learn(
     console.print(f"Test accuracy {100 * outcome.accuracy:.2f} %. Wrote {outcome.directory}.", soft_wrap=True)
 
 
-def _pictures(data: Path | None) -> Pictures:
-    from pellucid.learn.data import find_data, load_pictures
+def read_pictures(data: Path | None) -> Pictures:
+    """A data set by its path or its name; none is scikit-learn's digits."""
+    from pellucid.learn.data import find_data
 
     if data is not None and not data.exists():
         data = find_data(str(data)) or data  # a name in the shared data folder
-    return load_pictures(data)
+    return loadread_pictures(data)
 
 
 def _console() -> Console:
@@ -242,7 +199,7 @@ def _console() -> Console:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Small pictures gain nothing from a second thread, and results do not depend on the machine's number of cores."""
     import torch
 

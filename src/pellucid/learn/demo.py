@@ -17,9 +17,8 @@ from pellucid.learn.data import load_pictures, small_task
 from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import plot_ranges, readable
 from pellucid.learn.rotation import Rotation, half_width, learn_rotation, optimal_width
-from pellucid.learn.run import Outcome, learn
+from pellucid.learn.run import Outcome, learn, train
 from pellucid.learn.settings import Settings
-from pellucid.learn.study import train
 from pellucid.training import World, fit
 
 __all__ = ["Demo", "Turned", "run_demo", "table", "turn_both_ways"]

@@ -2,7 +2,7 @@
 
 Owns: the recipe.
 Must not: train the augmentation.
-Read next: ``study.py``.
+Read next: ``run.py``.
 """
 
 from __future__ import annotations

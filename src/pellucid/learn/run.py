@@ -31,8 +31,9 @@ from pellucid.learn.teach import teach
 from pellucid.pipeline import Pipeline
 from pellucid.policy import searchable
 from pellucid.training import World, fit
+from pellucid.training.loop import step_seed
 
-__all__ = ["RECIPES", "Outcome", "Recipe", "learn"]
+__all__ = ["RECIPES", "Outcome", "Recipe", "learn", "train"]
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,16 @@ def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:
     """The network that was trained along, or, after a search, one trained with what was found."""
     if learning.net is not None:
         return learning.net
-    from pellucid.learn.study import train
-
     trained = fixed(task, learning.augment, settings, World())
     train(trained, settings.steps, settings.seed)
     assert trained.net is not None
     return trained.net
+
+
+def train(learning: Learning, steps: int, seed: int) -> float:
+    """All steps in memory, seeded as the loop seeds them, for runs of seconds; returns the last loss."""
+    with torch.random.fork_rng(devices=[]):
+        for index in range(steps):
+            torch.manual_seed(step_seed(seed, index))
+            numbers = learning.step(index)
+        return float(numbers["loss"])

@@ -1,0 +1,166 @@
+"""The study: the same network and budget, five ways (and one milder) to augment, few training images, several seeds.
+
+Owns: the arms, one run of one arm, and doing the runs that are not done yet.
+Must not: look at test accuracy for any decision; it is written down and nothing else.
+Read next: ``page.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pellucid.errors import invalid
+from pellucid.learn.augerino import augerino
+from pellucid.learn.classifier import accuracy, accuracy_over_draws
+from pellucid.learn.data import Pictures, Task, small_task
+from pellucid.learn.density import density
+from pellucid.learn.fixed import fixed
+from pellucid.learn.ranges import numbers_of
+from pellucid.learn.run import train
+from pellucid.learn.settings import Settings
+from pellucid.learn.spaces import hand_set, narrow, wide
+from pellucid.policy import searchable
+from pellucid.training import World
+
+__all__ = ["ARMS", "Study", "read_arms", "read_sizes", "run_study"]
+
+ARMS = {
+    "none": "no augmentation",
+    "mild": "hand-set, half as strong",
+    "hand": "hand-set: affine, flip, erasing",
+    "wide": "the same transforms, untuned and wide",
+    "ranges": "learned ranges (Augerino)",
+    "policy": "learned policy (density matching)",
+}
+"""By short name, in the order of the report."""
+
+_USED = {"images", "seed", "steps", "batch", "rate", "weight_decay", "range_rate", "entropy"} | {
+    *("policy_entropy", "pairs", "content", "critic_steps", "penalty")
+}
+"""The settings that a run here depends on, kept with its result."""
+
+DRAWS = 4
+"""Draws that the second accuracy of the learned ranges averages over."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run.
+
+    Args:
+        images: the sizes of the training set.
+        seeds: each draws its own training images, initial weights and augmentations.
+        arms: which of `ARMS`.
+        settings: of every run; ``images`` and ``seed`` are replaced.
+        search_steps: of the policy search, which comes before the network's own budget.
+        held: judge on so many held-out training images instead of the test set (for developing a method).
+    """
+
+    images: tuple[int, ...] = (500, 2000)
+    seeds: int = 5
+    arms: tuple[str, ...] = tuple(ARMS)
+    settings: Settings = field(default_factory=lambda: Settings(steps=500, pairs=8))
+    search_steps: int = 150
+    held: int = 0
+
+    def runs(self) -> list[tuple[str, int, int]]:
+        """(arm, images, seed): seed by seed, so that a study that is cut short is still balanced."""
+        return [(arm, n, seed) for seed in range(self.seeds) for n in self.images for arm in self.arms]
+
+
+def run_study(
+    study: Study, pictures: Pictures, directory: str | os.PathLike[str], tell: Callable[[int, str], None] | None = None
+) -> list[dict[str, Any]]:
+    """Do every run whose result is not in ``directory`` yet, one JSON file each, and return all results.
+
+    Errors:
+        InvalidArgument where a result in the folder comes from other settings.
+    """
+    home = Path(directory)
+    home.mkdir(parents=True, exist_ok=True)
+    results = []
+    for done, (arm, images, seed) in enumerate(study.runs()):
+        path = home / f"{pictures.name}-{arm}-{images}-{seed}.json"
+        settings = replace(study.settings, images=images, seed=seed)
+        about = {"data": pictures.name, "arm": arm, "search_steps": study.search_steps, "held_out": study.held}
+        about |= {name: value for name, value in asdict(settings).items() if name in _USED}
+        if path.exists():
+            result = json.loads(path.read_text())
+            if result["about"] != about:
+                wrong = next(name for name in about if result["about"].get(name) != about[name])
+                raise invalid(
+                    f"{path}: {wrong}",
+                    expected=repr(about[wrong]),
+                    got=result["about"].get(wrong),
+                    fix="Give the settings the study was started with, or choose another folder.",
+                )
+        else:
+            task = small_task(pictures, images, held=study.held, seed=seed)
+            result = {"about": about, **_run(arm, task, settings, study.search_steps, on_held=bool(study.held))}
+            draft = path.with_suffix(".writing")
+            draft.write_text(json.dumps(result, indent=1) + "\n")
+            draft.replace(path)
+        results.append(result)
+        if tell is not None:
+            tell(done + 1, f"{arm} {images}/{seed}: {100 * result['accuracy']:.2f} %")
+    return results
+
+
+def _run(arm: str, task: Task, settings: Settings, search_steps: int, *, on_held: bool) -> dict[str, Any]:
+    started = time.process_time()
+    augment, searched = _augmentation(arm, task, settings, search_steps), time.process_time()
+    recipe = augerino if arm == "ranges" else fixed
+    learning = recipe(task, augment, settings, World())  # type: ignore[arg-type]
+    loss = train(learning, settings.steps, settings.seed)
+    finished = time.process_time()
+    assert learning.net is not None
+    images, labels = (task.x_held, task.y_held) if on_held else (task.x_test, task.y_test)
+    result: dict[str, Any] = {
+        "accuracy": accuracy(learning.net, images, labels),
+        "loss": loss,
+        "cpu_seconds": round(finished - searched, 2),
+        "search_cpu_seconds": round(searched - started, 2),
+        "learned": numbers_of(learning.augment),
+    }
+    if arm == "ranges":
+        result["accuracy_over_draws"] = accuracy_over_draws(learning.net, learning.augment, images, labels, draws=DRAWS)
+    return result
+
+
+def _augmentation(arm: str, task: Task, settings: Settings, search_steps: int) -> nn.Module | None:
+    if arm == "none":
+        return None
+    if arm in ("mild", "hand"):
+        return hand_set(mild=arm == "mild", seed=settings.seed)
+    if arm == "wide":
+        return wide(seed=settings.seed)
+    if arm == "ranges":
+        return narrow(seed=settings.seed)
+    policy = searchable(channels=task.x.shape[1], pairs=settings.pairs or None, seed=settings.seed)
+    train(density(task, policy, settings, World()), search_steps, settings.seed)
+    return policy
+
+
+def read_sizes(text: str) -> tuple[int, ...]:
+    """Read ``500,2000``."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise invalid("images", expected="numbers with commas between them, such as 500,2000", got=repr(text)) from None
+
+
+def read_arms(text: str | None) -> tuple[str, ...]:
+    """Read ``none,ranges``; nothing means all."""
+    arms = tuple(text.split(",")) if text else tuple(ARMS)
+    for arm in arms:
+        if arm not in ARMS:
+            raise invalid("arms", expected=f"some of {','.join(ARMS)}", got=repr(arm))
+    return arms

@@ -1,0 +1,261 @@
+"""``pellucid bench``: the commands.
+
+Owns: options, progress and exit codes.
+Must not: measure or format tables.
+Read next: ``overhead.py``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+from pellucid_bench.compare import Row, compare
+from pellucid_bench.documents import write_case, write_documents
+from pellucid_bench.measure import on_threads
+from pellucid_bench.overhead import Overhead, measure_overhead
+from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
+from pellucid_bench.peers import MODULES
+from pellucid_bench.plot import draw_cases, draw_scaling
+from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
+from pellucid_bench.scaling import AXES, scaling
+from pellucid_bench.settings import SINGLES
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Time Pellucid beside its peers, in one process, with equal parameters.", no_args_is_help=True)
+
+Threads = Annotated[int, typer.Option(min=0, help="torch's threads; 0 leaves them as they are.")]
+Budget = Annotated[float, typer.Option(min=0.01, help="Seconds of timing per subject and mode.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the JSON report and the plot.")]
+Peers = Annotated[list[str] | None, typer.Option("--only", help=f"Measure only these ({', '.join(MODULES)}); may be repeated.")]
+ImplName = Annotated[str, typer.Option(help="Pellucid's implementation: auto, reference, cpu or triton.")]
+Batch = Annotated[int, typer.Option(min=1, help="Images per batch.")]
+Size = Annotated[int, typer.Option(min=8, help="Height and width.")]
+Memory = Annotated[bool, typer.Option(help="Measure peak memory too, each library in its own process.")]
+
+_console = Console(stderr=True)
+
+
+@app.command()
+def overhead(
+    threads: Threads = 1,
+    budget: Budget = 2.0,
+    impl: ImplName = "auto",
+    output: Output = None,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 if the budget is missed.")] = True,
+) -> None:
+    """Time and Python calls on 8x3x64x64, eager; at most a quarter of kornia's."""
+    with _setting(threads):
+        result = measure_overhead(impl=impl, budget=budget)
+        data = report("overhead", {"budget_s": budget, "impl": impl}, overhead_rows(result))
+    _show(f"{describe(data['environment'])}\n\n{overhead_table(result)}")
+    if output is not None:
+        write_json(output / "overhead.json", data)
+    if strict and not result.met():
+        raise typer.Exit(1)
+
+
+@app.command()
+def pipelines(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 3.0,
+    only: Peers = None,
+    impl: ImplName = "auto",
+    memory: Memory = True,
+    output: Output = None,
+) -> None:
+    """Two pipelines, forward and backward: affine + flip + colour + normalise, and crop + affine + perspective."""
+    _cases("pipelines", ("flagship", "geometry"), batch, size, threads, budget, only, impl, memory, output)
+
+
+@app.command()
+def warp(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 3.0,
+    only: Peers = None,
+    impl: ImplName = "auto",
+    memory: Memory = True,
+    output: Output = None,
+) -> None:
+    """One affine warp with given matrices, and one remap with given coordinates, against grid_sample, OpenCV and kornia."""
+    _cases("warp", ("warp", "remap"), batch, size, threads, budget, only, impl, memory, output)
+
+
+@app.command()
+def singles(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 3.0,
+    only: Peers = None,
+    impl: ImplName = "auto",
+    memory: Memory = True,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose sections on these to rewrite.")] = None,
+) -> None:
+    """Single operations: Gaussian blur, colour jitter, Gaussian noise, flips."""
+    _cases("singles", SINGLES, batch, size, threads, budget, only, impl, memory, output, docs_page)
+
+
+@app.command()
+def patches(
+    batch: Batch = 4,
+    size: Size = 512,
+    frames: Annotated[int, typer.Option(min=1, help="Frames per image.")] = 512,
+    patch: Annotated[int, typer.Option(min=2, help="Side of a patch, in samples.")] = 32,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    impl: ImplName = "auto",
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose patches section to rewrite.")] = None,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 if a ratio to kornia is below 3.")] = True,
+) -> None:
+    """Patches at affine frames of 8 to 128 pixels, forward and backward to image and frames, against kornia's pyramid."""
+    settings = {"batch": batch, "size": size, "count": frames, "patch": patch, "budget": budget, "impl": impl}
+    with _setting(threads):
+        rows = measure_patches(
+            batch=batch, size=size, count=frames, patch=patch, channels=(1, 3), budget=budget, impl=impl, say=_say
+        )
+        data = report("patches", settings, rows)
+    text = f"{describe(data['environment'])}\n\n{patches_table(rows)}"
+    _show(text)
+    if output is not None:
+        write_json(output / "patches.json", data)
+    if docs_page is not None:
+        insert(
+            docs_page, "patches", f"{batch} images of {size}x{size}, {frames} frames each, patches of {patch}x{patch}.\n\n{text}"
+        )
+    if strict and (any(ratio < NEEDED for ratio in speedups(rows).values()) or any(row["status"] == "refused" for row in rows)):
+        raise typer.Exit(1)
+
+
+@app.command(name="scaling")
+def scaling_command(
+    axis: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(AXES)}; may be repeated; default all.")] = None,
+    batch: Batch = 8,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 0.5,
+    full: Annotated[bool, typer.Option("--full", help="Every point, however long it takes.")] = False,
+    only: Peers = None,
+    impl: ImplName = "auto",
+    output: Output = None,
+) -> None:
+    """How time grows with batch, size, threads and the number of operations."""
+    axes = axis or list(AXES)
+    for name in axes:
+        if name not in AXES:
+            raise typer.BadParameter(f"expected one of {', '.join(AXES)}; got {name}", param_hint="--axis")
+    _check_names(only)
+    rows: list[Row] = []
+    with _setting(threads):
+        for name in axes:
+            rows += scaling(name, batch=batch, size=size, budget=budget, full=full, only=only or (), impl=impl, say=_say)
+        data = report("scaling", {"axes": axes, "batch": batch, "size": size, "budget_s": budget, "full": full, "impl": impl}, rows)
+    _show(describe(data["environment"]) + "\n\n" + "\n\n".join(scaling_table(rows, name) for name in axes))
+    if output is not None:
+        write_json(output / "scaling.json", data)
+        draw_scaling(rows, output / "bench-scaling.png")
+
+
+@app.command()
+def docs(
+    folder: Annotated[Path, typer.Argument(help="The folder with performance.md; pictures go to its img/.")] = Path("docs"),
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 0,
+    budget: Budget = 3.0,
+    impl: ImplName = "auto",
+    memory: Memory = True,
+    full: Annotated[bool, typer.Option("--full", help="Every point of the scaling curves.")] = False,
+) -> None:
+    """Measure everything and rewrite the tables and pictures of docs/performance.md."""
+    with _setting(threads):
+        write_documents(folder, batch=batch, size=size, budget=budget, impl=impl, memory=memory, full=full, say=_say)
+
+
+def overhead_rows(result: Overhead) -> list[Row]:
+    """The overhead as rows of a report."""
+    shares = {"subject": "shares", "status": "ok" if result.met() else "missed", **result.shares()}
+    rows: list[Row] = [
+        {
+            "subject": name,
+            "status": "ok",
+            "median_ms": timing.median * 1e3,
+            "q1_ms": timing.low * 1e3,
+            "q3_ms": timing.high * 1e3,
+            "rounds": timing.rounds,
+            "small_median_ms": result.small[name].median * 1e3,
+            "tiny_median_ms": result.tiny[name].median * 1e3,
+            "calls": result.calls[name].total,
+            "python_calls": result.calls[name].python,
+        }
+        for name, timing in result.time.items()
+    ]
+    missing = [] if result.missing is None else [{"subject": "kornia", "status": "missing", "note": result.missing}]
+    return [*rows, *missing, shares]
+
+
+def _cases(
+    command: str,
+    cases: tuple[str, ...],
+    batch: int,
+    size: int,
+    threads: int,
+    budget: float,
+    only: list[str] | None,
+    impl: str,
+    memory: bool,
+    output: Path | None,
+    page: Path | None = None,
+) -> None:
+    _check_names(only)
+    rows: list[Row] = []
+    with _setting(threads):
+        for case in cases:
+            rows += compare(case, batch=batch, size=size, budget=budget, only=only or (), impl=impl, memory=memory, say=_say)
+        data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
+    tables = [f"## {case}\n\n{case_tables([row for row in rows if row['case'] == case])}" for case in cases]
+    _show(describe(data["environment"]) + "\n\n" + "\n\n".join(tables))
+    if page is not None:
+        for case in cases:
+            write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
+    if output is not None:
+        write_json(output / f"{command}.json", data)
+        draw_cases(rows, output / f"bench-{command}.png")
+    if any(row["status"] == "refused" for row in rows):
+        raise typer.Exit(1)
+
+
+def _check_names(only: list[str] | None) -> None:
+    for name in only or ():
+        if name not in MODULES:
+            raise typer.BadParameter(f"expected one of {', '.join(MODULES)}; got {name}", param_hint="--only")
+
+
+def _say(text: str) -> None:
+    _console.print(text, style="dim", highlight=False)
+
+
+def _show(text: str) -> None:
+    Console(width=None if Console().is_terminal else 200).print(Markdown(text))
+
+
+@contextmanager
+def _setting(count: int) -> Iterator[None]:
+    """Set torch's threads, and keep peers' warnings out of the tables."""
+    with on_threads(count), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

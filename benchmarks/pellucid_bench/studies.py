@@ -1,0 +1,96 @@
+"""``pellucid study``: experiments that write their own page of the documentation.
+
+Owns: the options of ``pellucid study``.
+Must not: measure; ``detach`` and ``augmentation`` do.
+Read next: ``detach/run.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(name="study", help="Experiments that say what our defaults do, losses included.", no_args_is_help=True)
+
+
+@app.callback()
+def _study() -> None:
+    """Experiments that say what our defaults do, losses included."""
+
+
+@app.command()
+def detach(
+    write: Annotated[Path | None, typer.Option(help="write detach-study.md and img/detach-study.png into this folder")] = None,
+    seed: Annotated[int, typer.Option(help="of noise, weights and draws")] = 0,
+    threads: Annotated[int, typer.Option(help="for torch; the documented run uses one")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="the same parts, too small to conclude anything from")] = False,
+) -> None:
+    """What holding a patch's mean and deviation constant does to gradients and training. Exit code 1 if a guard fails."""
+    import torch
+
+    from pellucid_bench.detach.report import as_markdown, draw, verdicts
+    from pellucid_bench.detach.run import run_study
+
+    torch.set_num_threads(threads)
+    result = run_study(quick=quick, seed=seed, say=lambda line: typer.echo(f"... {line}", err=True))
+    page = as_markdown(result)
+    typer.echo(page)
+    if write is not None:
+        write.mkdir(parents=True, exist_ok=True)
+        (write / "detach-study.md").write_text(page)
+        draw(result, write / "img" / "detach-study.png")
+    if not all(verdicts(result).values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def augmentation(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder with one file per run.")] = Path(
+        "augmentation-study"
+    ),
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file with settings.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write the page there, and its picture into img/ beside it.")] = None,
+    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000",
+    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
+    arms: Annotated[str | None, typer.Option(help="Only these; default all.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser.")] = 500,
+    entropy: Annotated[float | None, typer.Option(help="The reward of the learned ranges.")] = None,
+    policy_entropy: Annotated[float | None, typer.Option(help="The reward of the policy search.")] = None,
+    held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
+) -> None:
+    """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
+    import json
+
+    from pellucid.cli.learn import one_thread, read_pictures
+    from pellucid.learn.settings import Settings
+    from pellucid.training import read_settings
+    from pellucid.training.progress import progress_bar
+    from pellucid_bench.augmentation.page import draw_study, study_page
+    from pellucid_bench.augmentation.run import Study, read_arms, read_sizes, run_study
+
+    defaults = {"pairs": 8} if config is None else {}
+    settings = read_settings(Settings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy, **defaults)
+    plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
+    pictures = read_pictures(data)
+    with one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
+        results = run_study(plan, pictures, output, tell)
+    given = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
+    given |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
+    usual = {"images": "500,2000", "seeds": 5, "steps": 500, "held": 0}
+    changed = [f" --{option} {value}" for option, value in given.items() if value is not None and value != usual.get(option)]
+    command = f"pellucid study augmentation --data {pictures.name}{''.join(changed)}"
+    name = f"{write.stem if write else 'study'}.png"
+    page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")
+    target = write or output / "study.md"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draw_study(results, target.parent / "img" / name)
+    target.write_text(page)
+    target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    typer.echo(f"Wrote {target}.")
