@@ -85,3 +85,11 @@ def test_the_repository_names_no_machine():
 def test_the_library_knows_nothing_of_its_benchmarks():
     for path in SOURCE.rglob("*.py"):
         assert "pellucid_bench" not in path.read_text(), path
+
+
+def test_decision_records_share_one_form():
+    for number, path in enumerate(sorted((ROOT / "docs" / "adr").glob("*.md")), start=1):
+        text = path.read_text()
+        assert re.match(rf"# ADR {number}: \S.*\n\nStatus: \S.*\.\n", text), path.name
+        assert path.name.startswith(f"{number:04d}-"), path.name
+        assert "\n## Decision\n" in text, path.name
