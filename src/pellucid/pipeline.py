@@ -7,15 +7,17 @@ Read next: ``__init__.py``.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.apply import ApplyOptions, apply_targets, invert_targets
+from pellucid.boxes import BoxFormat
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, Site, evaluations, expected_loss, frozen
@@ -23,9 +25,10 @@ from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
+from pellucid.random.numbers import is_number
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
-from pellucid.targets import KINDS, Parsed, batch_of, parse
+from pellucid.targets import KINDS, Parsed, Reading, batch_of, kind_of, parse
 from pellucid.transforms.base import Transform, check_choice, set_runner
 from pellucid.types import ImageSpec
 
@@ -47,9 +50,12 @@ class Pipeline(nn.Module):
         dtype: of the images returned; default that of the input (8-bit results are rounded).
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
         passthrough: keys returned as they are.
-        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr``.
-        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction become invalid.
-        mask_fill: what masks show outside the image.
+        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr`` (radians); or by key, such as ``{"boxes_ship": "cxcywhr"}``, and
+            ``xyxy`` for the rest. torchvision's boxes say themselves what they are, and their degrees stay degrees.
+        channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
+            as they are. By default channels stand first, and shapes that look otherwise raise; False takes any at its word.
+        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
+        mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
 
@@ -77,7 +83,8 @@ class Pipeline(nn.Module):
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
         passthrough: Sequence[str] = (),
-        box_format: str = "xyxy",
+        box_format: str | Mapping[str, str] = "xyxy",
+        channels_last: bool | None = None,
         min_area: float = 0.0,
         min_visibility: float = 0.0,
         mask_fill: float = 0.0,
@@ -93,10 +100,8 @@ class Pipeline(nn.Module):
                     got=repr(transform),
                     fix="For example RandomAffine(degrees=15).",
                 )
-        for key, kind in (targets or {}).items():
-            check_choice(f"targets[{key!r}]", kind, KINDS)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
-        check_choice("box_format", box_format, ("xyxy", "xywh", "cxcywh", "cxcywhr"))
+        _check_targets(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
         for kind, mode in (interpolation or {}).items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
@@ -109,7 +114,7 @@ class Pipeline(nn.Module):
             dtype=dtype,
             targets=dict(targets or {}),
             passthrough=tuple(passthrough),
-            box_format=box_format,
+            reading=Reading(box_format if isinstance(box_format, str) else dict(box_format), channels_last),
             min_area=min_area,
             min_visibility=min_visibility,
             mask_fill=mask_fill,
@@ -291,9 +296,9 @@ class Pipeline(nn.Module):
         return int(self._step)
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
-        parsed = parse(
-            batch, named=self.options.targets, passthrough=self.options.passthrough, lead=None if record is None else record.lead
-        )
+        options = self.options
+        lead = None if record is None else record.lead
+        parsed = parse(batch, named=options.targets, passthrough=options.passthrough, lead=lead, reading=options.reading)
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
@@ -372,7 +377,8 @@ class Pipeline(nn.Module):
             "dtype": options.dtype,
             "targets": options.targets,
             "passthrough": options.passthrough,
-            "box_format": options.box_format,
+            "box_format": options.reading.box_format,
+            "channels_last": options.reading.channels_last,
             "min_area": options.min_area,
             "min_visibility": options.min_visibility,
             "mask_fill": options.mask_fill,
@@ -416,6 +422,31 @@ class Pipeline(nn.Module):
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
 
 
+def _check_targets(
+    targets: Mapping[str, str],
+    box_format: str | Mapping[str, str],
+    channels_last: object,
+    min_area: float,
+    min_visibility: float,
+    mask_fill: float,
+) -> None:
+    """Check the arguments that concern targets."""
+    for key, kind in targets.items():
+        check_choice(f"targets[{key!r}]", kind, KINDS)
+    for key, form in box_format.items() if isinstance(box_format, Mapping) else [("", box_format)]:
+        name = f"box_format[{key!r}]" if key else "box_format"
+        check_choice(name, form, get_args(BoxFormat))
+        if key and kind_of(key, targets) != "boxes":
+            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+    check_choice("channels_last", channels_last, (None, True, False))
+    for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
+        if not is_number(value) or not 0 <= value <= high or value == math.inf:
+            expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"
+            raise invalid(name, expected=expected, got=repr(value))
+    if not is_number(mask_fill):
+        raise wrong_type("mask_fill", expected="a number", got=repr(mask_fill))
+
+
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
@@ -425,10 +456,8 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
         )
     size = record.size_out if inverse else record.size_in
     for entry in parsed.entries:
-        if entry.kind not in ("boxes", "keypoints") and tuple(entry.tensor.shape[-2:]) != size:
-            raise invalid(
-                f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:])
-            )
+        if entry.size not in (None, size):
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)
 
 
 def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:

@@ -145,7 +145,13 @@ def test_half_precision_is_widened_before_formats_are_converted(form, dtype):
 @pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_boxes_without_width_overlap_with_nothing(angle, dtype):
-    thin = [[5.0, 5.0, 0.0, 0.0], [5.0, 5.0, 0.0, 4.0], [-300.0, -300.0, 0.0, 0.0], [-300.0, 5.0, 1e-7, 900.0], [5.0, 5.0, -3.0, -2.0]]
+    thin = [
+        [5.0, 5.0, 0.0, 0.0],
+        [5.0, 5.0, 0.0, 4.0],
+        [-300.0, -300.0, 0.0, 0.0],
+        [-300.0, 5.0, 1e-7, 900.0],
+        [5.0, 5.0, -3.0, -2.0],
+    ]
     boxes = torch.tensor([[*box, angle] for box in thin], dtype=dtype)
     whole = torch.tensor([[5.0, 5.0, 8.0, 6.0, 0.2], [0.0, 0.0, 2000.0, 2000.0, 1.0]], dtype=dtype)
     assert rotated_box_iou(boxes, whole).abs().max() < 1e-6

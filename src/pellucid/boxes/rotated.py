@@ -19,7 +19,7 @@ def intersection_vertices(
 ) -> tuple[Float[Tensor, "*batch 24 2"], Bool[Tensor, "*batch 24"]]:
     """Return every point that can be a vertex of the intersection of two ``cxcywhr`` boxes, and which of them are.
 
-    The 24 candidates: corners of the first inside the second (4), of the second inside the first (4), edge crossings (16). Gradients
+    The 24 candidates: corners of the first inside the second (4), of the second in the first (4), edge crossings (16). Gradients
     are exact where no vertex lies on the other's edge.
     """
     p, q = corners(first, "cxcywhr"), corners(second, "cxcywhr")

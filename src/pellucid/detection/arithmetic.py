@@ -107,7 +107,9 @@ def flip_boxes(
     check_boxes(boxes, format)
     height, width = check_size(size)
     if not (horizontal or vertical):
-        raise invalid("flip_boxes", expected="horizontal=True, vertical=True or both", got="neither", fix="Say which way to mirror.")
+        raise invalid(
+            "flip_boxes", expected="horizontal=True, vertical=True or both", got="neither", fix="Say which way to mirror."
+        )
     values = list(boxes.unbind(-1))
     for axis, (flip, length) in enumerate(((horizontal, width), (vertical, height))):
         if flip and format == "xyxy":
