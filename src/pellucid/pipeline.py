@@ -31,6 +31,7 @@ from pellucid.serialize import VERSION, read_file, transforms_from_list, transfo
 from pellucid.targets import KINDS, Parsed, Reading, batch_of, kind_of, parse
 from pellucid.transforms.base import Transform, check_choice, set_runner
 from pellucid.types import ImageSpec
+from pellucid.units import looked_at
 
 __all__ = ["Pipeline"]
 
@@ -125,6 +126,7 @@ class Pipeline(nn.Module):
         self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
         self.learned = LearnedParameters(self.transforms)
         self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._looked = False
 
     def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
         """Augment a batch.
@@ -337,6 +339,8 @@ class Pipeline(nn.Module):
         plan = self.plan(self._spec(parsed))
         samples, _ = batch_of(parsed)
         device = parsed.entries[0].tensor.device
+        if not torch.compiler.is_compiling() and not self._looked:
+            self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind == "image")
         if key is None:
             if not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1:
                 raise RuntimeError(
