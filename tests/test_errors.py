@@ -22,6 +22,7 @@ from pellucid import ImplementationError, InvalidArgument, InvalidType, Pipeline
         lambda: P.RandomTranslate((0.1, P.Learnable(16.0))),
         lambda: RandomAffine(10, scale=0.1),
         lambda: P.RandomScale(1.2),
+        lambda: P.RandomScale(-1.0),
         lambda: RandomAffine(10, scale=(0.0, 1.0)),
         lambda: RandomAffine(10, scale=(-1.0, 1.0)),
         lambda: RandomAffine(10, scale=(1.2, 0.8)),
@@ -160,7 +161,7 @@ def test_translations_are_fractions_and_scales_are_ranges():
         RandomAffine(10, translate=(1.0, 10))
     with pytest.raises(InvalidArgument, match=r"RandomAffine.scale: .*got 0.1.*\(0.9, 1.1\).*\(0.1, 0.1\)"):
         RandomAffine(10, scale=0.1)
-    with pytest.raises(InvalidArgument, match=r"\(1.0, 1.25\).*\(1.25, 1.25\)"):
+    with pytest.raises(InvalidArgument, match=r"\(1, 1.25\).*\(1.25, 1.25\)"):
         P.RandomScale(1.25)
     assert RandomAffine(10, translate=(1, (-1.0, 1.0)), scale=1).translate == (1, (-1.0, 1.0))
     # A learned factor is one number too, and stays one when it is frozen.

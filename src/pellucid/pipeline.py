@@ -442,7 +442,8 @@ def _check_targets(
         check_choice(name, form, get_args(BoxFormat))
         if key and kind_of(key, targets) != "boxes":
             raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
-    check_choice("channels_last", channels_last, (None, True, False))
+    if channels_last is not None and not isinstance(channels_last, bool):
+        raise wrong_type("channels_last", expected="True, False or None", got=repr(channels_last))
     for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
         if not is_number(value) or not 0 <= value <= high or value == math.inf:
             expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"

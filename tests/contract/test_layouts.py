@@ -73,7 +73,7 @@ def test_a_pipeline_takes_channels_last(shape, dtype):
 def test_channels_last_as_it_stands_and_nonsense():
     odd = torch.rand(2, 7, 5, 3)
     assert torch.equal(Pipeline([FLIP], channels_last=False)(odd), odd.flip(-1))
-    with pytest.raises(InvalidArgument, match="channels_last: expected"):
+    with pytest.raises(InvalidType, match="channels_last: expected"):
         Pipeline([FLIP], channels_last="yes")
 
 

@@ -59,5 +59,6 @@ def _half_diagonal(size: Tensor, angle: Tensor) -> Tensor:
 def _length(edge: Tensor) -> tuple[Tensor, Tensor]:
     """The length of an edge, and the edge or, where it has none, one along x: neither root nor angle has a slope at 0."""
     empty = (edge == 0).all(dim=-1, keepdim=True)
-    safe = torch.where(empty, torch.ones_like(edge) * torch.tensor([1.0, 0.0], dtype=edge.dtype, device=edge.device), edge)
+    along_x = torch.cat([torch.ones_like(edge[..., :1]), torch.zeros_like(edge[..., 1:])], dim=-1)
+    safe = torch.where(empty, along_x, edge)
     return torch.where(empty, 0.0, safe.square().sum(dim=-1, keepdim=True).sqrt()), safe

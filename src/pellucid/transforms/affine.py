@@ -58,9 +58,9 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 
 def _scales(name: str, scale: Range) -> Distribution:
-    if is_number(scale) and scale != 1:
-        near = sorted((1 - scale, 1 + scale) if 0 < scale < 1 else (1.0, scale))  # type: ignore[operator, type-var]
-        fix = f"For a range write {tuple(round(end, 4) for end in near)}, for always the same factor ({scale}, {scale})."  # type: ignore[call-overload]
+    if isinstance(scale, int | float) and is_number(scale) and scale > 0 and scale != 1:
+        low, high = (1 - scale, 1 + scale) if 0 < scale < 1 else sorted((1.0, scale))
+        fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same factor ({scale}, {scale})."
         raise invalid(name, expected="a (low, high) pair of factors, or a distribution", got=repr(scale), fix=fix)
     distribution = interval(name, scale, low=0.0)
     # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
