@@ -7,17 +7,15 @@ Read next: ``__init__.py``.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.apply import ApplyOptions, apply_targets, invert_targets
-from pellucid.boxes import BoxFormat
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, Site, evaluations, expected_loss, frozen
@@ -25,10 +23,9 @@ from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
-from pellucid.random.numbers import is_number
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
-from pellucid.targets import KINDS, Parsed, Reading, batch_of, kind_of, parse
+from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
 from pellucid.transforms.base import Transform, check_choice, set_runner
 from pellucid.types import ImageSpec
 from pellucid.units import looked_at
@@ -102,7 +99,7 @@ class Pipeline(nn.Module):
                     fix="For example RandomAffine(degrees=15).",
                 )
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
-        _check_targets(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
+        check_options(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
         for kind, mode in (interpolation or {}).items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
@@ -424,32 +421,6 @@ class Pipeline(nn.Module):
     def extra_repr(self) -> str:
         """One line per transform."""
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
-
-
-def _check_targets(
-    targets: Mapping[str, str],
-    box_format: str | Mapping[str, str],
-    channels_last: object,
-    min_area: float,
-    min_visibility: float,
-    mask_fill: float,
-) -> None:
-    """Check the arguments that concern targets."""
-    for key, kind in targets.items():
-        check_choice(f"targets[{key!r}]", kind, KINDS)
-    for key, form in box_format.items() if isinstance(box_format, Mapping) else [("", box_format)]:
-        name = f"box_format[{key!r}]" if key else "box_format"
-        check_choice(name, form, get_args(BoxFormat))
-        if key and kind_of(key, targets) != "boxes":
-            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
-    if channels_last is not None and not isinstance(channels_last, bool):
-        raise wrong_type("channels_last", expected="True, False or None", got=repr(channels_last))
-    for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
-        if not is_number(value) or not 0 <= value <= high or value == math.inf:
-            expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"
-            raise invalid(name, expected=expected, got=repr(value))
-    if not is_number(mask_fill):
-        raise wrong_type("mask_fill", expected="a number", got=repr(mask_fill))
 
 
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:

@@ -7,9 +7,10 @@ Read next: ``record.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -19,10 +20,12 @@ from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.numbers import is_number
+from pellucid.transforms.base import check_choice
 from pellucid.tv import box_format_of, canvas_of, is_picture
 from pellucid.types import Size
 
-__all__ = ["KINDS", "Entry", "Parsed", "Reading", "batch_of", "flatten", "kind_of", "parse", "unflatten"]
+__all__ = ["KINDS", "Entry", "Parsed", "Reading", "batch_of", "check_options", "flatten", "kind_of", "parse", "unflatten"]
 
 KINDS = ("image", "mask", "boxes", "keypoints", "heatmap", "depth", "labels")
 VALID = "valid"
@@ -103,6 +106,32 @@ def kind_of(key: str, named: Mapping[str, str]) -> str | None:
         if key.startswith(kind) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
             return kind
     return None
+
+
+def check_options(
+    targets: Mapping[str, str],
+    box_format: str | Mapping[str, str],
+    channels_last: object,
+    min_area: float,
+    min_visibility: float,
+    mask_fill: float,
+) -> None:
+    """Check the arguments of a pipeline that concern targets; see `Pipeline`."""
+    for key, kind in targets.items():
+        check_choice(f"targets[{key!r}]", kind, KINDS)
+    for key, form in box_format.items() if isinstance(box_format, Mapping) else [("", box_format)]:
+        name = f"box_format[{key!r}]" if key else "box_format"
+        check_choice(name, form, get_args(BoxFormat))
+        if key and kind_of(key, targets) != "boxes":
+            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+    if channels_last is not None and not isinstance(channels_last, bool):
+        raise wrong_type("channels_last", expected="True, False or None", got=repr(channels_last))
+    for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
+        if not is_number(value) or not 0 <= value <= high or value == math.inf:
+            expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"
+            raise invalid(name, expected=expected, got=repr(value))
+    if not is_number(mask_fill):
+        raise wrong_type("mask_fill", expected="a number", got=repr(mask_fill))
 
 
 def parse(
