@@ -17,6 +17,12 @@ from pellucid import ImplementationError, InvalidArgument, InvalidType, Pipeline
         lambda: RandomAffine(degrees="10"),
         lambda: RandomAffine(degrees=(1, 2, 3)),
         lambda: RandomAffine(10, translate=0.1),
+        lambda: RandomAffine(10, translate=(10, 10)),
+        lambda: RandomAffine(10, translate=(0.1, (-2.0, 0.0))),
+        lambda: P.RandomTranslate((0.1, P.Learnable(16.0))),
+        lambda: RandomAffine(10, scale=0.1),
+        lambda: P.RandomScale(1.2),
+        lambda: P.RandomScale(-1.0),
         lambda: RandomAffine(10, scale=(0.0, 1.0)),
         lambda: RandomAffine(10, scale=(-1.0, 1.0)),
         lambda: RandomAffine(10, scale=(1.2, 0.8)),
@@ -146,3 +152,60 @@ def test_nan_pixels_stay_where_they_are():
 def test_learned_ranges_cannot_be_inverted():
     with pytest.raises(InvalidArgument, match="Swap"):
         Uniform(3.0, 2.0)
+
+
+def test_translations_are_fractions_and_scales_are_ranges():
+    with pytest.raises(
+        InvalidArgument, match=r"RandomAffine.translate\[1\]: expected a fraction of the height, at most 1, got 10.*10 / 224"
+    ):
+        RandomAffine(10, translate=(1.0, 10))
+    with pytest.raises(InvalidArgument, match=r"RandomAffine.scale: .*got 0.1.*\(0.9, 1.1\).*\(0.1, 0.1\)"):
+        RandomAffine(10, scale=0.1)
+    with pytest.raises(InvalidArgument, match=r"\(1, 1.25\).*\(1.25, 1.25\)"):
+        P.RandomScale(1.25)
+    assert RandomAffine(10, translate=(1, (-1.0, 1.0)), scale=1).translate == (1, (-1.0, 1.0))
+    # A learned factor is one number too, and stays one when it is frozen.
+    learned = Pipeline([P.RandomScale(P.Learnable(1.5)), RandomAffine(0, scale=P.Learnable(0.5))])
+    x = torch.rand(1, 3, 8, 8)
+    assert set(learned.numbers()) == {"0.scale.value", "1.scale.value"}
+    assert torch.allclose(learned.frozen()(x), learned(x).detach())
+    assert torch.equal(Pipeline.from_dict(learned.frozen().to_dict())(x), learned.frozen()(x))
+
+
+BRIGHT = [
+    (P.ColorJitter(brightness=0.2), "ColorJitter"),
+    (P.RandomHue(0.1), "RandomHue"),
+    (P.RandomGamma((0.9, 1.1)), "RandomGamma"),
+    (P.RandomSolarize(), "RandomSolarize"),
+    (P.RandomInvert(), "RandomInvert"),
+    (P.RandomSharpness(), "RandomSharpness"),
+    (P.RandomGaussianNoise(0.1), "RandomGaussianNoise"),
+]
+
+
+@pytest.mark.parametrize(("transform", "name"), BRIGHT, ids=[name for _, name in BRIGHT])
+def test_floats_up_to_255_are_warned_of_once(transform, name):
+    levels = torch.rand(4, 3, 32, 40).mul(255).round()
+    augment = Pipeline([P.RandomHorizontalFlip(), transform])
+    with pytest.warns(UserWarning, match=f"{name} takes 1 for white.*by 255.*uint8"):
+        augment(levels)
+    augment(levels)  # warnings are errors here
+    for fine in (levels / 255, levels.to(torch.uint8), levels[:0], torch.full((1, 3, 4, 4), math.nan)):
+        Pipeline([transform])(fine)
+    black = torch.zeros(2, 3, 64, 64)
+    black[:, :, 20:44, 20:44] = 255.0  # a picture with a wide frame, not contiguous
+    with pytest.warns(UserWarning, match=name):
+        Pipeline([transform])(black.contiguous(memory_format=torch.channels_last))
+
+
+def test_other_units_are_nobodys_business():
+    levels = torch.rand(4, 3, 8, 8) * 255
+    statistics = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+    for transforms in (
+        [P.RandomAffine(10), P.RandomGaussianBlur(3)],
+        [P.ColorJitter(0.2, clip="none")],
+        [P.Normalize((123.7, 116.3, 103.5), (58.4, 57.1, 57.4)), P.RandomBrightness(0.1)],
+        [P.RandomGrayscale(p=1.0)],
+    ):
+        Pipeline(transforms)(levels)
+    Pipeline([P.Denormalize(**statistics), P.ColorJitter(0.2), P.Normalize(**statistics)])(torch.randn(4, 3, 8, 8) * 2)

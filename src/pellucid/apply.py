@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.boxes import clip_boxes, transform_boxes, visible
+from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import apply_field, apply_image, compute_dtype, total_src_from_dst
@@ -24,9 +24,9 @@ from pellucid.kernels.warp import warp
 from pellucid.lowering import Lowered
 from pellucid.plan import Run
 from pellucid.record import Record
-from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
+from pellucid.targets import Entry, Parsed, Reading, batch_of, flatten, unflatten
 from pellucid.transforms.color import Normalize
-from pellucid.tv import box_format_of, wrap_like
+from pellucid.tv import wrap_like
 from pellucid.types import Size
 
 __all__ = ["ApplyOptions", "apply_targets", "invert_targets"]
@@ -40,7 +40,7 @@ class ApplyOptions:
     dtype: torch.dtype | None = None
     targets: Mapping[str, str] = field(default_factory=dict)
     passthrough: tuple[str, ...] = ()
-    box_format: str = "xyxy"
+    reading: Reading = field(default_factory=Reading)
     min_area: float = 0.0
     min_visibility: float = 0.0
     mask_fill: float = 0.0
@@ -123,11 +123,25 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) 
     mode = options.interpolation[entry.kind]
     fill = options.mask_fill if entry.kind == "mask" else 0.0
     floating = flat.is_floating_point()
+    if not floating:
+        _check_label(fill, flat.dtype)
     work = flat if floating or mode == "nearest" else flat.to(torch.float32)
     out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
     if not floating and mode != "nearest":
         out = torch.round(out)
     return out.to(flat.dtype) if any(isinstance(group, Run) and group.warps for group in lowered.plan.groups) else flat.clone()
+
+
+def _check_label(fill: float, dtype: torch.dtype) -> None:
+    """Raise where a label outside the image would wrap or be cut off."""
+    low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    if not (low <= fill <= high and fill == int(fill)):
+        raise invalid(
+            "mask_fill",
+            expected=f"a whole number from {low} to {high}, as masks are {dtype}",
+            got=fill,
+            fix="Convert the mask, for example with .long().",
+        )
 
 
 def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: ApplyOptions) -> Tensor:
@@ -177,20 +191,16 @@ def _geometric(
 
 
 def _boxes(values: Tensor, matrix: Tensor, size: Size | None, entry: Entry, options: ApplyOptions) -> tuple[Tensor, Tensor]:
-    form: Any = box_format_of(entry.tensor) or options.box_format
-    wanted = 5 if form == "cxcywhr" else 4
-    if values.shape[-1] != wanted:
-        raise invalid(
-            f"batch[{entry.key!r}]", expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(entry.tensor.shape)}"
-        )
+    form = entry.box_format
     moved = transform_boxes(values, matrix, form)
     if size is None:
         return moved, torch.isfinite(moved).all(-1)
     clipped = clip_boxes(moved, size, form)
-    valid = visible(moved, clipped, options.min_area, options.min_visibility, form)
-    # A box that is gone still needs numbers that do no harm downstream.
-    finite = torch.isfinite(clipped).all(-1, keepdim=True)
-    return torch.where(finite, clipped, 0.0), valid
+    sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
+    valid = visible(moved, clipped, options.min_area, options.min_visibility, form) & sized
+    # A box that is gone, or was none, still needs numbers that do no harm downstream.
+    known = torch.isfinite(clipped).all(-1) & sized
+    return torch.where(known[..., None], clipped, 0.0), valid
 
 
 def _keypoints(values: Tensor, matrix: Tensor, size: Size | None) -> tuple[Tensor, Tensor]:

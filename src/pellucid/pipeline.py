@@ -25,9 +25,10 @@ from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
-from pellucid.targets import KINDS, Parsed, batch_of, parse
+from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
 from pellucid.transforms.base import Transform, check_choice, set_runner
 from pellucid.types import ImageSpec
+from pellucid.units import looked_at
 
 __all__ = ["Pipeline"]
 
@@ -47,9 +48,12 @@ class Pipeline(nn.Module):
         dtype: of the images returned; default that of the input (8-bit results are rounded).
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
         passthrough: keys returned as they are.
-        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr``.
-        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction become invalid.
-        mask_fill: what masks show outside the image.
+        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr`` (radians); or by key, such as ``{"boxes_ship": "cxcywhr"}``, and
+            ``xyxy`` for the rest. torchvision's boxes say themselves what they are, and their degrees stay degrees.
+        channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
+            as they are. By default channels stand first, and shapes that look otherwise raise; False takes any at its word.
+        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
+        mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
 
@@ -77,7 +81,8 @@ class Pipeline(nn.Module):
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
         passthrough: Sequence[str] = (),
-        box_format: str = "xyxy",
+        box_format: str | Mapping[str, str] = "xyxy",
+        channels_last: bool | None = None,
         min_area: float = 0.0,
         min_visibility: float = 0.0,
         mask_fill: float = 0.0,
@@ -93,10 +98,8 @@ class Pipeline(nn.Module):
                     got=repr(transform),
                     fix="For example RandomAffine(degrees=15).",
                 )
-        for key, kind in (targets or {}).items():
-            check_choice(f"targets[{key!r}]", kind, KINDS)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
-        check_choice("box_format", box_format, ("xyxy", "xywh", "cxcywh", "cxcywhr"))
+        check_options(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
         for kind, mode in (interpolation or {}).items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
@@ -109,7 +112,7 @@ class Pipeline(nn.Module):
             dtype=dtype,
             targets=dict(targets or {}),
             passthrough=tuple(passthrough),
-            box_format=box_format,
+            reading=Reading(box_format if isinstance(box_format, str) else dict(box_format), channels_last),
             min_area=min_area,
             min_visibility=min_visibility,
             mask_fill=mask_fill,
@@ -120,6 +123,7 @@ class Pipeline(nn.Module):
         self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
         self.learned = LearnedParameters(self.transforms)
         self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._looked = False
 
     def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
         """Augment a batch.
@@ -291,9 +295,9 @@ class Pipeline(nn.Module):
         return int(self._step)
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
-        parsed = parse(
-            batch, named=self.options.targets, passthrough=self.options.passthrough, lead=None if record is None else record.lead
-        )
+        options = self.options
+        lead = None if record is None else record.lead
+        parsed = parse(batch, named=options.targets, passthrough=options.passthrough, lead=lead, reading=options.reading)
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
@@ -332,6 +336,8 @@ class Pipeline(nn.Module):
         plan = self.plan(self._spec(parsed))
         samples, _ = batch_of(parsed)
         device = parsed.entries[0].tensor.device
+        if not torch.compiler.is_compiling() and not self._looked:
+            self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind == "image")
         if key is None:
             if not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1:
                 raise RuntimeError(
@@ -372,7 +378,8 @@ class Pipeline(nn.Module):
             "dtype": options.dtype,
             "targets": options.targets,
             "passthrough": options.passthrough,
-            "box_format": options.box_format,
+            "box_format": options.reading.box_format,
+            "channels_last": options.reading.channels_last,
             "min_area": options.min_area,
             "min_visibility": options.min_visibility,
             "mask_fill": options.mask_fill,
@@ -425,10 +432,8 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
         )
     size = record.size_out if inverse else record.size_in
     for entry in parsed.entries:
-        if entry.kind not in ("boxes", "keypoints") and tuple(entry.tensor.shape[-2:]) != size:
-            raise invalid(
-                f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=tuple(entry.tensor.shape[-2:])
-            )
+        if entry.size not in (None, size):
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)
 
 
 def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:

@@ -7,16 +7,25 @@ Read next: ``record.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from pellucid.axes import CHANNELS_FIRST, check_axes
+from pellucid.boxes import BoxFormat
+from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
+from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.numbers import is_number
+from pellucid.transforms.base import check_choice
+from pellucid.tv import box_format_of, canvas_of, is_picture
+from pellucid.types import Size
 
-__all__ = ["KINDS", "Entry", "Parsed", "batch_of", "flatten", "kind_of", "parse", "unflatten"]
+__all__ = ["KINDS", "Entry", "Parsed", "Reading", "batch_of", "check_options", "flatten", "kind_of", "parse", "unflatten"]
 
 KINDS = ("image", "mask", "boxes", "keypoints", "heatmap", "depth", "labels")
 VALID = "valid"
@@ -30,17 +39,45 @@ _SHAPES = {
     "boxes": "(B, N, 4), or (B, N, 5) for cxcywhr",
     "keypoints": "(B, N, 2), or (B, N, 3) with visibility",
 }
-_FLOAT_KINDS = ("boxes", "keypoints", "heatmap", "depth")
+_FLOAT_KINDS = ("heatmap", "depth")
+_POINTS = ("boxes", "keypoints")
+# Wide enough for the coordinates of any picture; narrower ones would wrap.
+_INTEGERS = (torch.int32, torch.int64)
+_AXES = ", or Pipeline(channels_last=True); channels_last=False takes the axes as they stand"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the batch: its key, kind, tensor, and the flags that came with it."""
+    """One entry of the batch: its key, kind, tensor (channels first), and the flags that came with it.
+
+    Args:
+        box_format: how boxes are computed with.
+        degrees: the format of rotated boxes of torchvision's, which are computed with as ``cxcywhr``.
+        channels_last: the caller's picture has its channels last.
+    """
 
     key: str
     kind: str
     tensor: Tensor
     valid: Tensor | None = None
+    box_format: BoxFormat = "xyxy"
+    degrees: str | None = None
+    channels_last: bool = False
+
+    @property
+    def size(self) -> Size | None:
+        """(height, width) of the picture, or of the one that boxes and keypoints say they belong to, where they do."""
+        if self.kind in _POINTS:
+            return canvas_of(self.tensor)
+        return (self.tensor.shape[-2], self.tensor.shape[-1])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How entries are to be read; see `Pipeline`."""
+
+    box_format: str | Mapping[str, str] = "xyxy"
+    channels_last: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -71,16 +108,49 @@ def kind_of(key: str, named: Mapping[str, str]) -> str | None:
     return None
 
 
-def parse(batch: object, *, named: Mapping[str, str], passthrough: tuple[str, ...], lead: int | None = None) -> Parsed:
+def check_options(
+    targets: Mapping[str, str],
+    box_format: str | Mapping[str, str],
+    channels_last: object,
+    min_area: float,
+    min_visibility: float,
+    mask_fill: float,
+) -> None:
+    """Check the arguments of a pipeline that concern targets; see `Pipeline`."""
+    for key, kind in targets.items():
+        check_choice(f"targets[{key!r}]", kind, KINDS)
+    for key, form in box_format.items() if isinstance(box_format, Mapping) else [("", box_format)]:
+        name = f"box_format[{key!r}]" if key else "box_format"
+        check_choice(name, form, get_args(BoxFormat))
+        if key and kind_of(key, targets) != "boxes":
+            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+    if channels_last is not None and not isinstance(channels_last, bool):
+        raise wrong_type("channels_last", expected="True, False or None", got=repr(channels_last))
+    for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
+        if not is_number(value) or not 0 <= value <= high or value == math.inf:
+            expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"
+            raise invalid(name, expected=expected, got=repr(value))
+    if not is_number(mask_fill):
+        raise wrong_type("mask_fill", expected="a number", got=repr(mask_fill))
+
+
+def parse(
+    batch: object,
+    *,
+    named: Mapping[str, str],
+    passthrough: tuple[str, ...],
+    lead: int | None = None,
+    reading: Reading = Reading(),
+) -> Parsed:
     """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
     if isinstance(batch, Tensor):
-        return _parse_entries({"image": batch}, {}, {}, lead, bare=True)
+        return _parse_entries({"image": batch}, {}, {}, lead, reading, bare=True)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch",
             expected="a tensor or a dict of targets",
             got=type(batch).__name__,
-            fix="Arrays and PIL images: convert with torch.from_numpy.",
+            fix=f"{CHANNELS_FIRST}.",
         )
     tensors: dict[str, Any] = {}
     kinds: dict[str, str] = {}
@@ -101,7 +171,7 @@ def parse(batch: object, *, named: Mapping[str, str], passthrough: tuple[str, ..
                 got=repr(key),
                 fix=f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone.",
             )
-    return _parse_entries(tensors, kinds, flags, lead, bare=False, untouched=untouched)
+    return _parse_entries(tensors, kinds, flags, lead, reading, bare=False, untouched=untouched)
 
 
 def _parse_entries(
@@ -109,15 +179,14 @@ def _parse_entries(
     kinds: Mapping[str, str],
     flags: Mapping[str, Tensor],
     lead: int | None,
+    reading: Reading,
     *,
     bare: bool,
     untouched: dict[str, Any] | None = None,
 ) -> Parsed:
     entries = []
     for key, tensor in tensors.items():
-        kind = kinds.get(key, "image")
-        _check_tensor(key, kind, tensor)
-        entries.append(Entry(key, kind, tensor, flags.get(key)))
+        entries.append(_entry(key, kinds.get(key, "image"), tensor, flags.get(key), reading))
     images = [entry for entry in entries if entry.kind == "image"]
     if images:
         lead = images[0].tensor.dim() - 3
@@ -136,20 +205,50 @@ def _parse_entries(
     return Parsed(tuple(entries), untouched or {}, lead, bare)
 
 
-def _check_tensor(key: str, kind: str, tensor: object) -> None:
+def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, reading: Reading) -> Entry:
+    """One entry as it is computed with."""
     name = f"batch[{key!r}]"
     if not isinstance(tensor, Tensor):
-        raise wrong_type(name, expected="a tensor", got=type(tensor).__name__, fix="Convert with torch.as_tensor.")
+        fix = f"{CHANNELS_FIRST}." if kind == "image" else "Convert with torch.as_tensor."
+        raise wrong_type(name, expected="a tensor", got=type(tensor).__name__, fix=fix)
+    _check_tensor(name, kind, tensor)
+    if kind == "image":
+        # torchvision's own pictures have their channels first whatever the others have.
+        last = bool(reading.channels_last) and not is_picture(tensor)
+        if reading.channels_last is None:
+            check_axes(name, tensor.shape, option=_AXES)
+        return Entry(key, kind, tensor.movedim(-1, -3) if last else tensor, valid, channels_last=last)
+    if kind == "boxes":
+        return _boxes(key, tensor, valid, reading)
+    return Entry(key, kind, tensor, valid)
+
+
+def _boxes(key: str, tensor: Tensor, valid: Tensor | None, reading: Reading) -> Entry:
+    """Boxes, in the format their class declares or else the one the pipeline was told."""
+    name, numbers = f"batch[{key!r}]", tensor.shape[-1] if tensor.dim() else 0
+    declared, told = box_format_of(tensor), reading.box_format
+    form: Any = declared or (told if isinstance(told, str) else told.get(key, "xyxy"))
+    wanted = DEGREES.get(form, 4)
+    if numbers != wanted:
+        fix = f"Pass box_format={{{key!r}: 'cxcywhr'}} for rotated boxes (radians)." if numbers == 5 else ""
+        raise invalid(name, expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(tensor.shape)}", fix=fix)
+    if wanted > 4 and not tensor.is_floating_point():
+        raise wrong_type(name, expected="floating-point numbers: rotated boxes have an angle", got=tensor.dtype)
+    degrees = form if declared in DEGREES else None
+    return Entry(key, "boxes", tensor, valid, "cxcywhr" if degrees else form, degrees)
+
+
+def _check_tensor(name: str, kind: str, tensor: Tensor) -> None:
     if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
         raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
+    if kind in _POINTS and not (tensor.is_floating_point() or tensor.dtype in _INTEGERS):
+        raise wrong_type(name, expected="floating-point numbers, int32 or int64", got=tensor.dtype, fix="Use .float().")
     if kind == "image" and not (tensor.is_floating_point() or tensor.dtype == torch.uint8):
         raise wrong_type(
             name, expected="uint8 or a floating-point tensor", got=tensor.dtype, fix="Use .float() and scale to [0, 1]."
         )
     if kind == "image" and not 3 <= tensor.dim() <= 5:
         raise invalid(name, expected=_SHAPES["image"], got=f"shape {tuple(tensor.shape)}")
-    if kind == "boxes" and tensor.dim() and tensor.shape[-1] not in (4, 5):
-        raise invalid(name, expected=_SHAPES["boxes"], got=f"shape {tuple(tensor.shape)}")
     if kind == "keypoints" and tensor.dim() and tensor.shape[-1] not in (2, 3):
         raise invalid(name, expected=_SHAPES["keypoints"], got=f"shape {tuple(tensor.shape)}")
 
@@ -180,13 +279,13 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
                 expected=f"the leading axes of batch[{first.key!r}], {tuple(first.tensor.shape[:lead])}",
                 got=f"shape {tuple(entry.tensor.shape)}",
             )
-        if entry.kind in ("image", "mask", "heatmap", "depth"):
-            here = tuple(entry.tensor.shape[-2:])
+        here = entry.size
+        if here is not None:
             if size is not None and here != size:
                 raise invalid(
                     f"batch[{entry.key!r}]",
-                    expected=f"height and width {size}, like the other pictures of the batch",
-                    got=here,
+                    expected=f"height and width {size}, like the rest of the batch",
+                    got=f"{'canvas_size ' if entry.kind in _POINTS else ''}{here}",
                     fix="Resize it to the image's size; matrices are in the image's pixels.",
                 )
             size = here
@@ -205,10 +304,17 @@ def batch_of(parsed: Parsed) -> tuple[int, int]:
 
 
 def flatten(entry: Entry, lead: int) -> Tensor:
-    """The entry with exactly one batch axis; two-dimensional fields get a channel axis."""
+    """The entry with exactly one batch axis, as it is computed with.
+
+    Two-dimensional fields get a channel axis; rotated boxes of torchvision's and whole numbers become wide floating-point numbers.
+    """
     tensor = entry.tensor if type(entry.tensor) in (Tensor, torch.nn.Parameter) else entry.tensor.as_subclass(Tensor)
     inner = tensor.dim() - lead
     tensor = tensor[None] if lead == 0 else tensor.flatten(0, lead - 1)
+    if entry.degrees:
+        return from_degrees(tensor.to(wide_dtype(tensor.device)), entry.degrees)
+    if entry.kind in _POINTS and not tensor.is_floating_point():
+        return tensor.to(wide_dtype(tensor.device))
     return tensor[:, None] if inner == 2 and entry.kind in ("mask", "heatmap", "depth") else tensor
 
 
@@ -217,4 +323,10 @@ def unflatten(result: Tensor, entry: Entry, lead: int) -> Tensor:
     inner = entry.tensor.dim() - lead
     if inner == 2 and entry.kind in ("mask", "heatmap", "depth"):
         result = result[:, 0]
-    return result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
+    if entry.kind in _POINTS:
+        result = to_degrees(result, entry.degrees) if entry.degrees else result
+        if not entry.tensor.is_floating_point():  # which has no NaN
+            result = torch.where(result.isfinite(), result, 0.0).round()
+        result = result.to(entry.tensor.dtype)
+    result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
+    return result.movedim(-3, -1) if entry.channels_last else result

@@ -1,6 +1,6 @@
 """torchvision's tensor classes, in and out, without importing torchvision.
 
-Owns: recognising them, and wrapping results the same way.
+Owns: recognising them, what they say of themselves, and wrapping results the same way.
 Must not: import torchvision unless the caller already has.
 Read next: ``targets.py``.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.types import Size
 
-__all__ = ["box_format_of", "wrap_like"]
+__all__ = ["box_format_of", "canvas_of", "is_picture", "wrap_like"]
 
 
 def _classes() -> Any:
@@ -22,11 +22,26 @@ def _classes() -> Any:
 
 
 def box_format_of(tensor: object) -> str | None:
-    """The format a torchvision box tensor declares, in our spelling; None for anything else."""
+    """The format a torchvision box tensor declares, in lower case; rotated ones carry degrees. None for anything else."""
     module = _classes()
     if module is None or not isinstance(tensor, module.BoundingBoxes):
         return None
     return str(tensor.format.value).lower()
+
+
+def canvas_of(tensor: object) -> Size | None:
+    """(height, width) of the picture that boxes or keypoints of torchvision's say they belong to."""
+    module = _classes()
+    if module is None or not isinstance(tensor, module.TVTensor):
+        return None
+    size = getattr(tensor, "canvas_size", None)
+    return None if size is None else (size[0], size[1])
+
+
+def is_picture(tensor: object) -> bool:
+    """Whether this is a picture of torchvision's, whose channels stand before its rows by definition."""
+    module = _classes()
+    return module is not None and isinstance(tensor, (module.Image, module.Video))
 
 
 def wrap_like(result: Tensor, original: object, size: Size) -> Tensor:
@@ -34,8 +49,6 @@ def wrap_like(result: Tensor, original: object, size: Size) -> Tensor:
     module = _classes()
     if module is None or type(original) is Tensor or not isinstance(original, module.TVTensor):
         return result
-    if isinstance(original, module.BoundingBoxes):
-        wrapped: Tensor = module.wrap(result, like=original, canvas_size=size)
-        return wrapped
-    plain: Tensor = module.wrap(result, like=original)
-    return plain
+    canvas = {} if canvas_of(original) is None else {"canvas_size": size}
+    wrapped: Tensor = module.wrap(result, like=original, **canvas)
+    return wrapped

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pellucid.boxes import clip_boxes, convert_boxes, visible
+from pellucid.boxes import box_area, clip_boxes, convert_boxes, visible
 from pellucid.errors import InvalidArgument
 
 from .polygons import clip_convex, rotated_corners
@@ -49,6 +49,24 @@ def test_rotated_boxes_keep_exactly_their_visible_part():
         assert cut[:2] == pytest.approx(centre, abs=1e-9)
         cut_some += cut != box
     assert cut_some > 100
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.4, math.pi / 2, 3.0])
+@pytest.mark.parametrize("size", [(0.0, 0.0), (0.0, 6.0), (30.0, 0.0)])
+def test_a_rotated_box_without_area_gains_none(size, angle):
+    centres = torch.tensor([[-50.0, -50.0], [0.0, 0.0], [-1e-15, 0.0], [11.0, 8.0], [5.0, 4.0], [5.0, -2.0], [1e4, 3.0]])
+    boxes = torch.cat([centres, torch.tensor([*size, angle]).expand(7, 3)], -1).double()
+    cut = clip_boxes(boxes, SIZE, "cxcywhr")
+    assert (box_area(cut, "cxcywhr") < 1e-12).all()
+    assert (cut[:, 2:4] <= boxes[:, 2:4] + 1e-12).all()
+    assert not visible(boxes, cut, format="cxcywhr").any()
+
+
+@pytest.mark.parametrize("form", ["xywh", "cxcywh"])
+def test_half_precision_is_rounded_once(form):
+    boxes = torch.tensor([[1500.0, 1000.5, 1041.0, 5.0], [-3.5, -2.0, 2047.0, 7.0]], dtype=torch.float16)
+    want = clip_boxes(boxes.double(), (1003, 1999), form)
+    assert torch.equal(clip_boxes(boxes, (1003, 1999), form), want.half())
 
 
 @pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh", "cxcywhr"])

@@ -4,11 +4,16 @@ import pytest
 import torch
 
 from pellucid import (
+    CenterCrop,
+    ColorJitter,
     InvalidArgument,
     InvalidType,
     Key,
     Pipeline,
     RandomAffine,
+    RandomChannelShuffle,
+    RandomCrop,
+    RandomErasing,
     RandomGamma,
     RandomHorizontalFlip,
     RandomResizedCrop,
@@ -237,6 +242,112 @@ def test_tv_tensors_in_and_out():
     assert isinstance(RandomHorizontalFlip(p=1.0)(image), tv_tensors.Image)
 
 
+PADDING = {
+    "xyxy": [[0.0] * 4, [-1.0] * 4, [9.0, 9.0, 3.0, 3.0], [9.0, 3.0, 3.0, 9.0], [5.0, 5.0, 5.0, 9.0]],
+    "xywh": [[0.0] * 4, [9.0, 9.0, -6.0, -6.0], [5.0, 5.0, 0.0, 4.0]],
+    "cxcywh": [[0.0] * 4, [9.0, 9.0, -6.0, -6.0], [5.0, 5.0, 0.0, 4.0]],
+    "cxcywhr": [[0.0] * 5, [0.0, 0.0, 0.0, 0.0, 0.7], [9.0, 9.0, -6.0, -6.0, 0.2], [5.0, 5.0, 0.0, 40.0, 0.3]],
+}
+
+
+@pytest.mark.parametrize("form", PADDING)
+@pytest.mark.parametrize(
+    "mover",
+    [RandomCrop(6), CenterCrop(6), RandomResizedCrop(7), RandomRotation(180), RandomAffine(180, translate=(0.5, 0.5)), Resize(9)],
+    ids=lambda t: type(t).__name__,
+)
+def test_rows_without_size_stay_padding(form, mover):
+    rows = torch.tensor(PADDING[form])
+    real = torch.tensor([5.0, 5.0, 4.0, 4.0, 0.0])[: rows.shape[1]] if form != "xyxy" else torch.tensor([3.0, 3.0, 7.0, 7.0])
+    boxes = torch.cat((rows, real[None])).expand(50, -1, -1)
+    batch = {"image": torch.rand(50, 1, 12, 12), "boxes": boxes}
+    out = Pipeline([mover, RandomHorizontalFlip()], box_format=form)(batch)
+    assert not out["boxes_valid"][:, :-1].any()
+    assert out["boxes_valid"][:, -1].any()
+    assert (out["boxes"][:, :-1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"min_visibility": 50}, "from 0 to 1"),
+        ({"min_visibility": -0.1}, "from 0 to 1"),
+        ({"min_visibility": float("nan")}, "from 0 to 1"),
+        ({"min_visibility": True}, "from 0 to 1"),
+        ({"min_area": float("nan")}, "square pixels"),
+        ({"min_area": float("inf")}, "square pixels"),
+        ({"min_area": -1}, "square pixels"),
+        ({"min_area": "4"}, "square pixels"),
+        ({"mask_fill": "0"}, "a number"),
+        ({"box_format": {"boxes": "yxyx"}}, r"box_format\['boxes'\]: expected one of"),
+        ({"box_format": {"ships": "cxcywhr"}}, "targets={'ships': 'boxes'}"),
+        ({"box_format": None}, "box_format: expected one of"),
+    ],
+)
+def test_options_of_targets_are_checked_when_they_are_given(option, words):
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        Pipeline([], **option)
+    assert Pipeline([], min_visibility=1, min_area=2, box_format={"ships": "xywh"}, targets={"ships": "boxes"})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"),
+    [
+        (torch.uint8, 255, (-1, 256, 0.5, float("nan"))),
+        (torch.int8, -128, (128,)),
+        (torch.bool, 1, (2, -1)),
+        (torch.int64, -100, (0.5, float("inf"))),
+    ],
+)
+def test_a_label_for_outside_fits_the_masks_dtype(dtype, good, bad):
+    batch = {"image": torch.rand(1, 3, 6, 6), "mask": torch.ones(1, 6, 6).to(dtype)}
+    away = RandomTranslate(((1.0, 1.0), (0.0, 0.0)))
+    assert (Pipeline([away], mask_fill=good)(batch)["mask"] == good).all()
+    for fill in bad:
+        with pytest.raises(InvalidArgument, match="mask_fill: expected a whole number from"):
+            Pipeline([away], mask_fill=fill)(batch)
+
+
+EMPTY = [(0, 3, 8, 8), (0, 4, 3, 8, 8), (2, 0, 3, 8, 8)]
+
+
+@pytest.mark.parametrize("shape", EMPTY, ids=str)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        ColorJitter(0.1, 0.1, 0.1, 0.1),
+        RandomChannelShuffle(),
+        RandomAffine(10),
+        RandomResizedCrop(4),
+        RandomErasing(),
+        RandomGamma(),
+    ],
+    ids=lambda t: type(t).__name__,
+)
+def test_nothing_in_nothing_out(transform, shape):
+    lead = shape[:-3]
+    batch = {
+        "image": torch.rand(shape),
+        "mask": torch.zeros(*lead, 8, 8).long(),
+        "boxes": torch.rand(*lead, 2, 4),
+        "keypoints": torch.rand(*lead, 1, 2),
+    }
+    augment = Pipeline([transform], return_valid=True)
+    plain = augment(batch)
+    out, record = augment(batch, return_record=True)
+    again = augment.apply(batch, record)
+    back = augment.inverse({key: out[key] for key in batch}, record)
+    height, width = record.size_out
+    for result in (plain, out, again):
+        assert result["image"].shape == (*lead, 3, height, width)
+        assert result["mask"].shape == (*lead, height, width)
+        assert result["boxes"].shape == (*lead, 2, 4)
+        assert result["boxes_valid"].shape == (*lead, 2)
+    assert back["image"].shape == shape
+    assert record.matrix.shape == (shape[0], 3, 3)
+    assert augment.valid_mask(record).shape == (shape[0], 1, height, width)
+
+
 @pytest.mark.parametrize(
     ("batch", "error"),
     [
@@ -244,7 +355,9 @@ def test_tv_tensors_in_and_out():
         ({"image": torch.rand(2, 3, 8, 8), "mask": torch.rand(2, 4, 4)}, InvalidArgument),
         ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(2, 1, 3)}, InvalidArgument),
         ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(3, 1, 4)}, InvalidArgument),
-        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.zeros(2, 1, 4, dtype=torch.int64)}, InvalidType),
+        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.zeros(2, 1, 4, dtype=torch.uint8)}, InvalidType),
+        ({"image": torch.rand(2, 3, 8, 8), "keypoints": torch.zeros(2, 1, 2, dtype=torch.bool)}, InvalidType),
+        ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(2, 1, 5)}, InvalidArgument),
         ({"image": torch.rand(2, 3, 8, 8), "keypoints": [[1, 2]]}, InvalidType),
         (torch.rand(8, 8), InvalidArgument),
         (torch.zeros(2, 3, 8, 8, dtype=torch.int32), InvalidType),

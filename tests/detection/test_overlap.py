@@ -133,6 +133,33 @@ def test_degenerate_boxes_are_finite(dtype, box):
         assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("form", ["xywh", "cxcywh"])
+def test_half_precision_is_widened_before_formats_are_converted(form, dtype):
+    a = torch.tensor([[2001.0, 1001.0, 3.0, 3.0], [300.5, 7.0, 6.0, 2.5]]).to(dtype)
+    b = torch.tensor([[2003.0, 1001.0, 3.0, 3.0], [303.5, 7.0, 6.0, 2.5]]).to(dtype)
+    for function in (box_iou, generalized_box_iou):
+        assert (function(a, b, form) - function(a.double(), b.double(), form)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_boxes_without_width_overlap_with_nothing(angle, dtype):
+    thin = [
+        [5.0, 5.0, 0.0, 0.0],
+        [5.0, 5.0, 0.0, 4.0],
+        [-300.0, -300.0, 0.0, 0.0],
+        [-300.0, 5.0, 1e-7, 900.0],
+        [5.0, 5.0, -3.0, -2.0],
+    ]
+    boxes = torch.tensor([[*box, angle] for box in thin], dtype=dtype)
+    whole = torch.tensor([[5.0, 5.0, 8.0, 6.0, 0.2], [0.0, 0.0, 2000.0, 2000.0, 1.0]], dtype=dtype)
+    assert rotated_box_iou(boxes, whole).abs().max() < 1e-6
+    assert rotated_box_iou(boxes[[0, 1, 2, 4]], boxes).abs().max() == 0
+    nearly = boxes[3:4] + torch.tensor([2e-4, 0, 0, 0, 0], dtype=dtype)  # apart by less than the corners' rounding
+    assert 0 <= float(rotated_box_iou(boxes[3:4], nearly)) <= 1
+
+
 @pytest.mark.parametrize("function", [box_iou, generalized_box_iou, rotated_box_iou])
 def test_compile_vmap_purity_and_empty(function):
     make = rotated if function is rotated_box_iou else random_boxes

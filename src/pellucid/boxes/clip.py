@@ -85,13 +85,14 @@ def clip_boxes(
     height, width = check_size(size)
     if format == "cxcywhr":
         return clip_rotated(boxes, height, width)
-    edges = convert_boxes(boxes, format, "xyxy")
+    wide = boxes.to(torch.promote_types(boxes.dtype, torch.float32))  # the way through xyxy must not round
+    edges = convert_boxes(wide, format, "xyxy")
     x, y = edges[..., 0::2], edges[..., 1::2]
     x, y = (torch.where(v < 0, 0.0, torch.where(v > limit, float(limit), v)) for v, limit in ((x, width), (y, height)))
     cut = convert_boxes(torch.stack([x, y], dim=-1).flatten(-2), "xyxy", format)
     limits = edges.new_tensor([width, height, width, height])
     inside = ((edges >= 0) & (edges <= limits)).all(dim=-1, keepdim=True)
-    return torch.where(inside, boxes, cut)  # boxes inside skip the round trip through xyxy
+    return torch.where(inside, boxes, cut.to(boxes.dtype))  # boxes inside skip the round trip through xyxy
 
 
 def visible(
@@ -111,8 +112,8 @@ def visible(
         format: how both are written.
 
     Returns:
-        True where both boxes are finite and the clipped one has a positive area, at least ``min_area``, and at least
-        ``min_visibility`` of the area before. False for NaN.
+        True where both boxes are finite and have a positive area, the clipped one at least ``min_area``, and at least
+        ``min_visibility`` of the area before. False for NaN, and for a row without size, which is padding.
 
     Gradient:
         None: the result is a mask.
@@ -132,7 +133,7 @@ def visible(
         raise invalid("after", expected=f"the shape of before, {tuple(before.shape)}", got=tuple(after.shape))
     whole, rest = box_area(before, format), box_area(after, format)
     finite = before.isfinite().all(dim=-1) & after.isfinite().all(dim=-1)
-    return finite & (rest > 0) & (rest >= min_area) & (rest >= min_visibility * whole)
+    return finite & (whole > 0) & (rest > 0) & (rest >= min_area) & (rest >= min_visibility * whole)
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:

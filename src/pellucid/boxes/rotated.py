@@ -15,33 +15,30 @@ __all__ = ["clip_rotated", "intersection_vertices"]
 
 
 def intersection_vertices(
-    first: Float[Tensor, "*batch 4 2"], second: Float[Tensor, "*batch 4 2"]
+    first: Float[Tensor, "*batch 5"], second: Float[Tensor, "*batch 5"]
 ) -> tuple[Float[Tensor, "*batch 24 2"], Bool[Tensor, "*batch 24"]]:
-    """Return every point that can be a vertex of the intersection, and which of them are.
+    """Return every point that can be a vertex of the intersection of two ``cxcywhr`` boxes, and which of them are.
 
-    The 24 candidates: corners of the first inside the second (4), of the second inside the first (4), edge crossings (16). Both
-    quadrilaterals run clockwise on screen. Gradients are exact where no vertex lies on the other's edge.
+    The 24 candidates: corners of the first inside the second (4), of the second in the first (4), edge crossings (16). Gradients
+    are exact where no vertex lies on the other's edge.
     """
+    p, q = corners(first, "cxcywhr"), corners(second, "cxcywhr")
     # Boxes that share an edge put vertices on it, and rounding must not lose those: accept what is this close (in pixels).
-    scale = torch.maximum(first.detach().abs().amax(dim=(-2, -1)), second.detach().abs().amax(dim=(-2, -1)))
+    scale = torch.maximum(p.detach().abs().amax(dim=(-2, -1)), q.detach().abs().amax(dim=(-2, -1)))
     slack = 16 * torch.finfo(first.dtype).eps * scale
-    crossings, crossed = _crossings(first, second, slack[..., None, None])
-    points = torch.cat([first, second, crossings], dim=-2)
-    inside = [_inside(p, q, slack[..., None, None]) for p, q in ((first, second), (second, first))]
-    return points, torch.cat([*inside, crossed], dim=-1)
+    crossings, crossed = _crossings(p, q, slack[..., None, None])
+    inside = [_inside(points, box, slack[..., None, None]) for points, box in ((p, second), (q, first))]
+    return torch.cat([p, q, crossings], dim=-2), torch.cat([*inside, crossed], dim=-1)
 
 
 def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: int, width: int) -> Float[Tensor, "*batch 5"]:
     """Shrink rotated boxes to the smallest box of the same angle around the part inside the image."""
     dtype = torch.promote_types(boxes.dtype, torch.float32)
     wide = boxes.to(dtype)
-    quad = corners(wide, "cxcywhr")
-    image = quad.new_tensor([[0, 0], [width, 0], [width, height], [0, height]]).expand_as(quad)
-    points, real = intersection_vertices(quad, image)
-    angle = wide[..., 4]
-    cos, sin = angle.cos()[..., None], angle.sin()[..., None]
-    x, y = (points - wide[..., None, :2]).unbind(-1)
-    local = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # along the box's own axes
+    image = wide.new_tensor([width / 2, height / 2, width, height, 0.0]).expand_as(wide)
+    points, real = intersection_vertices(wide, image)
+    cos, sin = _turn(wide)
+    local = _local(points, wide)
     low = torch.where(real[..., None], local, torch.inf).amin(dim=-2)
     high = torch.where(real[..., None], local, -torch.inf).amax(dim=-2)
     none_left = ~real.any(dim=-1)[..., None]
@@ -49,18 +46,28 @@ def clip_rotated(boxes: Float[Tensor, "*batch 5"], height: int, width: int) -> F
     dx, dy = ((low + high) / 2).unbind(-1)
     centre = wide[..., :2] + torch.stack([cos[..., 0] * dx + sin[..., 0] * dy, -sin[..., 0] * dx + cos[..., 0] * dy], dim=-1)
     cut = torch.cat([centre, high - low, wide[..., 4:]], dim=-1).to(boxes.dtype)
-    limits = quad.new_tensor([width, height])
+    quad, limits = corners(wide, "cxcywhr"), wide.new_tensor([width, height])
     inside = ((quad >= 0) & (quad <= limits)).all(dim=-1).all(dim=-1)
     unusable = ~wide.isfinite().all(dim=-1)
     return torch.where((inside | unusable)[..., None], boxes, cut)
 
 
-def _inside(points: Tensor, quad: Tensor, slack: Tensor) -> Tensor:
-    edge = quad.roll(-1, dims=-2) - quad
-    offset = points[..., :, None, :] - quad[..., None, :, :]
-    side = _cross(edge[..., None, :, :], offset)
-    # Clockwise on screen is counter-clockwise in (x, y) numbers, so inside is the positive side.
-    return (side >= -slack * edge.abs().sum(dim=-1)[..., None, :]).all(dim=-1)
+def _turn(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each box's angle, with an axis for its points."""
+    angle = boxes[..., 4:]
+    return angle.cos(), angle.sin()
+
+
+def _local(points: Tensor, boxes: Tensor) -> Tensor:
+    """Points from the box's centre, along its own axes."""
+    x, y = (points - boxes[..., None, :2]).unbind(-1)
+    cos, sin = _turn(boxes)
+    return torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)
+
+
+def _inside(points: Tensor, boxes: Tensor, slack: Tensor) -> Tensor:
+    # Measured along the box's own axes: the edges of a box without width have no side, and would bound nothing.
+    return (_local(points, boxes).abs() <= boxes[..., None, 2:4] / 2 + slack).all(dim=-1)
 
 
 def _crossings(first: Tensor, second: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor
 
-from pellucid.boxes import BoxFormat, convert_boxes
+from pellucid.boxes import BoxFormat
+from pellucid.boxes.clip import check_size
 from pellucid.boxes.formats import check_boxes
 from pellucid.errors import invalid
 
@@ -85,7 +86,7 @@ def flip_boxes(
         size: (height, width) of the image.
         format: how the boxes are written; the angle of rotated boxes changes its sign.
         horizontal: swap left and right.
-        vertical: swap top and bottom.
+        vertical: swap top and bottom; at least one of the two.
 
     Returns:
         Mirrored boxes of the same format, exact to the bit in ``xyxy`` and the centre formats.
@@ -94,7 +95,7 @@ def flip_boxes(
         boxes: exact. Second order: yes. Deterministic: yes.
 
     Errors:
-        As :func:`pellucid.boxes.convert_boxes`.
+        ``InvalidArgument`` without a direction, and as :func:`pellucid.boxes.clip_boxes`.
 
     Source:
         The closed form; equals :func:`pellucid.boxes.transform_boxes` with the flip's matrix.
@@ -104,13 +105,17 @@ def flip_boxes(
         tensor([[ 7.,  2., 10.,  4.]])
     """
     check_boxes(boxes, format)
-    if format == "xywh":
-        flipped = flip_boxes(convert_boxes(boxes, "xywh", "xyxy"), size, horizontal=horizontal, vertical=vertical)
-        return convert_boxes(flipped, "xyxy", "xywh")
+    height, width = check_size(size)
+    if not (horizontal or vertical):
+        raise invalid(
+            "flip_boxes", expected="horizontal=True, vertical=True or both", got="neither", fix="Say which way to mirror."
+        )
     values = list(boxes.unbind(-1))
-    for axis, (flip, length) in enumerate(((horizontal, size[1]), (vertical, size[0]))):
+    for axis, (flip, length) in enumerate(((horizontal, width), (vertical, height))):
         if flip and format == "xyxy":
             values[axis], values[axis + 2] = length - values[axis + 2], length - values[axis]
+        elif flip and format == "xywh":
+            values[axis] = length - (values[axis] + values[axis + 2])
         elif flip:
             values[axis] = length - values[axis]
     if format == "cxcywhr" and horizontal != vertical:

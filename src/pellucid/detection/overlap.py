@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.boxes import BoxFormat, box_area, convert_boxes
+from pellucid.boxes.formats import check_boxes
 from pellucid.errors import invalid
 
 __all__ = ["box_iou", "generalized_box_iou"]
@@ -92,15 +93,17 @@ def generalized_box_iou(
 def _aligned(first: Tensor, second: Tensor, form: BoxFormat, pairwise: bool) -> tuple[Tensor, Tensor]:
     if form == "cxcywhr":
         raise invalid("format", expected="an upright format", got=repr(form), fix="Use rotated_box_iou for rotated boxes.")
-    a, b = convert_boxes(first, form, "xyxy"), convert_boxes(second, form, "xyxy")
+    check_boxes(first, form)
+    check_boxes(second, form)
+    # Widened before anything is added: the edges of a half-precision centre and size do not fit half precision.
+    dtype = torch.promote_types(torch.promote_types(first.dtype, second.dtype), torch.float32)
+    a, b = (convert_boxes(boxes.to(dtype), form, "xyxy") for boxes in (first, second))
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or not (pairwise or a.shape == b.shape):
         raise invalid(
             "second",
             expected=f"boxes of the same batch as first{'' if pairwise else ', one per row'}",
             got=f"{tuple(second.shape)} for first {tuple(first.shape)}",
         )
-    dtype = torch.promote_types(torch.promote_types(a.dtype, b.dtype), torch.float32)
-    a, b = a.to(dtype), b.to(dtype)
     if pairwise:
         a, b = torch.broadcast_tensors(a[..., :, None, :], b[..., None, :, :])
     return a, b

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.boxes.formats import check_boxes, corners
+from pellucid.boxes.clip import box_area
+from pellucid.boxes.formats import check_boxes
 from pellucid.boxes.rotated import intersection_vertices
 from pellucid.errors import invalid
 
@@ -57,8 +58,10 @@ def rotated_box_iou(
     # Measured from the first centre: far from the origin the corners would lose the bits that decide what meets what.
     offset = torch.cat([b[..., :2] - a[..., :2], b[..., 2:]], dim=-1)
     origin = torch.cat([torch.zeros_like(a[..., :2]), a[..., 2:]], dim=-1)
-    inter = _polygon_area(*intersection_vertices(corners(origin, "cxcywhr"), corners(offset, "cxcywhr")))
-    union = a[..., 2] * a[..., 3] + b[..., 2] * b[..., 3] - inter
+    areas = box_area(origin, "cxcywhr"), box_area(offset, "cxcywhr")
+    # What rounding adds to the polygon of a box thinner than its own rounding error is no overlap.
+    inter = torch.minimum(_polygon_area(*intersection_vertices(origin, offset)), torch.minimum(*areas))
+    union = areas[0] + areas[1] - inter
     empty = union <= 0
     return torch.where(empty, 0.0, inter / torch.where(empty, 1.0, union))
 

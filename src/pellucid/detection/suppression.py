@@ -5,10 +5,12 @@ Must not: reimplement what torchvision does well, or import it before it is need
 Read next: ``decoder.py``.
 """
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from pellucid.boxes import BoxFormat, convert_boxes
+from pellucid.boxes.formats import check_boxes
 from pellucid.errors import ImplementationError, invalid
 
 __all__ = ["nms"]
@@ -52,18 +54,21 @@ def nms(
         Traceback (most recent call last):
         pellucid.errors.InvalidArgument: scores: expected one per box, shape (2,), got (3,).
     """
+    check_boxes(boxes, format)
     if boxes.ndim != 2:
         raise invalid("boxes", expected="(N, 4): one image", got=tuple(boxes.shape))
     for name, value in (("scores", scores), ("labels", labels)):
         if value is not None and tuple(value.shape) != (boxes.shape[0],):
             raise invalid(name, expected=f"one per box, shape ({boxes.shape[0]},)", got=tuple(value.shape))
-    corners = convert_boxes(boxes, format, "xyxy").detach()
+    dtype = torch.promote_types(torch.promote_types(boxes.dtype, scores.dtype), torch.float32)
+    corners = convert_boxes(boxes.detach().to(dtype), format, "xyxy")
+    scores = scores.detach().to(dtype)
     # RuntimeError and AttributeError: torchvision built against another torch fails to register or find its operators.
     try:
         from torchvision import ops
 
         if labels is None:
-            return ops.nms(corners, scores.detach(), iou_threshold)
+            return ops.nms(corners, scores, iou_threshold)
         return ops.batched_nms(corners, scores.detach(), labels, iou_threshold)
     except (ImportError, RuntimeError, AttributeError) as error:
         raise ImplementationError(

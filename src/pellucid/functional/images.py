@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.axes import CHANNELS_FIRST, check_axes
 from pellucid.errors import invalid, wrong_type
 
 __all__ = [
+    "CHANNELS_LAST",
     "Layout",
     "close_image",
     "compute_dtype",
@@ -26,6 +28,10 @@ __all__ = [
     "require_float",
     "to_compute",
 ]
+
+
+CHANNELS_LAST = ", or channels_last=True; channels_last=False takes the axes as they stand"
+"""What functions with that option can offer instead of moving axes."""
 
 
 class Layout(NamedTuple):
@@ -41,10 +47,16 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def open_image(image: object, *, channels_last: bool = False) -> tuple[Shaped[Tensor, "b c h w"], Layout]:
-    """Check an image and view it as (B, C, H, W) in its own dtype."""
+def open_image(image: object, *, channels_last: bool | None = None, option: str = "") -> tuple[Shaped[Tensor, "b c h w"], Layout]:
+    """Check an image and view it as (B, C, H, W) in its own dtype.
+
+    Args:
+        image: what the caller gave.
+        channels_last: where its channels stand; None: first, and shapes that look otherwise raise.
+        option: what the caller could pass instead of moving axes, as `check_axes` wants it.
+    """
     if not isinstance(image, Tensor):
-        fix = "torch.from_numpy(image) makes a tensor of a NumPy array; OpenCV's arrays want channels_last=True, too."
+        fix = f"{CHANNELS_FIRST}."
         raise wrong_type("image", expected="a tensor", got=type(image).__name__, fix=fix)
     axes = ("(H, W, C)", "(B, H, W, C)") if channels_last else ("(C, H, W)", "(B, C, H, W)")
     if image.dim() not in (3, 4):
@@ -52,6 +64,8 @@ def open_image(image: object, *, channels_last: bool = False) -> tuple[Shaped[Te
         raise invalid("image", expected=f"{axes[0]} or {axes[1]}", got=f"shape {tuple(image.shape)}", fix=fix)
     if image.dtype.is_complex:
         raise wrong_type("image", expected="floating-point or integer pixels", got=image.dtype)
+    if channels_last is None:
+        check_axes("image", image.shape, option=option)
     batched = image.dim() == 4
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
@@ -59,7 +73,7 @@ def open_image(image: object, *, channels_last: bool = False) -> tuple[Shaped[Te
         raise invalid(
             "image", expected=f"at least one channel, row and column in {axes[batched]}", got=f"shape {tuple(image.shape)}"
         )
-    return pixels, Layout(batched, channels_last, image.dtype)
+    return pixels, Layout(batched, bool(channels_last), image.dtype)
 
 
 def require_float(image: object, why: str) -> None:

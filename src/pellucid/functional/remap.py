@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image, read_dtype
+from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
 from pellucid.kernels.warp import paired, sample, warp
 
@@ -32,7 +32,7 @@ def remap(
     border_mode: str | int = "constant",
     border_value: FillValue = 0.0,
     relative: bool = False,
-    channels_last: bool = False,
+    channels_last: bool | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Read the image at given coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
@@ -73,7 +73,7 @@ def remap(
     if inverse:
         raise invalid("interpolation", expected="flags without WARP_INVERSE_MAP (maps always lead to the input)", got=interpolation)
     padding_mode = read_border(border_mode)
-    pixels, layout = open_image(image, channels_last=channels_last)
+    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     shape = "numbers of shape (H, W) or (B, H, W)"
     maps = [read_numbers(name, part, device=pixels.device, expected=shape) for name, part in (("map_x", map_x), ("map_y", map_y))]
     if maps[0].shape != maps[1].shape or maps[0].dim() not in (2, 3) or min(maps[0].shape[-2:]) < 1:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
-from pellucid.functional.images import Layout, close_image, compute_dtype, join_batch, open_image, read_dtype
+from pellucid.functional.images import CHANNELS_LAST, Layout, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
 from pellucid.kernels import warp as kernel
@@ -104,7 +104,7 @@ def warp_affine(
     border_mode: str | int = "constant",
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
-    channels_last: bool = False,
+    channels_last: bool | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Warp through an affine map, as ``cv2.warpAffine``, with gradients to the image, the matrix and the border value.
@@ -121,7 +121,8 @@ def warp_affine(
         border_value: what lies outside under ``constant``, and where the map has no finite value: a number, one per channel, or a
             tensor (), (C,) or (B, C), in the image's units.
         inverse_map: M sends output pixels to input pixels instead.
-        channels_last: the layout of ``image`` and of the result.
+        channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
+            raise; False takes any shape at its word.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
@@ -157,7 +158,7 @@ def warp_perspective(
     border_mode: str | int = "constant",
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
-    channels_last: bool = False,
+    channels_last: bool | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Warp through a homography, as ``cv2.warpPerspective``, with gradients to the image, the matrix and the border value.
@@ -204,12 +205,12 @@ def _cv_warp(
     border_mode: str | int,
     border_value: FillValue,
     inverse_map: bool,
-    channels_last: bool,
+    channels_last: bool | None,
     impl: str,
 ) -> Tensor:
     mode, inverse_flag = read_interpolation(interpolation)
     padding_mode, size = read_border(border_mode), read_dsize(dsize)
-    pixels, layout = open_image(image, channels_last=channels_last)
+    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
     dtype = compute_dtype(pixels.dtype)
     src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)

@@ -67,8 +67,8 @@ class RunTape:
                 rows[:, at] = part
                 at += 1
             else:
-                numbers = part[0].size
-                rows[:, at : at + numbers] = part.reshape(-1, numbers)
+                numbers = math.prod(part.shape[1:])
+                rows[:, at : at + numbers] = part.reshape(len(part), numbers)
                 at += numbers
         return rows
 

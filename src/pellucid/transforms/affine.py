@@ -7,6 +7,7 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -17,6 +18,8 @@ from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
 from pellucid.random.distributions import Constant, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval, probability, symmetric
+from pellucid.random.learnable import Learnable
+from pellucid.random.numbers import is_number
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
 from pellucid.types import Fill, ImageSpec
@@ -32,9 +35,16 @@ _WARP = "almost_everywhere"
 def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
     if not isinstance(translate, tuple | list) or len(translate) != 2:
         raise invalid(name, expected="a pair: the largest shift as a fraction of width and of height", got=repr(translate))
-    return {
-        f"translate_{axis}": symmetric(f"{name}[{i}]", part) for i, (axis, part) in enumerate(zip("xy", translate, strict=True))
-    }
+    draws = {}
+    for i, (axis, part) in enumerate(zip("xy", translate, strict=True)):
+        draws[f"translate_{axis}"] = distribution = symmetric(f"{name}[{i}]", part)
+        known = isinstance(part, Learnable) and part.value is not None
+        reach = abs(part.value) if known else max(map(abs, distribution.span()))  # type: ignore[union-attr, arg-type]
+        if 1.0 < reach < math.inf:
+            side = ("width", "height")[i]
+            fix = f"For pixels divide by the {side}: 10 pixels of 224 are 10 / 224."
+            raise invalid(f"{name}[{i}]", expected=f"a fraction of the {side}, at most 1", got=repr(part), fix=fix)
+    return draws
 
 
 def _shears(name: str, shear: object) -> dict[str, Distribution]:
@@ -48,11 +58,23 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 
 def _scales(name: str, scale: Range) -> Distribution:
+    if isinstance(scale, int | float) and is_number(scale) and scale > 0 and scale != 1:
+        low, high = (1 - scale, 1 + scale) if 0 < scale < 1 else sorted((1.0, scale))
+        fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same factor ({scale}, {scale})."
+        raise invalid(name, expected="a (low, high) pair of factors, or a distribution", got=repr(scale), fix=fix)
     distribution = interval(name, scale, low=0.0)
     # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
     if isinstance(distribution, Uniform | Constant) and not distribution.start() and distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
+
+
+def _keep_learned(owner: Transform, scale: Range | None) -> None:
+    """A learned factor as the constant it is: once frozen it is one still, where a number would be none."""
+    if scale is not None and not is_number(scale):
+        distribution = _scales(f"{type(owner).__name__}.scale", scale)
+        if isinstance(distribution, Constant):
+            object.__setattr__(owner, "scale", distribution)
 
 
 def _shrink(scale: Range | None) -> tuple[float, float]:
@@ -76,8 +98,9 @@ class RandomAffine(Transform):
 
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
-        translate: largest shift as fractions (of width, of height); each may be a number, pair, `Learnable` or distribution.
-        scale: a pair of factors, or a distribution; None is 1.
+        translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
+        scale: a pair of factors, a `Learnable` factor, or a distribution; None is 1. A single number raises: it could mean both a
+            range around 1 and a constant.
         shear: degrees; a number or pair shears along x, four numbers (x low, x high, y low, y high) along both, a pair of
             distributions is (x, y).
         interpolation: ``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).
@@ -128,6 +151,7 @@ class RandomAffine(Transform):
 
     def __post_init__(self) -> None:
         check_padding("RandomAffine", self.padding_mode, self.interpolation)
+        _keep_learned(self, self.scale)
         self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
@@ -213,7 +237,7 @@ class RandomTranslate(Transform):
     """Shift by a random fraction of the size, continuously.
 
     Args:
-        translate: largest shift as fractions (of width, of height); each may be a number, pair, `Learnable` or distribution.
+        translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
@@ -294,7 +318,7 @@ class RandomScale(Transform):
     """Zoom about a centre; the canvas keeps its size.
 
     Args:
-        scale: a pair of factors (above 1 magnifies), or a distribution.
+        scale: a pair of factors (above 1 magnifies), a `Learnable` factor, or a distribution.
         antialias: low-pass when zooming out; off by default, as in `RandomAffine`.
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
@@ -319,6 +343,7 @@ class RandomScale(Transform):
 
     def __post_init__(self) -> None:
         check_padding("RandomScale", self.padding_mode, self.interpolation)
+        _keep_learned(self, self.scale)
         self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:

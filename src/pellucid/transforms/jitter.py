@@ -98,6 +98,9 @@ class ColorJitter(Transform):
         p: probability of jittering the sample at all.
         same_on_batch: one draw for the whole batch.
 
+    1 is white in floating-point images. A pipeline looks at a few thousand pixels of the first such images it gets on the CPU,
+    once, and warns where values go far beyond.
+
     Under ``end`` and ``none`` the contrast's pivot is the mean luma of the source image, carried through the colour maps before it;
     under ``each`` it is the exact mean at that step, with torchvision's luma weights.
 
