@@ -8,7 +8,7 @@ Read next: ``expected.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,9 @@ __all__ = ["At", "LearnedParameters", "draws_anywhere"]
 
 At: TypeAlias = tuple[int, str]
 """(transform, name) of a drawn value."""
+
+_PROBED = "_at_0_and_1"
+"""Ends the names under which a ``state_dict`` says what its parameters mean."""
 
 
 class LearnedParameters(nn.Module):
@@ -69,6 +72,38 @@ class LearnedParameters(nn.Module):
                 if isinstance(number.by, nn.Module):
                     self.predictors.append(number.by)
             self._predicted[name] = (where, number.column, start)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for at in self._distributions:
+            destination[prefix + _probed_name(at)] = self._probed(at)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        for at, distribution in self._distributions.items():
+            found = state_dict.pop(prefix + _probed_name(at), None)
+            here = self._probed(at)
+            if found is not None and not _agree(found, here):
+                raise invalid(
+                    f"state_dict of {_label(at)}",
+                    expected=f"what was saved from {type(distribution).__name__} with the same bounds: {_listed(here)} at 0 and 1",
+                    got=_listed(found),
+                    fix="The unbounded parameter would mean another number here. Build the pipeline with the bounds it was saved with.",
+                )
+        for name in [name for name in state_dict if name.startswith(prefix) and name.endswith(_PROBED)]:
+            del state_dict[name]  # of draws that this pipeline does not have; their parameters are reported by torch
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _probed(self, at: At) -> Tensor:
+        """What the numbers are where all unbounded parameters are 0, and where they are 1: two points that tell bounds apart."""
+        found = []
+        for place in (0.0, 1.0):
+            raw = {
+                name: torch.tensor(place + self._predicted.get(full, (0, 0, 0.0))[2], dtype=torch.float64)
+                for name, full in self._names[at].items()
+            }
+            for number in self._distributions[at].current(raw).values():
+                found.append(torch.as_tensor(number, dtype=torch.float64).flatten())
+        return torch.cat(found)
 
     @property
     def predicts(self) -> bool:
@@ -144,6 +179,18 @@ class LearnedParameters(nn.Module):
             label: kl_divergence(self._distributions[by_label[label]], raws[by_label[label]], prior)
             for label, prior in priors.items()
         }
+
+
+def _probed_name(at: At) -> str:
+    return f"{at[0]}_{at[1]}{_PROBED}"
+
+
+def _agree(found: Tensor, here: Tensor) -> bool:
+    return found.shape == here.shape and torch.allclose(found.to(here), here, rtol=1e-2, atol=1e-6, equal_nan=True)
+
+
+def _listed(numbers: Tensor) -> str:
+    return ", ".join(f"{number:.4g}" for number in numbers.tolist())
 
 
 def _label(at: At) -> str:
