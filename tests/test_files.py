@@ -50,9 +50,9 @@ def test_a_full_disk_leaves_the_old_record(record, tmp_path, monkeypatch):
     record.save(tmp_path / "record.pt")
     before = (tmp_path / "record.pt").read_bytes()
 
-    def full(_, path):
-        Path(path).write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+    def full(_, file):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device", file.name)
 
     monkeypatch.setattr(torch, "save", full)
     with pytest.raises(OSError, match="No space"):
@@ -99,6 +99,14 @@ def test_every_record_survives_its_file(case, tmp_path):
     record.save(tmp_path / "record.pt")
     again = Record.load(tmp_path / "record.pt")
     assert torch.equal(augment.apply(x, again), augment.apply(x, record))
+
+
+def test_the_record_of_a_choice_survives_its_file(tmp_path):
+    choice = P.policy.RandomChoice([[P.RandomInvert(p=1.0)], [P.RandomRotation(30.0)]])
+    x = torch.rand(4, 3, 8, 8)
+    out, record = choice(x, key=Key(1, 1), return_record=True)
+    record.save(tmp_path / "record.pt")
+    assert torch.equal(choice.apply(x, Record.load(tmp_path / "record.pt")), out)
 
 
 def test_a_record_says_nothing_of_implementations(record):

@@ -135,6 +135,7 @@ class Pipeline(nn.Module):
             ``keypoints_valid``.
         """
         parsed = self._parse(batch)
+        self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
             return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options)
         record = self._draw(parsed, key)

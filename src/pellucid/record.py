@@ -142,8 +142,8 @@ class Record:
             "lead": self.lead,
             "params": [{name: value.detach().cpu() for name, value in values.items()} for values in self.params],
         }
-        with whole(target) as draft:
-            torch.save(state, draft)
+        with whole(target) as draft, draft.open("wb") as file:
+            torch.save(state, file)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Record:
@@ -188,7 +188,8 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
         raise invalid(f"{path}: params", expected=f"a list of {len(plan.transforms)} tables", got=type(params).__name__)
     for i, values in enumerate(params):
         wanted = {draw.name for draw in plan.draws if draw.transform == i}
-        if not isinstance(values, dict) or values.keys() != wanted:
+        # A choice among branches adds gates to transforms that have none of their own.
+        if not isinstance(values, dict) or not wanted <= values.keys() <= wanted | {"gate"}:
             got = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
             raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
         for name, value in values.items():

@@ -1,6 +1,7 @@
 """What is learned can be logged, regularised, averaged, saved, and frozen."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -252,3 +253,35 @@ def test_states_without_a_word_on_bounds_load():
     fewer = Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0))])
     fewer.load_state_dict(augment.state_dict(), strict=False)
     assert fewer.numbers()["0.degrees.half_width"] == augment.numbers()["0.degrees.half_width"]
+
+
+def hints(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(one.message) for one in caught if "biased gradient" in str(one.message)]
+
+
+def test_a_plain_call_that_trains_a_gate_points_to_expected_once():
+    x = torch.rand(2, 3, 5, 5)
+    augment = Pipeline([P.RandomInvert(p=L(0.3)), P.RandomRotation(Uniform(L(-9.0), L(9.0), "boundary"))])
+    with torch.no_grad():
+        assert not hints(lambda: augment(x))
+    (said,) = hints(lambda: augment(x))
+    assert "0.gate (exact) by the straight-through" in said
+    assert "1.degrees (boundary) by the reparameterised" in said
+    assert "pipeline.expected(loss_fn, batch)" in said
+    assert not hints(lambda: augment(x))
+
+
+@pytest.mark.parametrize("estimator", ["relaxed", "straight_through"])
+def test_no_hint_where_the_surrogate_is_meant_or_nothing_trains(estimator):
+    x = torch.rand(2, 3, 5, 5)
+    for augment in (
+        Pipeline([P.RandomInvert(p=Bernoulli(L(0.3), estimator=estimator)), P.RandomRotation(L(9.0))]),
+        Pipeline([P.RandomInvert(p=L(0.3))]).requires_grad_(False),
+        Pipeline([P.RandomInvert(p=0.3)]),
+    ):
+        assert not hints(lambda augment=augment: augment(x))
+    loss = Pipeline([P.RandomInvert(p=L(0.3))])
+    assert not hints(lambda: loss.expected(lambda out: out.mean((1, 2, 3)), x))

@@ -30,6 +30,9 @@ def detach(
     quick: Annotated[bool, typer.Option("--quick", help="the same parts, too small to conclude anything from")] = False,
 ) -> None:
     """What holding a patch's mean and deviation constant does to gradients and training. Exit code 1 if a guard fails."""
+    from pellucid.cli.errors import need
+
+    need("demo", "skimage", *(() if write is None else ("matplotlib",)))
     import torch
 
     from pellucid.features.study.report import as_markdown, draw, verdicts

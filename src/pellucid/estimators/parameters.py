@@ -7,6 +7,7 @@ Read next: ``expected.py``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid
+from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
 from pellucid.random.learnable import Learnable
@@ -59,6 +61,7 @@ class LearnedParameters(nn.Module):
                 self._names[index, name] = names
                 if name in transform.tied:
                     shared = names
+        self._unsaid = any(distribution.estimator in LOSS_BASED for distribution in self._distributions.values())
 
     def _register(self, name: str, number: Learnable, start: float) -> None:
         if isinstance(number.by, Tensor):
@@ -104,6 +107,27 @@ class LearnedParameters(nn.Module):
             for number in self._distributions[at].current(raw).values():
                 found.append(torch.as_tensor(number, dtype=torch.float64).flatten())
         return torch.cat(found)
+
+    def hint(self) -> None:
+        """Say once, in a plain call with gradients, which numbers get there another gradient than their estimator's."""
+        if not self._unsaid or torch.compiler.is_compiling() or not torch.is_grad_enabled():
+            return
+        self._unsaid = False
+        surrogates = {
+            f"{_label(at)} ({distribution.estimator})": "reparameterised" if distribution.estimator == "boundary" else "straight-through"
+            for at, distribution in self._distributions.items()
+            if distribution.estimator in LOSS_BASED and self._trains(at)
+        }
+        if surrogates:
+            named = ", ".join(f"{label} by the {kind} surrogate" for label, kind in surrogates.items())
+            warnings.warn(
+                f"In a plain call these learned numbers get a biased gradient: {named}. pipeline.expected(loss_fn, batch) gives the right "
+                "one; estimator='straight_through' or 'reparameterised' says that this one is meant. This is said once.",
+                stacklevel=6,
+            )
+
+    def _trains(self, at: At) -> bool:
+        return any(full in self._predicted or getattr(self, full).requires_grad for full in self._names[at].values())
 
     @property
     def predicts(self) -> bool:
