@@ -10,6 +10,7 @@ import torch
 
 import pellucid as P
 from pellucid import InvalidArgument, InvalidType, Key, Pipeline, Record
+from pellucid.policy import RandomChoice
 from pellucid.writing import whole
 from tests.cases import CASES
 
@@ -80,7 +81,7 @@ def test_links_are_followed_and_missing_folders_named(tmp_path):
     Pipeline([P.RandomRotation(9.0)]).save(link)
     assert link.is_symlink()
     assert Pipeline.load(target).transforms == (P.RandomRotation(9.0),)
-    with pytest.raises(FileNotFoundError, match="missing'$"):
+    with pytest.raises(FileNotFoundError, match=r"missing'$"):
         Pipeline([]).save(tmp_path / "missing" / "a.toml")
 
 
@@ -102,7 +103,7 @@ def test_every_record_survives_its_file(case, tmp_path):
 
 
 def test_the_record_of_a_choice_survives_its_file(tmp_path):
-    choice = P.policy.RandomChoice([[P.RandomInvert(p=1.0)], [P.RandomRotation(30.0)]])
+    choice = RandomChoice([[P.RandomInvert(p=1.0)], [P.RandomRotation(30.0)]])
     x = torch.rand(4, 3, 8, 8)
     out, record = choice(x, key=Key(1, 1), return_record=True)
     record.save(tmp_path / "record.pt")

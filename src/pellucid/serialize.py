@@ -136,7 +136,10 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise invalid(str(path), expected=f"tables and lists nested at most {_DEEPEST} levels deep", got="more")
     if not isinstance(loaded, dict):
         raise wrong_type(
-            str(path), expected="a table of a pipeline's settings", got=f"a {type(loaded).__name__}", fix="Pipeline.save writes one."
+            str(path),
+            expected="a table of a pipeline's settings",
+            got=f"a {type(loaded).__name__}",
+            fix="Pipeline.save writes one.",
         )
     return loaded
 

@@ -104,6 +104,7 @@ def test_pictures_and_outputs_that_cannot_be_are_named(tmp_path):
     Pipeline([RandomRotation(9.0)]).save(pipeline)
     (tmp_path / "picture.png").write_bytes(b"no picture")
     (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "broken.py").write_text("def f(:")
     for arguments in (
         ["preview", tmp_path / "picture.png", "--pipeline", pipeline],
         ["preview", tmp_path, "--pipeline", pipeline],
@@ -111,7 +112,15 @@ def test_pictures_and_outputs_that_cannot_be_are_named(tmp_path):
         ["explain", "--pipeline", tmp_path / "file" / "pipeline.toml"],
         ["audit", "no_such_module:function"],
         ["audit", "math:no_such_function"],
+        ["explain", "--pipeline", pipeline, "--size", "9" * 5000],
         ["audit", "nothing"],
+        ["audit", "torch.nn:Linear(3)"],
+        ["audit", "torch.nn:Linear(3,)("],
+        ["audit", tmp_path / "broken.py:f"],
+        ["audit", tmp_path / "absent.py:f"],
+        ["audit", "math:sin", "--inputs", "9999999x9999999x99"],
+        ["audit", "math:sin", "--inputs", "scalar:eye"],
+        ["study", "detach", "--threads", "0"],
     ):
         result = invoke(*arguments)
         assert result.exit_code == 2, (arguments, result.output)

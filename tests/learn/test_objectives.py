@@ -127,7 +127,7 @@ def test_the_teacher_is_a_running_average():
 
 
 def test_batch_statistics_are_held_while_gates_are_compared():
-    """All 16 draws of four gates, by hand: the mean over draws of f(open) - f(shut), each normalised by its draw's own statistics."""
+    """All 16 draws of four gates, by hand: the mean over draws of f(open) - f(shut), normalised by each draw's own statistics."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.BatchNorm2d(2), nn.Flatten(), nn.Tanh(), nn.Linear(2 * 9, 1)).double().train()
     x = torch.rand(4, 2, 3, 3, dtype=torch.float64) ** 2

@@ -26,7 +26,7 @@ def _study() -> None:
 def detach(
     write: Annotated[Path | None, typer.Option(help="write detach-study.md and img/detach-study.png into this folder")] = None,
     seed: Annotated[int, typer.Option(help="of noise, weights and draws")] = 0,
-    threads: Annotated[int, typer.Option(help="for torch; the documented run uses one")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="for torch; the documented run uses one")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="the same parts, too small to conclude anything from")] = False,
 ) -> None:
     """What holding a patch's mean and deviation constant does to gradients and training. Exit code 1 if a guard fails."""

@@ -24,9 +24,9 @@ from pellucid.random.distributions import Bernoulli, Categorical
 __all__ = ["MIXING", "LossesSeen", "check_separate"]
 
 MIXING = (
-    "If the loss mixes the samples (InfoNCE, triplets, batch statistics), share the draw by same_on_batch=True, or return its mean, "
-    "a scalar, and choose estimators that take one: 'arm' or 'reinforce' for gates, 'reinforce' for choices, 'reparameterised' for "
-    "ranges."
+    "If the loss mixes the samples (InfoNCE, triplets, batch statistics), share the draw by same_on_batch=True, or return its "
+    "mean, a scalar, and choose estimators that take one: 'arm' or 'reinforce' for gates, 'reinforce' for choices, "
+    "'reparameterised' for ranges."
 )
 """What to do about a loss that is no function of single samples."""
 
@@ -50,7 +50,10 @@ class LossesSeen:
 
 
 def check_separate(
-    evaluate: Callable[[Mapping[Any, Tensor]], Tensor], sites: Sequence[Site], drawn: Mapping[Any, Tensor], known: Float[Tensor, "b"]
+    evaluate: Callable[[Mapping[Any, Tensor]], Tensor],
+    sites: Sequence[Site],
+    drawn: Mapping[Any, Tensor],
+    known: Float[Tensor, "b"],
 ) -> None:
     """Move the draws of some samples, and see whether the losses of the others move.
 

@@ -90,7 +90,7 @@ class LearnedParameters(nn.Module):
                     f"state_dict of {_label(at)}",
                     expected=f"what was saved from {type(distribution).__name__} with the same bounds: {_listed(here)} at 0 and 1",
                     got=_listed(found),
-                    fix="The unbounded parameter would mean another number here. Build the pipeline with the bounds it was saved with.",
+                    fix="The parameter would mean another number here. Build the pipeline with the bounds it was saved with.",
                 )
         for name in [name for name in state_dict if name.startswith(prefix) and name.endswith(_PROBED)]:
             del state_dict[name]  # of draws that this pipeline does not have; their parameters are reported by torch
@@ -104,8 +104,8 @@ class LearnedParameters(nn.Module):
                 name: torch.tensor(place + self._predicted.get(full, (0, 0, 0.0))[2], dtype=torch.float64)
                 for name, full in self._names[at].items()
             }
-            for number in self._distributions[at].current(raw).values():
-                found.append(torch.as_tensor(number, dtype=torch.float64).flatten())
+            numbers = self._distributions[at].current(raw).values()
+            found += [torch.as_tensor(number, dtype=torch.float64).flatten() for number in numbers]
         return torch.cat(found)
 
     def hint(self) -> None:
@@ -113,16 +113,16 @@ class LearnedParameters(nn.Module):
         if not self._unsaid or torch.compiler.is_compiling() or not torch.is_grad_enabled():
             return
         self._unsaid = False
-        surrogates = {
-            f"{_label(at)} ({distribution.estimator})": "reparameterised" if distribution.estimator == "boundary" else "straight-through"
-            for at, distribution in self._distributions.items()
-            if distribution.estimator in LOSS_BASED and self._trains(at)
-        }
+        surrogates = [
+            f"{_label(at)} ({one.estimator}) by the {'reparameterised' if one.estimator == 'boundary' else 'straight-through'} surrogate"
+            for at, one in self._distributions.items()
+            if one.estimator in LOSS_BASED and self._trains(at)
+        ]
         if surrogates:
-            named = ", ".join(f"{label} by the {kind} surrogate" for label, kind in surrogates.items())
             warnings.warn(
-                f"In a plain call these learned numbers get a biased gradient: {named}. pipeline.expected(loss_fn, batch) gives the right "
-                "one; estimator='straight_through' or 'reparameterised' says that this one is meant. This is said once.",
+                f"In a plain call these learned numbers get a biased gradient: {', '.join(surrogates)}. "
+                "pipeline.expected(loss_fn, batch) gives the right one; estimator='straight_through' or 'reparameterised' says "
+                "that this one is meant. This is said once.",
                 stacklevel=6,
             )
 

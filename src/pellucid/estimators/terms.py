@@ -97,7 +97,7 @@ def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tenso
 
 
 def _inside(gate: Bernoulli, p: Tensor, credit: Tensor) -> Tensor:
-    """NaN where a probability of the user's own is no longer in (0, 1): its gradient would be 0 for ever, and nobody would see it."""
+    """NaN where a probability of the user's own is not in (0, 1): its gradient would be 0 for ever, and nobody would see it."""
     if isinstance(gate.p, Learnable) and gate.p.as_it_is:
         return torch.where((p > 0.0) & (p < 1.0), credit, math.nan)
     return credit
