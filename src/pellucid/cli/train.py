@@ -151,9 +151,10 @@ def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
         if not equals or not name.strip().isidentifier():
             raise invalid("--set", expected="NAME=VALUE", got=repr(text))
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[name.strip()] = value.strip()
+            parsed = tomllib.loads(f"value = {value}")
+        except (ValueError, RecursionError):
+            parsed = {}
+        found[name.strip()] = parsed["value"] if parsed.keys() == {"value"} else value.strip()
     return found
 
 

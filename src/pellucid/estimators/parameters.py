@@ -113,8 +113,9 @@ class LearnedParameters(nn.Module):
         if not self._unsaid or torch.compiler.is_compiling() or not torch.is_grad_enabled():
             return
         self._unsaid = False
+        kinds = {"boundary": "reparameterised"}
         surrogates = [
-            f"{_label(at)} ({one.estimator}) by the {'reparameterised' if one.estimator == 'boundary' else 'straight-through'} surrogate"
+            f"{_label(at)} ({one.estimator}) by the {kinds.get(one.estimator, 'straight-through')} surrogate"
             for at, one in self._distributions.items()
             if one.estimator in LOSS_BASED and self._trains(at)
         ]

@@ -52,7 +52,7 @@ def read_settings(
 def _table(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise invalid(str(path), expected="a TOML file in UTF-8", got=str(error)) from None
 
 
