@@ -194,5 +194,5 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
             raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
         for name, value in values.items():
             if not isinstance(value, Tensor) or value.dim() == 0 or value.shape[0] != samples:
-                got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-                raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=got)
+                shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+                raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=shape)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +28,8 @@ __all__ = ["At", "LearnedParameters", "draws_anywhere"]
 At: TypeAlias = tuple[int, str]
 """(transform, name) of a drawn value."""
 
-_PROBED = "_at_0_and_1"
-"""Ends the names under which a ``state_dict`` says what its parameters mean."""
+_MEANING = "_extra_state"
+"""Under torch's own name for what is neither parameter nor buffer, a ``state_dict`` says what its parameters mean."""
 
 
 class LearnedParameters(nn.Module):
@@ -61,7 +62,8 @@ class LearnedParameters(nn.Module):
                 self._names[index, name] = names
                 if name in transform.tied:
                     shared = names
-        self._unsaid = any(distribution.estimator in LOSS_BASED for distribution in self._distributions.values())
+        self._unsaid = True
+        self._surrogates = any(distribution.estimator in LOSS_BASED for distribution in self._distributions.values())
 
     def _register(self, name: str, number: Learnable, start: float) -> None:
         if isinstance(number.by, Tensor):
@@ -78,39 +80,47 @@ class LearnedParameters(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        for at in self._distributions:
-            destination[prefix + _probed_name(at)] = self._probed(at)
+        if self._distributions:
+            rows = [row for at in self._distributions for row in self._meaning(at)]
+            destination[prefix + _MEANING] = torch.tensor(rows, dtype=torch.float64)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        for at, distribution in self._distributions.items():
-            found = state_dict.pop(prefix + _probed_name(at), None)
-            here = self._probed(at)
-            if found is not None and not _agree(found, here):
+        saved = state_dict.pop(prefix + _MEANING, None)
+        for at in self._distributions if saved is not None else ():
+            here = torch.tensor(self._meaning(at), dtype=torch.float64)
+            found = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
+            close = max(1e-6, 4.0 * torch.finfo(saved.dtype).eps)  # a state_dict may have been cast
+            if len(found) and not (
+                found.shape == here.shape and torch.allclose(found, here, rtol=close, atol=1e-6, equal_nan=True)
+            ):
                 raise invalid(
                     f"state_dict of {_label(at)}",
-                    expected=f"what was saved from {type(distribution).__name__} with the same bounds: {_listed(here)} at 0 and 1",
+                    expected=f"numbers saved under the same bounds: {_listed(here)} where the parameters are 0 and 1",
                     got=_listed(found),
-                    fix="The parameter would mean another number here. Build the pipeline with the bounds it was saved with.",
+                    fix="The parameters would mean other numbers here. Build the pipeline with the bounds they were saved with.",
                 )
-        for name in [name for name in state_dict if name.startswith(prefix) and name.endswith(_PROBED)]:
-            del state_dict[name]  # of draws that this pipeline does not have; their parameters are reported by torch
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
-    def _probed(self, at: At) -> Tensor:
-        """What the numbers are where all unbounded parameters are 0, and where they are 1: two points that tell bounds apart."""
-        found = []
+    def _meaning(self, at: At) -> list[tuple[float, float, float]]:
+        """What the numbers are where all parameters are 0, and where they are 1: two points that tell bounds apart.
+
+        Each row begins with the transform and a checksum of the value's name, so that rows find one another.
+        """
+        rows = []
         for place in (0.0, 1.0):
             raw = {
                 name: torch.tensor(place + self._predicted.get(full, (0, 0, 0.0))[2], dtype=torch.float64)
                 for name, full in self._names[at].items()
             }
-            numbers = self._distributions[at].current(raw).values()
-            found += [torch.as_tensor(number, dtype=torch.float64).flatten() for number in numbers]
-        return torch.cat(found)
+            for number in self._distributions[at].current(raw).values():
+                values = torch.as_tensor(number, dtype=torch.float64).flatten().tolist()
+                rows += [(float(at[0]), float(crc32(at[1].encode())), value) for value in values]
+        return rows
 
     def hint(self) -> None:
         """Say once, in a plain call with gradients, which numbers get there another gradient than their estimator's."""
-        if not self._unsaid or torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        # A trace must not depend on whether somebody has said it.
+        if not self._surrogates or torch.compiler.is_compiling() or not self._unsaid or not torch.is_grad_enabled():
             return
         self._unsaid = False
         kinds = {"boundary": "reparameterised"}
@@ -206,16 +216,8 @@ class LearnedParameters(nn.Module):
         }
 
 
-def _probed_name(at: At) -> str:
-    return f"{at[0]}_{at[1]}{_PROBED}"
-
-
-def _agree(found: Tensor, here: Tensor) -> bool:
-    return found.shape == here.shape and torch.allclose(found.to(here), here, rtol=1e-2, atol=1e-6, equal_nan=True)
-
-
-def _listed(numbers: Tensor) -> str:
-    return ", ".join(f"{number:.4g}" for number in numbers.tolist())
+def _listed(rows: Tensor) -> str:
+    return ", ".join(f"{number:.4g}" for number in rows[:, 2].tolist())
 
 
 def _label(at: At) -> str:

@@ -93,8 +93,8 @@ def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[P
         except DamagedCheckpoint as error:
             damaged.append(error)
             continue
-        for error in damaged:
-            warnings.warn(f"{error} Going on from {folder} instead.", stacklevel=2)
+        for each in damaged:
+            warnings.warn(f"{each} Going on from {folder} instead.", stacklevel=2)
         return folder, meta
     if damaged:
         raise damaged[0]
