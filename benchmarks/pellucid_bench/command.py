@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -159,6 +160,7 @@ def scaling_command(
         if name not in AXES:
             raise typer.BadParameter(f"expected one of {', '.join(AXES)}; got {name}", param_hint="--axis")
     _check_names(only)
+    _check_pictures(output)
     rows: list[Row] = []
     with _setting(threads):
         for name in axes:
@@ -182,13 +184,14 @@ def docs(
     full: Annotated[bool, typer.Option("--full", help="Every point of the scaling curves.")] = False,
 ) -> None:
     """Measure everything and rewrite the tables and pictures of docs/performance.md."""
+    _check_pictures(folder)
     with _setting(threads):
         write_documents(folder, batch=batch, size=size, budget=budget, impl=impl, memory=memory, full=full, say=_say)
 
 
 def overhead_rows(result: Overhead) -> list[Row]:
     """The overhead as rows of a report."""
-    shares = {"subject": "shares", "status": "ok" if result.met() else "missed", **result.shares()}
+    shares = {"subject": "shares", "status": {"met": "ok"}.get(result.verdict(), result.verdict()), **result.shares()}
     rows: list[Row] = [
         {
             "subject": name,
@@ -222,6 +225,7 @@ def _cases(
     page: Path | None = None,
 ) -> None:
     _check_names(only)
+    _check_pictures(output)
     rows: list[Row] = []
     with _setting(threads):
         for case in cases:
@@ -243,6 +247,16 @@ def _check_names(only: list[str] | None) -> None:
     for name in only or ():
         if name not in MODULES:
             raise typer.BadParameter(f"expected one of {', '.join(MODULES)}; got {name}", param_hint="--only")
+
+
+def _check_pictures(output: Path | None) -> None:
+    """A folder gets pictures, too: what draws them has to be there before anything is measured."""
+    try:
+        found = output is None or find_spec("matplotlib") is not None
+    except ValueError:  # a module that is blocked
+        found = False
+    if not found:
+        raise typer.BadParameter("expected matplotlib for its pictures. Install it with: pip install 'pellucid[bench]'")
 
 
 def _say(text: str) -> None:

@@ -56,6 +56,8 @@ def overhead_table(result: Overhead) -> str:
         count = result.calls[name]
         spans = [_span(each.median, each.low, each.high, 1e3) for each in (timing, result.small[name], result.tiny[name])]
         lines.append(f"| {name} | {' | '.join(spans)} | {count.total} | {count.python} |")
+    if result.missing is not None:
+        return "\n".join([*lines, "", f"Nothing to compare with: kornia is missing ({result.missing})."])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in result.shares().items())
     verdict = "met" if result.met() else "**missed**"
     lines += ["", f"Pellucid's share of kornia's: {shares}. Budget {SHARE:.0%} of time and calls: {verdict}."]

@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.errors import need
+
 __all__ = ["app"]
 
 app = typer.Typer(name="study", help="Experiments that say what our defaults do, losses included.", no_args_is_help=True)
@@ -26,10 +28,11 @@ def _study() -> None:
 def detach(
     write: Annotated[Path | None, typer.Option(help="write detach-study.md and img/detach-study.png into this folder")] = None,
     seed: Annotated[int, typer.Option(help="of noise, weights and draws")] = 0,
-    threads: Annotated[int, typer.Option(help="for torch; the documented run uses one")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="for torch; the documented run uses one")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="the same parts, too small to conclude anything from")] = False,
 ) -> None:
     """What holding a patch's mean and deviation constant does to gradients and training. Exit code 1 if a guard fails."""
+    need("demo", "skimage", *(() if write is None else ("matplotlib",)))
     import torch
 
     from pellucid_bench.detach.report import as_markdown, draw, verdicts
@@ -68,6 +71,7 @@ def augmentation(
     """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
     import json
 
+    need("train", "safetensors", "matplotlib")
     from pellucid.cli.learn import one_thread, read_pictures
     from pellucid.learn.settings import Settings
     from pellucid.training import read_settings

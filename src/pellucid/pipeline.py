@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pellucid.apply import ApplyOptions, apply_targets, invert_targets
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
-from pellucid.estimators import LearnedParameters, Site, evaluations, expected_loss, frozen
+from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
@@ -122,6 +122,7 @@ class Pipeline(nn.Module):
         self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
         self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
         self.learned = LearnedParameters(self.transforms)
+        self._losses = LossesSeen()
         self._plans: dict[tuple[int, int, int], Plan] = {}
         self._looked = False
 
@@ -138,6 +139,7 @@ class Pipeline(nn.Module):
             ``keypoints_valid``.
         """
         parsed = self._parse(batch)
+        self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
             return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options)
         record = self._draw(parsed, key)
@@ -207,9 +209,10 @@ class Pipeline(nn.Module):
 
         Args:
             loss_fn: takes the augmented batch, returns (B,) losses, one per sample. A scalar that mixes the samples is allowed
-                where no learned draw is ``exact`` or ``boundary`` (unless the samples share it). It is called
-                :meth:`evaluations` times, the first time with gradient and the others without, and must depend on the draw alone:
-                a model in training mode whose batch statistics or dropout differ between calls adds variance, or a bias.
+                where no learned draw is ``exact`` or ``boundary`` (unless the samples share it); (B,) losses that mix them
+                are refused. It is called :meth:`evaluations` times, the first time with gradient and the others without, and
+                must depend on the draw alone: dropout adds variance, and batch statistics of a model in training mode mix the
+                samples.
             batch: as in the call.
             key: as in the call. Indices must differ for ``reinforce``, whose baseline is the rest of the batch.
 
@@ -219,6 +222,11 @@ class Pipeline(nn.Module):
         Gradient:
             model and images: as of an ordinary draw. learned numbers: unbiased, except through draws whose estimator is
             ``relaxed`` or ``straight_through`` and through declared surrogates.
+
+        Errors:
+            InvalidArgument where the losses of some samples change with the draws of others and an estimator takes each for its
+            own. The first call with a loss looks, by two further evaluations without gradient on a fixed state of torch's
+            generator (which is given back); a compiled call does not.
 
         Example:
             >>> import torch, pellucid
@@ -242,10 +250,10 @@ class Pipeline(nn.Module):
                 values[transform][name] = value
             return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
 
-        return expected_loss(evaluate, _sites(plan, u, learned))
+        return expected_loss(evaluate, _sites(plan, u, learned), check=self._losses.new(loss_fn))
 
     def evaluations(self) -> int:
-        """How often :meth:`expected` evaluates the loss: once with gradient, the rest without."""
+        """How often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice more."""
         none = torch.zeros(0)
         return evaluations([Site(at, distribution, {}, none) for at, distribution in self.learned.distributions.items()])
 

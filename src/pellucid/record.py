@@ -8,7 +8,6 @@ Read next: ``pipeline.py``.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from pellucid.lowering import Lowered, Replayed
 from pellucid.plan import Plan, make_plan
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.types import ImageSpec, Size
+from pellucid.writing import whole
 
 __all__ = ["Record"]
 
@@ -42,7 +42,6 @@ class Record:
         params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
         samples: B.
         lead: how many leading axes the batch had: 0 (one sample), 1 (batch), 2 (video).
-        impl: the implementation that ran.
 
     Change a value with :meth:`with_param`; ``pipeline.apply(images, record)`` then differentiates to it.
     """
@@ -51,7 +50,6 @@ class Record:
     params: Sequence[Mapping[str, Tensor]]
     samples: int
     lead: int = 1
-    impl: str = "reference"
 
     @property
     def size_in(self) -> Size:
@@ -130,7 +128,10 @@ class Record:
         return replace(self, plan=plan, params=(self.params[transform],))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, atomically."""
+        """Write to a file in PyTorch's format, whole or not at all."""
+        target = Path(path)
+        if target.suffix == ".safetensors":
+            raise invalid("path", expected="a name for a PyTorch file, such as record.pt", got=target.name)
         spec = self.plan.specs[0]
         state: dict[str, Any] = {
             "pellucid_record": _VERSION,
@@ -139,23 +140,59 @@ class Record:
             "fuse": self.plan.fuse,
             "samples": self.samples,
             "lead": self.lead,
-            "impl": self.impl,
             "params": [{name: value.detach().cpu() for name, value in values.items()} for values in self.params],
         }
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        os.close(handle)
-        try:
-            torch.save(state, temporary)
-            Path(temporary).replace(target)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        with whole(target) as draft, draft.open("wb") as file:
+            torch.save(state, file)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Record:
         """Read what :meth:`save` wrote. Loads tensors and plain values only, never code."""
-        state: Mapping[str, Any] = torch.load(path, weights_only=True)
-        if state.get("pellucid_record") != _VERSION:
-            raise invalid("Record.load", expected=f"a record of version {_VERSION}", got=state.get("pellucid_record"))
-        plan = make_plan(transforms_from_list(state["transforms"]), ImageSpec(*state["image"]), fuse=state["fuse"])
-        return Record(plan, tuple(state["params"]), state["samples"], state["lead"], state["impl"])
+        try:
+            state = torch.load(path, weights_only=True)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # a damaged file raises what its first wrong byte leads to
+            raise invalid(str(path), expected="a whole record, as Record.save writes it", got=_first_line(error)) from error
+        if not isinstance(state, dict) or state.get("pellucid_record") != _VERSION:
+            got = state.get("pellucid_record") if isinstance(state, dict) else f"a {type(state).__name__}"
+            raise invalid(str(path), expected=f"a record of version {_VERSION}", got=got)
+        missing = [name for name in _FIELDS if name not in state]
+        if missing:
+            raise invalid(str(path), expected=f"a record with {', '.join(_FIELDS)}", got=f"none of {', '.join(missing)}")
+        channels, height, width = _whole_numbers(path, "image", state["image"], 3)
+        (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
+        plan = make_plan(transforms_from_list(state["transforms"]), ImageSpec(channels, height, width), fuse=bool(state["fuse"]))
+        _check_params(path, plan, state["params"], samples)
+        if state["lead"] not in (0, 1, 2):
+            raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])
+        return Record(plan, tuple(state["params"]), samples, state["lead"])
+
+
+_FIELDS = ("transforms", "image", "fuse", "samples", "lead", "params")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+
+
+def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: int) -> list[int]:
+    if not isinstance(values, list) or len(values) != count or any(type(value) is not int or value < 0 for value in values):
+        raise invalid(f"{path}: {name}", expected=f"{count} whole number{'s' * (count > 1)}", got=values)
+    return values
+
+
+def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples: int) -> None:
+    """Every drawn value the plan wants, with a row per sample."""
+    if not isinstance(params, list) or len(params) != len(plan.transforms):
+        raise invalid(f"{path}: params", expected=f"a list of {len(plan.transforms)} tables", got=type(params).__name__)
+    for i, values in enumerate(params):
+        wanted = {draw.name for draw in plan.draws if draw.transform == i}
+        # A choice among branches adds gates to transforms that have none of their own.
+        if not isinstance(values, dict) or not wanted <= values.keys() <= wanted | {"gate"}:
+            got = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
+            raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
+        for name, value in values.items():
+            if not isinstance(value, Tensor) or value.dim() == 0 or value.shape[0] != samples:
+                shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+                raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=shape)

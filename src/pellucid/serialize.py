@@ -22,10 +22,12 @@ from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
 from pellucid.transforms import ALL
 from pellucid.transforms.base import Transform
+from pellucid.writing import whole
 
 __all__ = ["VERSION", "read_file", "transforms_from_list", "transforms_to_list", "write_file"]
 
 VERSION = 1
+_DEEPEST = 32
 
 _TRANSFORMS = {kind.__name__: kind for kind in ALL}
 
@@ -121,19 +123,48 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a ``.toml`` or ``.json`` file."""
     path = Path(path)
     _check_suffix(path)
-    text = path.read_text(encoding="utf-8")
+    raw = path.read_bytes()
     try:
-        loaded: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        text = raw.decode("utf-8")
+        loaded = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        depth = _depth(loaded)
     except ValueError as error:
-        raise invalid(str(path), expected=f"valid {path.suffix[1:].upper()}", got=str(error)) from error
+        raise invalid(str(path), expected=f"valid {path.suffix[1:].upper()} in UTF-8", got=str(error)) from error
+    except RecursionError:
+        depth = _DEEPEST + 1
+    if depth > _DEEPEST:
+        raise invalid(str(path), expected=f"tables and lists nested at most {_DEEPEST} levels deep", got="more")
+    if not isinstance(loaded, dict):
+        raise wrong_type(
+            str(path),
+            expected="a table of a pipeline's settings",
+            got=f"a {type(loaded).__name__}",
+            fix="Pipeline.save writes one.",
+        )
     return loaded
 
 
+def _depth(content: Any) -> int:
+    """How deep a file nests, without recursion."""
+    depth, level = 0, [content]
+    while level and depth <= _DEEPEST:
+        depth += 1
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, dict | list)
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return depth
+
+
 def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a ``.toml`` or ``.json`` file."""
+    """Write a ``.toml`` or ``.json`` file, whole or not at all."""
     path = Path(path)
     _check_suffix(path)
-    path.write_text(tomli_w.dumps(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    text = tomli_w.dumps(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
+    with whole(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def _check_suffix(path: Path) -> None:

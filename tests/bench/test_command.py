@@ -1,6 +1,7 @@
 """The commands, end to end on tiny images with whatever peers are installed, and the files they write."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,8 @@ def test_overhead(tmp_path):
     assert result.exit_code == 0, result.output
     rows = {row["subject"]: row for row in read(tmp_path / "overhead.json")["rows"]}
     assert rows["pellucid"]["calls"] > rows["pellucid"]["python_calls"] > 50
-    assert "calls" in rows["shares"]
+    missing = rows["kornia"]["status"] == "missing"
+    assert ("calls" in rows["shares"]) != missing
 
 
 @pytest.mark.parametrize("arguments", [["scaling", "--axis", "colour"], ["warp", "--only", "korniaa"]])
@@ -131,9 +133,30 @@ def test_missed_overhead_exits_with_one(monkeypatch):
     assert run("overhead").exit_code == 1
 
 
-def test_without_kornia_calls_are_held_to_the_recorded_figure():
-    assert overhead_of(0.1, 671, "No module named 'kornia'").met()
-    assert not overhead_of(0.1, 673, "No module named 'kornia'").met()
+def test_without_kornia_no_figure_of_it_is_printed(monkeypatch, tmp_path):
+    result = overhead_of(0.1, 673, "No module named 'kornia'")
+    for name in ("time", "small", "tiny", "calls"):
+        getattr(result, name).pop("kornia", None)
+    assert result.shares() == {}
+    text = overhead_table(result)
+    assert "kornia is missing (No module named 'kornia')" in text
+    assert "%" not in text
+    assert "met" not in text
+    monkeypatch.setattr("pellucid.bench.command.measure_overhead", lambda impl, budget: result)
+    assert run("overhead", "-o", str(tmp_path)).exit_code == 0
+    rows = {row["subject"]: row for row in read(tmp_path / "overhead.json")["rows"]}
+    assert rows["shares"] == {"subject": "shares", "status": "unknown"}
+    assert rows["kornia"]["status"] == "missing"
+
+
+@pytest.mark.parametrize("arguments", [["warp", "-o", "x"], ["scaling", "-o", "x"], ["docs", "x"]])
+def test_pictures_ask_for_matplotlib_before_anything_is_measured(arguments, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("compare", "scaling", "write_documents"):
+        monkeypatch.setattr(f"pellucid.bench.command.{name}", lambda *_, **__: pytest.fail("measured"))
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "matplotlib" in result.output
 
 
 def test_losses_stay_in_the_table():

@@ -113,3 +113,26 @@ def test_learned_pipelines_serialise_their_starting_point(tmp_path):
     for suffix in ("toml", "json"):
         augment.save(tmp_path / f"p.{suffix}")
         assert Pipeline.load(tmp_path / f"p.{suffix}").transforms == augment.transforms
+
+
+@pytest.mark.parametrize("tensor", [torch.tensor(3.0), torch.tensor(3.0, requires_grad=True), torch.tensor([3.0]), torch.tensor(3)])
+def test_a_plain_tensor_is_no_number_and_the_sentence_says_what_to_write(tensor):
+    for build in (lambda: P.RandomRotation(tensor), lambda: P.Uniform(0.0, tensor), lambda: P.RandomInvert(p=tensor)):
+        with pytest.raises(P.InvalidType, match=r"float\(tensor\).*nn\.Parameter\(tensor\)"):
+            P.Pipeline([build()])
+
+
+@pytest.mark.parametrize(
+    ("build", "field", "floor"),
+    [
+        (lambda learned: P.RandomGamma(learned), "gamma", "1e-06"),
+        (lambda learned: P.RandomGamma((learned, P.Learnable(2.0))), "gamma", "1e-06"),
+        (lambda learned: P.RandomGaussianBlur(sigma=learned), "sigma", "0.001"),
+        (lambda learned: P.RandomGaussianBlur(sigma=(learned, P.Learnable(2.0))), "sigma", "0.001"),
+    ],
+)
+def test_a_bound_beyond_its_field_names_the_one_to_write(build, field, floor):
+    with pytest.raises(P.InvalidArgument, match=rf"{field}: expected values >= {floor}.*Learnable low={floor}, or no bound"):
+        P.Pipeline([build(P.Learnable(0.5, low=0.0))])
+    for learned in (P.Learnable(0.5), P.Learnable(0.5, low=float(floor))):
+        P.Pipeline([build(learned)])(torch.rand(2, 3, 9, 9)).sum().backward()

@@ -53,6 +53,9 @@ def test_it_evaluates_as_often_as_it_says_and_only_once_with_gradient():
         return losses(out)
 
     augment.expected(counted, torch.rand(6, 3, 10, 10))
+    assert len(calls) == augment.evaluations() + 2  # a loss not seen before is checked for mixing the samples
+    calls.clear()
+    augment.expected(counted, torch.rand(6, 3, 10, 10))
     # the draw, two exact gates, two other shears, two ends of the scale, and all ARM gates at once
     assert augment.evaluations() == 1 + 2 + 2 + 2 + 1 == len(calls)
     assert calls == [True] + [False] * 7

@@ -1,6 +1,7 @@
 """What is learned can be logged, regularised, averaged, saved, and frozen."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -202,3 +203,87 @@ def test_regularisers_move_the_ranges():
     assert now["0.degrees.high"] - now["0.degrees.low"] == pytest.approx(12**0.5, rel=0.02)
     with pytest.raises(ValueError, match="names among"):
         augment.kl({"2.brightness": Normal()})
+
+
+OTHER_BOUNDS = {
+    "sigmoid": (P.RandomRotation(L(10.0, low=0.0, high=20.0)), P.RandomRotation(L(10.0, low=0.0, high=180.0))),
+    "none and sigmoid": (P.RandomRotation(L(10.0)), P.RandomRotation(L(10.0, low=0.0, high=180.0))),
+    "a fixed other end": (P.RandomRotation((-5.0, L(10.0))), P.RandomRotation((-50.0, L(10.0)))),
+    "joint and alone": (P.RandomRotation((L(-5.0), L(10.0))), P.RandomRotation((L(-5.0, low=-9.0), L(10.0)))),
+    "a probability": (P.RandomInvert(p=L(0.3)), P.RandomInvert(p=L(0.3, high=0.5))),
+    "predicted": (P.RandomInvert(p=L(0.3, by=torch.nn.Flatten())), P.RandomInvert(p=L(0.4, by=torch.nn.Flatten()))),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_BOUNDS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_state_of_other_bounds_is_refused(name, strict):
+    """The same unbounded parameter is another number there: 10 of 20 degrees would become 90 of 180."""
+    ours, other = (Pipeline([transform]) for transform in OTHER_BOUNDS[name])
+    target = other if set(ours.learned.state_dict()) == set(other.learned.state_dict()) else None
+    before = {k: v.clone() for k, v in other.learned.state_dict().items()}
+    if target is None:  # other parameters altogether: torch's own complaint, in strict mode
+        with pytest.raises((ValueError, RuntimeError)):
+            other.load_state_dict(ours.state_dict())
+        return
+    with pytest.raises(P.InvalidArgument, match=r"state_dict of 0\.\w+: expected .*same bounds"):
+        other.load_state_dict(ours.state_dict(), strict=strict)
+    assert all(torch.equal(v, before[k]) for k, v in other.learned.state_dict().items())
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_states_load_where_only_the_start_differs(name):
+    augment = moved(Pipeline([FIELDS[name]]), seed=1)
+    again = Pipeline([FIELDS[name]])
+    again.load_state_dict(augment.state_dict())
+    for ours, theirs in zip(augment.state_dict().values(), again.state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs)
+    half = {k: v.to(torch.bfloat16) if v.is_floating_point() else v for k, v in augment.state_dict().items()}
+    Pipeline([FIELDS[name]]).load_state_dict(half)
+    assert all(isinstance(value, torch.Tensor) for value in augment.state_dict().values())  # as safetensors wants them
+
+
+def test_states_without_a_word_on_bounds_load():
+    augment = moved(Pipeline([P.RandomRotation(L(10.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.5))]))
+    old = {name: value for name, value in augment.state_dict().items() if not name.endswith("_extra_state")}
+    assert len(old) < len(augment.state_dict())
+    again = Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.1))])
+    again.load_state_dict(old)
+    assert again.numbers() == augment.numbers()
+    again.load_state_dict(augment.state_dict())
+    assert not any(name.endswith("_extra_state") for name in Pipeline([P.RandomRotation(3.0)]).state_dict())
+    fewer = Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0))])
+    fewer.load_state_dict(augment.state_dict(), strict=False)
+    assert fewer.numbers()["0.degrees.half_width"] == augment.numbers()["0.degrees.half_width"]
+
+
+def hints(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(one.message) for one in caught if "biased gradient" in str(one.message)]
+
+
+def test_a_plain_call_that_trains_a_gate_points_to_expected_once():
+    x = torch.rand(2, 3, 5, 5)
+    augment = Pipeline([P.RandomInvert(p=L(0.3)), P.RandomRotation(Uniform(L(-9.0), L(9.0), "boundary"))])
+    with torch.no_grad():
+        assert not hints(lambda: augment(x))
+    (said,) = hints(lambda: augment(x))
+    assert "0.gate (exact) by the straight-through" in said
+    assert "1.degrees (boundary) by the reparameterised" in said
+    assert "pipeline.expected(loss_fn, batch)" in said
+    assert not hints(lambda: augment(x))
+
+
+@pytest.mark.parametrize("estimator", ["relaxed", "straight_through"])
+def test_no_hint_where_the_surrogate_is_meant_or_nothing_trains(estimator):
+    x = torch.rand(2, 3, 5, 5)
+    for augment in (
+        Pipeline([P.RandomInvert(p=Bernoulli(L(0.3), estimator=estimator)), P.RandomRotation(L(9.0))]),
+        Pipeline([P.RandomInvert(p=L(0.3))]).requires_grad_(False),
+        Pipeline([P.RandomInvert(p=0.3)]),
+    ):
+        assert not hints(lambda augment=augment: augment(x))
+    loss = Pipeline([P.RandomInvert(p=L(0.3))])
+    assert not hints(lambda: loss.expected(lambda out: out.mean((1, 2, 3)), x))

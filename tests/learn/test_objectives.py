@@ -14,6 +14,7 @@ import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn import augerino_objective, follow, gradient_penalty, teach_losses
 from pellucid.learn.rotation import optimal_width
+from pellucid.learn.statistics import HeldStatistics
 
 
 def test_the_entropy_reward_finds_the_width_of_the_closed_form():
@@ -123,3 +124,46 @@ def test_the_teacher_is_a_running_average():
     torch.testing.assert_close(teacher[0].weight.detach(), start.detach() + 1 - 0.9**4)
     torch.testing.assert_close(teacher[1].running_mean, torch.full((2,), 1 - 0.9**4))
     assert teacher[1].num_batches_tracked == 3
+
+
+def test_batch_statistics_are_held_while_gates_are_compared():
+    """All 16 draws of four gates, by hand: the mean over draws of f(open) - f(shut), normalised by each draw's own statistics."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.BatchNorm2d(2), nn.Flatten(), nn.Tanh(), nn.Linear(2 * 9, 1)).double().train()
+    x = torch.rand(4, 2, 3, 3, dtype=torch.float64) ** 2
+    p, slopes, chances = 0.3, [], []
+    for draw in range(16):
+        gates = torch.tensor([draw >> i & 1 for i in range(4)], dtype=torch.float64)
+        drawn = torch.where(gates[:, None, None, None] > 0, 1 - x, x)
+        var, mean = torch.var_mean(drawn, (0, 2, 3), correction=0)
+
+        def losses(images, mean=mean, var=var):
+            normal = (images - mean[:, None, None]) / torch.sqrt(var + 1e-5)[:, None, None]
+            return net[3](torch.tanh(normal.flatten(1)))[:, 0].square()
+
+        slopes.append(float((losses(1 - x) - losses(x)).mean().detach()))
+        chances.append(float(torch.where(gates > 0, p, 1 - p).prod()))
+    oracle = float(np.dot(slopes, chances))
+
+    judged = HeldStatistics(net)
+    augment = Pipeline([P.RandomInvert(p=Learnable(p))])
+    found = []
+    for step in range(600):
+        value = augment.expected(lambda out: judged(out)[:, 0].square(), x, key=Key(0, step))
+        found.append(float(torch.autograd.grad(value, list(augment.parameters()))[0]) / (p * (1 - p)))
+    assert abs(np.mean(found) - oracle) <= 3 * np.std(found) / 600**0.5
+    assert np.std(found) / 600**0.5 < 0.05 * abs(oracle)
+    assert net.training
+    assert int(net[0].num_batches_tracked) == 600  # the further evaluations leave the running statistics alone
+
+
+def test_held_statistics_change_nothing_where_a_gradient_is_asked_for():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU())
+    x, judged = torch.rand(3, 1, 6, 6), HeldStatistics(net)
+    assert torch.equal(judged(x), net(x))
+    drawn = judged(x)
+    with torch.no_grad():
+        assert torch.allclose(judged(x), drawn, atol=1e-6)
+        assert torch.allclose(judged(x[:1]), drawn[:1], atol=1e-6)  # a batch of another size, the same statistics
+    net.eval()
+    assert torch.equal(judged(x), net(x))

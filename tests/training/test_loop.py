@@ -141,3 +141,74 @@ def test_old_checkpoints_go_and_half_written_ones_do_not_count(tmp_path):
     latest = latest_checkpoint(tmp_path)
     assert latest.name == "step-00000003"
     assert json.loads((latest / "meta.json").read_text())["note"] == "x"
+
+
+def run(folder, *, total=6, seed=0):
+    state, step = make(seed)
+    fit(step, state, total=total, directory=folder, save_every=2, log_every=1, quiet=True)
+    return state
+
+
+DAMAGE = {
+    "weights cut short": ("weights.safetensors", lambda content: content[: len(content) // 2]),
+    "weights empty": ("weights.safetensors", lambda content: b""),
+    "state cut short": ("state.pt", lambda content: content[: len(content) // 2]),
+    "state of zeros": ("state.pt", lambda content: bytes(len(content))),
+    "no state": ("state.pt", None),
+    "meta cut short": ("meta.json", lambda content: content[:9]),
+    "meta of bytes": ("meta.json", lambda content: b"\xff\xfe\x00"),
+    "meta a list": ("meta.json", lambda content: b"[]"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_newest_checkpoint_is_named_and_the_older_one_taken(damage, tmp_path):
+    whole = run(tmp_path / "whole")
+    cut = tmp_path / "cut"
+    run(cut)
+    name, how = DAMAGE[damage]
+    file = cut / "checkpoints" / "step-00000006" / name
+    file.write_bytes(how(file.read_bytes())) if how else file.unlink()
+    with pytest.warns(UserWarning, match=rf"step-00000006/{name}.*from .*step-00000004"):
+        again = run(cut, seed=5)
+    for key, tensor in weights(whole).items():
+        assert torch.equal(tensor, weights(again)[key]), key
+    assert (tmp_path / "whole/log.csv").read_text() == (cut / "log.csv").read_text()
+    run(cut, seed=6)  # what was damaged has been written again
+
+
+def test_damage_of_every_checkpoint_is_an_error_that_names_the_newest_file(tmp_path):
+    run(tmp_path)
+    for file in tmp_path.glob("checkpoints/*/state.pt"):
+        file.write_bytes(b"")
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    with pytest.raises(InvalidArgument, match=r"step-00000006/state\.pt: expected a whole file"):
+        run(tmp_path)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_what_killed_runs_left_is_cleared_away(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = [f".writing-{gone.pid}", f".removing-{os.getpid()}-step-00000001", f".removing-{gone.pid}-step-00000002"]
+    for name in left:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights.safetensors").write_bytes(b"x")
+    alive = tmp_path / f".writing-{os.getppid()}"  # another run's
+    alive.mkdir()
+    (tmp_path / ".writing-notes").mkdir()  # nobody's of ours
+    state, _ = make()
+    for step in (3, 4, 5):
+        save_checkpoint(tmp_path, step, state, keep=2)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == sorted([alive.name, ".writing-notes", "step-00000004", "step-00000005"])
+
+
+def test_a_checkpoint_is_never_seen_half_deleted(tmp_path, monkeypatch):
+    state, _ = make()
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, state, keep=2)
+    monkeypatch.setattr("pellucid.training.checkpoint.shutil.rmtree", lambda *_, **__: None)  # as if killed there
+    save_checkpoint(tmp_path, 3, state, keep=2)
+    found = sorted(path.name for path in tmp_path.glob("step-*"))
+    assert found == ["step-00000002", "step-00000003"]

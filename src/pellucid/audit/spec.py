@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, invalid
 
 __all__ = ["parse_inputs", "resolve"]
 
@@ -39,9 +39,18 @@ def resolve(target: str) -> Any:
         where = Path(where).stem
     elif "" not in sys.path:
         sys.path.insert(0, "")
-    module = importlib.import_module(where)
-    found = _evaluate(ast.parse(expression, mode="eval").body, module, target)
-    return found() if isinstance(found, type) and issubclass(found, nn.Module) else found
+    try:
+        module = importlib.import_module(where)
+        found = _evaluate(ast.parse(expression, mode="eval").body, module, target)
+        return found() if isinstance(found, type) and issubclass(found, nn.Module) else found
+    except InvalidArgument:
+        raise
+    except Exception as error:  # the user's module and class may raise anything while they are imported and made
+        raise invalid("target", expected="what can be imported and made", got=f"{target!r}: {_what(error)}") from error
+
+
+def _what(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(".")
 
 
 def parse_inputs(text: str | None, seed: int = 0) -> Any:
@@ -56,7 +65,10 @@ def parse_inputs(text: str | None, seed: int = 0) -> Any:
     generator = torch.Generator().manual_seed(seed)
     items = [item.strip() for item in (text or _DEFAULT).split(",") if item.strip()]
     named = [item.partition("=")[::2] if "=" in item else ("", item) for item in items]
-    values = [_value(spec.strip(), generator) for _, spec in named]
+    try:
+        values = [_value(spec.strip(), generator) for _, spec in named]
+    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
+        raise invalid("inputs", expected="shapes that tensors can have", got=f"{text!r}: {_what(error)}") from error
     names = [name.strip() for name, _ in named]
     if all(names):
         return dict(zip(names, values, strict=True))

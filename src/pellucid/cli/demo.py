@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from pellucid.cli.errors import need
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -43,6 +45,7 @@ def demo(
     """
     from rich.console import Console
 
+    need("demo", "skimage")
     passed = _run(output, _SMALL if small else _FULL, seed, Console())
     if not passed:
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ Read next: ``__init__.py``.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -16,7 +17,7 @@ from typer.core import TyperGroup
 
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
 
-__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "StoppedRunError"]
+__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "StoppedRunError", "need"]
 
 USER_ERROR = 2
 
@@ -26,6 +27,28 @@ class MissingExtraError(RuntimeError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"This command needs {package}. Install it with: pip install 'pellucid[{extra}]'")
+
+
+_PACKAGES = {
+    "cv2": "OpenCV",
+    "matplotlib": "matplotlib",
+    "onnx": "onnx",
+    "onnxscript": "onnxscript",
+    "safetensors": "safetensors",
+    "skimage": "scikit-image",
+}
+"""By the name they are imported under."""
+
+
+def need(extra: str, *modules: str) -> None:
+    """Check, before any work is done, that the packages a command will want are there."""
+    for module in modules:
+        try:
+            found = find_spec(module) is not None
+        except ValueError:  # a module that is blocked
+            found = False
+        if not found:
+            raise MissingExtraError(_PACKAGES[module], extra)
 
 
 class StoppedRunError(RuntimeError):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pellucid.cli.errors import need
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,10 +43,8 @@ def eval_descriptor(
     seed: Annotated[int, typer.Option(help="of the warps, without DIR")] = 0,
 ) -> None:
     """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
-    import importlib.util
     import json as text
 
-    from pellucid.cli.errors import MissingExtraError
     from pellucid.cli.files import write_bytes
     from pellucid.features.evaluation.methods import baselines as peers
     from pellucid.features.evaluation.methods import joint_method, network_method
@@ -53,9 +53,7 @@ def eval_descriptor(
     from pellucid.features.evaluation.table import markdown_table, plain_table
     from pellucid.features.weights import detector_notes, load_descriptor, load_detector
 
-    for package, module in (("OpenCV", "cv2"), ("safetensors", "safetensors")):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError(package, "train")
+    need("train", "cv2", "safetensors", *(() if directory else ("skimage",)))
     protocol = Protocol(keypoints=keypoints, factor=factor)
     methods = {_label(path): network_method(load_descriptor(path)) for path in weights or ()}
     for path in joint or ():
@@ -82,16 +80,11 @@ def export_descriptor(
     output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
 ) -> None:
     """Write a trained descriptor for programs that have no Pellucid."""
-    import importlib.util
-
-    from pellucid.cli.errors import MissingExtraError
     from pellucid.features.export import export_descriptor as export
     from pellucid.features.weights import load_descriptor
 
     if output.suffix == ".onnx":
-        for module in ("onnx", "onnxscript"):
-            if importlib.util.find_spec(module) is None:
-                raise MissingExtraError(module, "onnx")
+        need("onnx", "onnx", "onnxscript")
     typer.echo(f"{export(load_descriptor(weights), output)}")
 
 

@@ -20,7 +20,7 @@ __all__ = ["explain", "parse_size"]
 
 def parse_size(name: str, text: str) -> tuple[int, int]:
     """Read ``480x640`` (height x width), or ``224`` for a square."""
-    match = re.fullmatch(r"\s*(\d+)\s*(?:[xX×]\s*(\d+)\s*)?", text)
+    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:[xX×]\s*(\d{1,9})\s*)?", text)
     if match is None:
         raise invalid(name, expected="HEIGHTxWIDTH such as 480x640, or one number", got=repr(text))
     height, width = int(match[1]), int(match[2] or match[1])

@@ -8,11 +8,11 @@ Read next: ``draw.py``.
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import invalid
+from pellucid.writing import whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,12 +31,8 @@ def check_png(name: str, path: Path) -> Path:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file at once: whoever looks sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole(path) as draft:
+        draft.write_bytes(content)
 
 
 def png_bytes(picture: Image) -> bytes:

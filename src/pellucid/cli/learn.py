@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pellucid.cli.errors import need
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["app", "one_thread", "read_pictures"]
 
 app = typer.Typer(help="Train the augmentation: its ranges, probabilities and magnitudes.", no_args_is_help=True)
+
+_NEEDED = ("safetensors", "matplotlib")
+"""Checkpoints and plots."""
 
 Data = Annotated[Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The run's folder: log, checkpoints, plot, policy.")]
@@ -108,6 +113,7 @@ def rotation(
     seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
 ) -> None:
     """Augerino where the right width is known, from a narrow and from a wide start; exit code 1 beyond 10 %."""
+    need("train", *_NEEDED)
     from pellucid.learn.demo import turn_both_ways
     from pellucid.learn.rotation import Rotation, optimal_width
 
@@ -135,6 +141,7 @@ def demo(
 
     from rich.table import Table
 
+    need("train", *_NEEDED)
     from pellucid.learn.demo import run_demo, table
 
     started, console = time.perf_counter(), _console()
@@ -158,6 +165,7 @@ def _learn(
     fresh: bool,
     **overrides: float | str | None,
 ) -> None:
+    need("train", *_NEEDED)
     import torch
     from rich.table import Table
 

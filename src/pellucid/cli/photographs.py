@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.annotations import Annotation, Ellipse
-from pellucid.cli.errors import MissingExtraError
 from pellucid.cli.files import to_tensor
 
 if TYPE_CHECKING:
@@ -59,10 +58,8 @@ def _prepare(annotation: Annotation, size: int) -> dict[str, Tensor]:
 
 
 def _photograph(name: str) -> Any:
-    try:
-        from skimage import data
-    except ImportError as error:
-        raise MissingExtraError("scikit-image, which holds the photographs", "demo") from error
+    from skimage import data
+
     return getattr(data, name)()
 
 

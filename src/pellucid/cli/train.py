@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from pellucid.cli.errors import need
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -47,7 +49,7 @@ def train_descriptor(
 ) -> None:
     """Train a patch descriptor from photographs, or go on with an interrupted run."""
     started = time.perf_counter()
-    _need()
+    need("train", "cv2", "skimage", "safetensors", "matplotlib")
     from pellucid.features.train.descriptor import train_descriptor as train
     from pellucid.features.train.settings import DescriptorSettings
 
@@ -75,7 +77,7 @@ def train_detector(
 ) -> None:
     """Train a keypoint detector from photographs, or go on with an interrupted run."""
     started = time.perf_counter()
-    _need()
+    need("train", "cv2", "skimage", "safetensors", "matplotlib")
     from pellucid.features.train.detector import train_detector as train
     from pellucid.features.train.settings import DetectorSettings
 
@@ -102,7 +104,7 @@ def train_joint(
     quiet: _Quiet = False,
 ) -> None:
     """Train a detector and a descriptor, each alone and then through the patches, or go on with an interrupted run."""
-    _need()
+    need("train", "cv2", "skimage", "safetensors", "matplotlib")
     from pellucid.features.train.joint import train_joint as train
     from pellucid.features.train.settings import JointSettings
 
@@ -132,7 +134,9 @@ def _explained() -> Iterator[None]:
 def _settings(kind: type[S], config: Path | None, assignments: Sequence[str] | None, options: dict[str, Any]) -> S:
     from pellucid.training import read_settings
 
-    return read_settings(kind, config, **{**_assigned(assignments or ()), **{k: v for k, v in options.items() if v is not None}})
+    given = _assigned(assignments or ())
+    options = {name: value for name, value in options.items() if value is not None}
+    return read_settings(kind, config, dict.fromkeys(given, "--set"), **{**given, **options})
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
@@ -147,25 +151,16 @@ def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
         if not equals or not name.strip().isidentifier():
             raise invalid("--set", expected="NAME=VALUE", got=repr(text))
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[name.strip()] = value.strip()
+            parsed = tomllib.loads(f"value = {value}")
+        except (ValueError, RecursionError):
+            parsed = {}
+        found[name.strip()] = parsed["value"] if parsed.keys() == {"value"} else value.strip()
     return found
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:
     """Names from options that may be repeated and may hold commas."""
     return [name.strip() for text in names for name in text.split(",") if name.strip()] if names else None
-
-
-def _need() -> None:
-    import importlib.util
-
-    from pellucid.cli.errors import MissingExtraError
-
-    for package, module in (("OpenCV", "cv2"), ("scikit-image", "skimage"), ("safetensors", "safetensors"), ("matplotlib",) * 2):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError(package, "train")
 
 
 def _finish(result: Path, quiet: bool) -> None:

@@ -5,14 +5,17 @@ Must not: know of the pipeline, images or transforms' pixels; a loss is a functi
 Read next: ``expected.py``, ``docs/estimators.md``.
 """
 
-from pellucid.estimators.expected import LOSS_BASED, Site, evaluations, expected_loss
+from pellucid.estimators.expected import evaluations, expected_loss
 from pellucid.estimators.freeze import frozen
+from pellucid.estimators.mixing import LossesSeen
 from pellucid.estimators.parameters import LearnedParameters
+from pellucid.estimators.site import LOSS_BASED, Site
 from pellucid.random.information import entropy, kl_divergence
 
 __all__ = [
     "LOSS_BASED",
     "LearnedParameters",
+    "LossesSeen",
     "Site",
     "entropy",
     "evaluations",

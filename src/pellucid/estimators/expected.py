@@ -7,8 +7,8 @@ Read next: ``terms.py``, ``docs/estimators.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -16,47 +16,24 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.estimators import terms
-from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Raw
+from pellucid.estimators.mixing import MIXING, check_separate
+from pellucid.estimators.site import Site
+from pellucid.random.distributions import Bernoulli, Categorical
+from pellucid.random.learnable import Learnable
 
-__all__ = ["LOSS_BASED", "Evaluate", "Site", "evaluations", "expected_loss"]
-
-LOSS_BASED = ("exact", "arm", "reinforce", "boundary")
-"""Estimators that need further evaluations of the loss, or its value; the others act through the draw alone."""
-
-
-class Site(NamedTuple):
-    """One learned drawn value.
-
-    Args:
-        at: what it is called among the values.
-        distribution: where it comes from; its ``estimator`` says how it learns.
-        raw: the unbounded tensors behind the distribution's numbers.
-        u: (b,) the uniforms it was drawn with.
-        shared: every sample has the same draw.
-    """
-
-    at: Hashable
-    distribution: Distribution
-    raw: Raw
-    u: Float[Tensor, "b"]
-    shared: bool = False
-
-    @property
-    def loss_based(self) -> bool:
-        """Whether its gradient comes from values of the loss rather than through the draw."""
-        return self.distribution.estimator in LOSS_BASED
-
+__all__ = ["Evaluate", "evaluations", "expected_loss"]
 
 Evaluate: TypeAlias = Callable[[Mapping[Any, Tensor]], Tensor]
 """The loss with some of the drawn values replaced: (b,), or a scalar that mixes the samples."""
 
 
-def expected_loss(evaluate: Evaluate, sites: Sequence[Site]) -> Float[Tensor, ""]:
+def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = False) -> Float[Tensor, ""]:
     """The mean loss of one draw, with a backward pass that is unbiased for the expectation over draws.
 
     Args:
         evaluate: gives the losses for replaced values; the values it is not given are those of the draw.
         sites: everything learned.
+        check: see by two further evaluations whether the losses mix the samples; for a loss not seen before.
 
     Returns:
         A scalar: the value is the mean loss of this draw.
@@ -69,8 +46,11 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site]) -> Float[Tensor, ""
         what ``evaluate`` depends on: as the drawn sample gives it. raw tensors: unbiased, except ``relaxed`` and
         ``straight_through``, which are the biased estimators they are known as.
     Errors:
-        InvalidArgument where an estimator needs one loss per sample and gets a scalar.
+        InvalidArgument where an estimator needs one loss per sample and gets a scalar or losses that mix the samples, and where
+        a probability of the user's own has left the open interval (0, 1) under ``arm`` or ``reinforce``.
     """
+    for site in sites:
+        _check_open(site)
     drawn = {site.at: terms.value(site.distribution, site.u, site.raw).detach() for site in sites if site.loss_based}
     losses = evaluate(drawn)
     total = losses if losses.dim() == 0 else losses.mean()
@@ -79,6 +59,8 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site]) -> Float[Tensor, ""
     known = losses.detach()
     for site in sites:
         _check(site, known)
+    if check:
+        check_separate(evaluate, sites, drawn, known)
     wide = sites[0].u.dtype
     extra = torch.zeros((), dtype=wide, device=known.device)
     known = known.to(wide)
@@ -159,7 +141,25 @@ def _check(site: Site, losses: Tensor) -> None:
     if site.distribution.estimator in ("exact", "boundary") and not site.shared:
         raise invalid(
             "loss_fn",
-            expected=f"({samples},) losses, one per sample, for the {site.distribution.estimator} estimator of {site.at}",
+            expected=f"({samples},) losses, one per sample, for the {site.distribution.estimator} estimator of {site.label}",
             got="a scalar",
-            fix="Use reduction='none', or estimator='arm', which takes a loss that mixes the samples.",
+            fix=f"Where every sample's loss is its own, use reduction='none'. {MIXING}",
+        )
+
+
+def _check_open(site: Site) -> None:
+    """A probability taken as it is may leave (0, 1), where its score is the same for every draw and its gradient 0 for ever.
+
+    On a device its value is not looked at: there the gradient becomes NaN (see ``terms.py``).
+    """
+    p = site.distribution.numbers().get("p")
+    if site.distribution.estimator not in ("arm", "reinforce") or not (isinstance(p, Learnable) and p.as_it_is):
+        return
+    now = site.raw["p"].detach()
+    if not torch.compiler.is_compiling() and now.device.type == "cpu" and not 0.0 < float(now) < 1.0:
+        raise invalid(
+            f"the probability of {site.label}",
+            expected=f"a number strictly between 0 and 1: under {site.distribution.estimator} no other gets a gradient",
+            got=float(now),
+            fix="Write Learnable(start), which stays inside, or keep the nn.Parameter inside after each step.",
         )

@@ -7,13 +7,16 @@ Read next: ``expected.py``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid
+from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
 from pellucid.random.learnable import Learnable
@@ -24,6 +27,9 @@ __all__ = ["At", "LearnedParameters", "draws_anywhere"]
 
 At: TypeAlias = tuple[int, str]
 """(transform, name) of a drawn value."""
+
+_MEANING = "_extra_state"
+"""Under torch's own name for what is neither parameter nor buffer, a ``state_dict`` says what its parameters mean."""
 
 
 class LearnedParameters(nn.Module):
@@ -56,6 +62,8 @@ class LearnedParameters(nn.Module):
                 self._names[index, name] = names
                 if name in transform.tied:
                     shared = names
+        self._unsaid = True
+        self._surrogates = any(distribution.estimator in LOSS_BASED for distribution in self._distributions.values())
 
     def _register(self, name: str, number: Learnable, start: float) -> None:
         if isinstance(number.by, Tensor):
@@ -69,6 +77,68 @@ class LearnedParameters(nn.Module):
                 if isinstance(number.by, nn.Module):
                     self.predictors.append(number.by)
             self._predicted[name] = (where, number.column, start)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self._distributions:
+            rows = [row for at in self._distributions for row in self._meaning(at)]
+            destination[prefix + _MEANING] = torch.tensor(rows, dtype=torch.float64)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        saved = state_dict.pop(prefix + _MEANING, None)
+        for at in self._distributions if saved is not None else ():
+            here = torch.tensor(self._meaning(at), dtype=torch.float64)
+            found = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
+            close = max(1e-6, 4.0 * torch.finfo(saved.dtype).eps)  # a state_dict may have been cast
+            if len(found) and not (
+                found.shape == here.shape and torch.allclose(found, here, rtol=close, atol=1e-6, equal_nan=True)
+            ):
+                raise invalid(
+                    f"state_dict of {_label(at)}",
+                    expected=f"numbers saved under the same bounds: {_listed(here)} where the parameters are 0 and 1",
+                    got=_listed(found),
+                    fix="The parameters would mean other numbers here. Build the pipeline with the bounds they were saved with.",
+                )
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _meaning(self, at: At) -> list[tuple[float, float, float]]:
+        """What the numbers are where all parameters are 0, and where they are 1: two points that tell bounds apart.
+
+        Each row begins with the transform and a checksum of the value's name, so that rows find one another.
+        """
+        rows = []
+        for place in (0.0, 1.0):
+            raw = {
+                name: torch.tensor(place + self._predicted.get(full, (0, 0, 0.0))[2], dtype=torch.float64)
+                for name, full in self._names[at].items()
+            }
+            for number in self._distributions[at].current(raw).values():
+                values = torch.as_tensor(number, dtype=torch.float64).flatten().tolist()
+                rows += [(float(at[0]), float(crc32(at[1].encode())), value) for value in values]
+        return rows
+
+    def hint(self) -> None:
+        """Say once, in a plain call with gradients, which numbers get there another gradient than their estimator's."""
+        # A trace must not depend on whether somebody has said it.
+        if not self._surrogates or torch.compiler.is_compiling() or not self._unsaid or not torch.is_grad_enabled():
+            return
+        self._unsaid = False
+        kinds = {"boundary": "reparameterised"}
+        surrogates = [
+            f"{_label(at)} ({one.estimator}) by the {kinds.get(one.estimator, 'straight-through')} surrogate"
+            for at, one in self._distributions.items()
+            if one.estimator in LOSS_BASED and self._trains(at)
+        ]
+        if surrogates:
+            warnings.warn(
+                f"In a plain call these learned numbers get a biased gradient: {', '.join(surrogates)}. "
+                "pipeline.expected(loss_fn, batch) gives the right one; estimator='straight_through' or 'reparameterised' says "
+                "that this one is meant. This is said once.",
+                stacklevel=6,
+            )
+
+    def _trains(self, at: At) -> bool:
+        return any(full in self._predicted or getattr(self, full).requires_grad for full in self._names[at].values())
 
     @property
     def predicts(self) -> bool:
@@ -144,6 +214,10 @@ class LearnedParameters(nn.Module):
             label: kl_divergence(self._distributions[by_label[label]], raws[by_label[label]], prior)
             for label, prior in priors.items()
         }
+
+
+def _listed(rows: Tensor) -> str:
+    return ", ".join(f"{number:.4g}" for number in rows[:, 2].tolist())
 
 
 def _label(at: At) -> str:

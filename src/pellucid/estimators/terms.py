@@ -7,6 +7,7 @@ Read next: ``../../../docs/estimators.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -16,8 +17,9 @@ from torch import Tensor
 
 from pellucid.constants import constant, scalar
 from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
+from pellucid.random.learnable import Learnable
 
-__all__ = ["Term", "antithetic", "arm", "boundary", "exact_choice", "exact_gate", "reinforce", "value"]
+__all__ = ["Term", "antithetic", "arm", "boundary", "ends", "exact_choice", "exact_gate", "reinforce", "value"]
 
 Term: TypeAlias = tuple[Tensor, Tensor]
 """(number, credit): scalars or (b,). The credit is constant; the number carries the graph."""
@@ -70,7 +72,7 @@ def arm(gate: Bernoulli, raw: Raw, u: Tensor, losses: Tensor, opposite: Tensor) 
     p = _number(gate, raw, "p", u)
     # The slope of the logit, at the current p, as part of the credit: finite for every p that can be drawn.
     slope = 1.0 / torch.clamp(p * (1.0 - p), min=1e-12)
-    return [(p, (opposite - losses) * (u - 0.5) * slope.detach())]
+    return [(p, _inside(gate, p, (opposite - losses) * (u - 0.5) * slope.detach()))]
 
 
 def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, shared: bool) -> list[Term]:
@@ -90,7 +92,15 @@ def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tenso
         assert isinstance(distribution, Bernoulli)
         p = _number(distribution, raw, "p", drawn)
         chance = torch.where(drawn > 0.5, p, 1.0 - p)
+        credit = _inside(distribution, p, credit)
     return [(torch.log(chance), credit)]
+
+
+def _inside(gate: Bernoulli, p: Tensor, credit: Tensor) -> Tensor:
+    """NaN where a probability of the user's own is not in (0, 1): its gradient would be 0 for ever, and nobody would see it."""
+    if isinstance(gate.p, Learnable) and gate.p.as_it_is:
+        return torch.where((p > 0.0) & (p < 1.0), credit, math.nan)
+    return credit
 
 
 def boundary(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
@@ -99,16 +109,19 @@ def boundary(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor
     Leibniz' rule on the integral, so f may be a staircase; for `LogUniform` in the logarithms, and for `CenteredUniform` the chain
     rule from the ends to centre and half width follows by itself.
     """
-    low, high = _ends(distribution, raw, drawn)
+    low, high = _inner_ends(distribution, raw, drawn)
     width = (high - low).detach()
-    places = [end.detach().expand(drawn.shape) for end in (low, high)]
-    if isinstance(distribution, LogUniform):
-        places = [torch.exp(place) for place in places]
-    at_low, at_high = at(places[0]), at(places[1])
+    at_low, at_high = (at(end) for end in ends(distribution, raw, drawn))
     return [(high, (at_high - losses) / width), (low, (losses - at_low) / width)]
 
 
-def _ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
+def ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The ends of a range as drawn values, without their graph."""
+    low, high = (end.detach().expand(like.shape) for end in _inner_ends(distribution, raw, like))
+    return (torch.exp(low), torch.exp(high)) if isinstance(distribution, LogUniform) else (low, high)
+
+
+def _inner_ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
     if isinstance(distribution, LogUniform):
         distribution = distribution.logs()
     if isinstance(distribution, CenteredUniform):

@@ -17,6 +17,7 @@ from pellucid.learn.classifier import cosine, network_for
 from pellucid.learn.data import Batches, Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
+from pellucid.learn.statistics import HeldStatistics
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.training import TrainState, World, average_gradients
@@ -35,7 +36,7 @@ def augerino_objective(
 
     Args:
         augment: a pipeline with learnable numbers.
-        loss_fn: the augmented images to (B,) losses.
+        loss_fn: the augmented images to (B,) losses, each of its own sample where gates or choices are learned.
         images: to augment.
         entropy: nats of loss per nat of entropy.
         key: decides the draw.
@@ -61,6 +62,7 @@ def augerino(task: Task, augment: Pipeline, settings: Settings, world: World) ->
     optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.weight_decay)
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
     batches = Batches(task.x.shape[0], settings.batch, settings.seed, world)
+    judged = HeldStatistics(net)
     parameters = [*net.parameters(), *augment.parameters()]
 
     def step(index: int) -> dict[str, float | Tensor]:
@@ -70,7 +72,7 @@ def augerino(task: Task, augment: Pipeline, settings: Settings, world: World) ->
             group["lr"] = settings.rate * cosine(index, settings.steps)
         objective, loss = augerino_objective(
             augment,
-            lambda augmented: F.cross_entropy(net(augmented), labels, reduction="none"),
+            lambda augmented: F.cross_entropy(judged(augmented), labels, reduction="none"),
             task.x[rows],
             entropy=settings.entropy,
             key=Key(settings.seed, index),

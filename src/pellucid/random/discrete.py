@@ -55,6 +55,10 @@ class Bernoulli(Distribution):
             raise invalid("Bernoulli.p", expected="a probability in [0, 1]", got=p)
         if isinstance(p, Learnable):
             p = p.within(0.0 if p.low is None else p.low, 1.0 if p.high is None else p.high)
+            if not p.as_it_is and (p.low < 0.0 or p.high > 1.0):  # type: ignore[operator]
+                raise invalid(
+                    "Bernoulli.p", expected="bounds within [0, 1]", got=f"low={p.low}, high={p.high}", fix="Leave them out."
+                )
         object.__setattr__(self, "p", p)
         if self.estimator not in GATE_ESTIMATORS:
             raise invalid("Bernoulli.estimator", expected=f"one of {GATE_ESTIMATORS}", got=repr(self.estimator))

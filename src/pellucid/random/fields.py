@@ -68,10 +68,13 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
     else:
         distribution = _pair_or_distribution(name, value)
     reach = distribution.span()
+    learned = bool(distribution.learned())
     if math.isfinite(reach[0]):
-        _require(name, reach[0] >= low, f"values >= {low}", value)
+        fix = f"Give the Learnable low={low:g}, or no bound: it gets this one." if learned else ""
+        _require(name, reach[0] >= low, f"values >= {low:g}", value, fix)
     if math.isfinite(reach[1]):
-        _require(name, reach[1] <= high, f"values <= {high}", value)
+        fix = f"Give the Learnable high={high:g}, or no bound: it gets this one." if learned else ""
+        _require(name, reach[1] <= high, f"values <= {high:g}", value, fix)
     return distribution
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.errors import wrong_type
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
@@ -33,9 +33,14 @@ def as_number(name: str, value: object) -> Number:
     if is_number(value):
         return float(value)  # type: ignore[arg-type]
     if isinstance(value, Tensor):
-        if value.numel() == 1 and value.is_floating_point() and value.is_leaf:
-            return Learnable(by=value)  # type: ignore[arg-type]
-        raise wrong_type(name, expected="one floating-point number in an nn.Parameter", got=f"a tensor {tuple(value.shape)}")
+        if isinstance(value, nn.Parameter) and value.numel() == 1 and value.is_floating_point():
+            return Learnable(by=value)
+        raise wrong_type(
+            name,
+            expected="one floating-point number in an nn.Parameter",
+            got=f"a{'n nn.Parameter' if isinstance(value, nn.Parameter) else ' tensor'} {tuple(value.shape)} of {value.dtype}",
+            fix="Write float(tensor) for a fixed number, nn.Parameter(tensor) for one of your own that learns.",
+        )
     if callable(value) and not isinstance(value, type):
         return Learnable(by=value)
     raise wrong_type(name, expected="a number, a Learnable, an nn.Parameter, or a module of the images", got=repr(value))

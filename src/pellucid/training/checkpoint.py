@@ -11,6 +11,8 @@ import json
 import os
 import re
 import shutil
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,18 @@ import torch
 from torch import Tensor
 
 from pellucid._version import __version__
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, invalid
 from pellucid.training.state import TrainState
+from pellucid.writing import flush
 
-__all__ = ["latest_checkpoint", "load_checkpoint", "save_checkpoint"]
+__all__ = ["DamagedCheckpoint", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
 
 _NAME = re.compile(r"step-(\d{8})")
+_LEFTOVER = re.compile(r"\.(?P<what>writing|removing)-(?P<pid>\d+)(-.*)?")
+
+
+class DamagedCheckpoint(InvalidArgument):
+    """A file of a checkpoint is missing, cut short or unreadable."""
 
 
 def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainState, *, keep: int = 2, **notes: Any) -> Path:
@@ -46,6 +54,7 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
     parent = Path(directory)
     parent.mkdir(parents=True, exist_ok=True)
     final, draft = parent / f"step-{step:08d}", parent / f".writing-{os.getpid()}"
+    _sweep(parent)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     save_file(_weights(state), draft / "weights.safetensors")
@@ -53,12 +62,12 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
     meta = {"step": step, "pellucid": __version__, "torch": torch.__version__, **notes}
     (draft / "meta.json").write_text(json.dumps(meta, indent=2, sort_keys=True) + "\n")
     for path in draft.iterdir():
-        _flush(path)
-    shutil.rmtree(final, ignore_errors=True)
+        flush(path)
+    _remove(final)
     draft.replace(final)
-    _flush(parent)
+    flush(parent)
     for old in _all(parent)[:-keep]:
-        shutil.rmtree(old)
+        _remove(old)
     return final
 
 
@@ -68,6 +77,30 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> Path | None:
     return found[-1] if found else None
 
 
+def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[Path, dict[str, Any]] | None:
+    """Load the newest checkpoint that is whole; say which file was damaged where that is not the newest.
+
+    Returns:
+        The folder and what its ``meta.json`` says, or None where there is no checkpoint.
+
+    Errors:
+        As :func:`load_checkpoint`; where every checkpoint is damaged, the error of the newest.
+    """
+    damaged: list[DamagedCheckpoint] = []
+    for folder in reversed(_all(Path(directory))):
+        try:
+            meta = load_checkpoint(folder, state)
+        except DamagedCheckpoint as error:
+            damaged.append(error)
+            continue
+        for each in damaged:
+            warnings.warn(f"{each} Going on from {folder} instead.", stacklevel=2)
+        return folder, meta
+    if damaged:
+        raise damaged[0]
+    return None
+
+
 def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str, Any]:
     """Load a checkpoint into the modules and the others of ``state``, all of it or none.
 
@@ -75,15 +108,16 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
         What ``meta.json`` says, ``step`` among it.
 
     Errors:
-        ``InvalidArgument`` where names or shapes differ from what the run holds.
+        ``InvalidArgument`` where names or shapes differ from what the run holds; `DamagedCheckpoint`, one of those, where a
+        file is missing, cut short or unreadable: it names the file.
     """
     from safetensors.torch import load_file
 
     folder = Path(path)
-    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
-    found = load_file(folder / "weights.safetensors")
+    meta: dict[str, Any] = _read(folder / "meta.json", lambda file: json.loads(file.read_bytes()))
+    found: dict[str, Tensor] = _read(folder / "weights.safetensors", load_file)
+    others: dict[str, Any] = _read(folder / "state.pt", lambda file: torch.load(file, weights_only=True))
     _agree(found, _weights(state), folder)
-    others = torch.load(folder / "state.pt", weights_only=True)
     if others.keys() != state.others.keys():
         raise invalid(
             str(folder), expected=f"states of {sorted(state.others)}", got=sorted(others), fix="Resume with the same settings."
@@ -94,6 +128,20 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
     for name, other in state.others.items():
         other.load_state_dict(others[name])
     return meta
+
+
+def _read(file: Path, how: Callable[[Path], Any]) -> Any:
+    """A table out of one of the files."""
+    try:
+        content = how(file)
+    except (PermissionError, MemoryError):
+        raise
+    except Exception as error:  # a damaged file raises what its first wrong byte leads to
+        first = (str(error).splitlines() or [""])[0][:200].rstrip(".")
+        raise DamagedCheckpoint(f"{file}: expected a whole file, got {type(error).__name__}: {first}.") from error
+    if not isinstance(content, dict):
+        raise DamagedCheckpoint(f"{file}: expected a table, got a {type(content).__name__}.")
+    return content
 
 
 def _weights(state: TrainState) -> dict[str, Tensor]:
@@ -125,12 +173,27 @@ def _all(parent: Path) -> list[Path]:
     return sorted(path for path in parent.iterdir() if _NAME.fullmatch(path.name) and (path / "meta.json").exists())
 
 
-def _flush(path: Path) -> None:
-    """Push a file (or a folder's list of names) to the disk before anything relies on it."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open a folder
-    handle = os.open(path, os.O_RDONLY)
+def _sweep(parent: Path) -> None:
+    """Remove what killed runs left: drafts of processes that are gone, and checkpoints on their way out."""
+    for path in parent.iterdir():
+        name = _LEFTOVER.fullmatch(path.name)
+        if name and (name["what"] == "removing" or not _runs(int(name["pid"]))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.kill(pid, 0)
+    except PermissionError:  # somebody else's, so it does
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Delete a checkpoint: first its name, so that a kill in between leaves no half of one."""
+    if folder.exists():
+        leaving = folder.with_name(f".removing-{os.getpid()}-{folder.name}")
+        folder.replace(leaving)
+        shutil.rmtree(leaving, ignore_errors=True)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from pellucid.training.checkpoint import latest_checkpoint, resume_from, save_checkpoint
 from pellucid.training.distributed import World, barrier
 from pellucid.training.log import CsvLog
 from pellucid.training.progress import Reporter, progress_bar, silence
@@ -116,12 +116,12 @@ def step_seed(seed: int, step: int, rank: int = 0) -> int:
 
 
 def _resume(saved: Path, state: TrainState, notes: Mapping[str, Any], resume: bool) -> int:
-    found = latest_checkpoint(saved)
-    if found is None:
-        return 0
-    if not resume:
+    if not resume and latest_checkpoint(saved) is not None:
         raise invalid("directory", expected="a folder without checkpoints", got=saved, fix="Resume, or choose another folder.")
-    meta = load_checkpoint(found, state)
+    resumed = resume_from(saved, state)
+    if resumed is None:
+        return 0
+    found, meta = resumed
     for name, wanted in notes.items():
         if meta.get(name) != wanted:
             raise invalid(

@@ -22,29 +22,38 @@ __all__ = ["read_settings"]
 S = TypeVar("S")
 
 
-def read_settings(kind: type[S], path: str | os.PathLike[str] | None = None, **overrides: Any) -> S:
+def read_settings(
+    kind: type[S], path: str | os.PathLike[str] | None = None, origins: Mapping[str, str] | None = None, /, **overrides: Any
+) -> S:
     """Build the dataclass ``kind`` from its defaults, a TOML file, and overrides that are not None.
+
+    Args:
+        kind: the dataclass.
+        path: of the file, or None.
+        origins: by name, where an override came from; default an option of that name.
+        overrides: what goes before the file.
 
     Errors:
         ``InvalidArgument`` for an unknown name (with the known ones) or broken TOML; ``InvalidType`` for a wrong type.
     """
     hints = get_type_hints(kind)
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    source = "settings" if path is None else str(path)
     values = {} if path is None else dict(_table(Path(path)))
-    values |= {name: value for name, value in overrides.items() if value is not None}
-    for name, value in values.items():
+    sources = dict.fromkeys(values, str(path))
+    given = {name: value for name, value in overrides.items() if value is not None}
+    sources |= {name: (origins or {}).get(name, f"--{name.replace('_', '-')}") for name in given}
+    for name, value in (values | given).items():
         if name not in known:
-            raise invalid(f"{source}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
-        values[name] = _typed(f"{source}: {name}", value, hints[name])
+            raise invalid(f"{sources[name]}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
+        values[name] = _typed(f"{sources[name]}: {name}", value, hints[name])
     return kind(**values)
 
 
 def _table(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise invalid(str(path), expected="a TOML file", got=str(error)) from None
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise invalid(str(path), expected="a TOML file in UTF-8", got=str(error)) from None
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:

@@ -1,0 +1,49 @@
+"""One learned drawn value, as the estimators see it.
+
+Owns: `Site`, and which estimators look at the loss.
+Must not: evaluate anything.
+Read next: ``expected.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.random.distributions import Distribution, Raw
+
+__all__ = ["LOSS_BASED", "Site"]
+
+LOSS_BASED = ("exact", "arm", "reinforce", "boundary")
+"""Estimators that need further evaluations of the loss, or its value; the others act through the draw alone."""
+
+
+class Site(NamedTuple):
+    """One learned drawn value.
+
+    Args:
+        at: what it is called among the values.
+        distribution: where it comes from; its ``estimator`` says how it learns.
+        raw: the unbounded tensors behind the distribution's numbers.
+        u: (b,) the uniforms it was drawn with.
+        shared: every sample has the same draw.
+    """
+
+    at: Hashable
+    distribution: Distribution
+    raw: Raw
+    u: Float[Tensor, "b"]
+    shared: bool = False
+
+    @property
+    def loss_based(self) -> bool:
+        """Whether its gradient comes from values of the loss rather than through the draw."""
+        return self.distribution.estimator in LOSS_BASED
+
+    @property
+    def label(self) -> str:
+        """What messages call it, such as ``0.gate``."""
+        return ".".join(map(str, self.at)) if isinstance(self.at, tuple) else str(self.at)
