@@ -40,7 +40,7 @@ def convert_batchnorm(
 
     Parameters and buffers are shared with the modules replaced, so optimisers stay valid and nothing is copied. Containers are
     changed in place, as by ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``; hooks on the norms themselves are not carried over.
-    For statistics over processes call torch's ``convert_sync_batchnorm`` first, and this on its result; the other way round it raises.
+    For statistics over processes call torch's ``convert_sync_batchnorm`` first and this on its result; the other way round raises.
 
     Args:
         module: the model; may itself be a batch norm.
