@@ -71,7 +71,6 @@ def second_order_similarity_loss(
 
 
 def _nearest(table: Float[Tensor, "n n"], other: Bool[Tensor, "n n"], k: int) -> Bool[Tensor, "n n"]:
-    order = (
-        torch.where(other, table.detach().nan_to_num(nan=-1.0, posinf=torch.inf), torch.inf).topk(k, dim=1, largest=False).indices
-    )
+    known = torch.where(table.isnan(), -1.0, table.detach())  # nearer than anything
+    order = torch.where(other, known, torch.inf).topk(k, dim=1, largest=False).indices
     return torch.zeros_like(other).scatter(1, order, True)
