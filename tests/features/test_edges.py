@@ -1,12 +1,17 @@
 """What features may not hide: widths that round, weights and responses that are not finite, pictures in another unit."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
+from pellucid.cli import app
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.features import (
     HardNet,
@@ -21,8 +26,13 @@ from pellucid.features import (
     save_detector,
     share_view,
 )
+from pellucid.features.data.photographs import ImageFolder
+from pellucid.features.data.sequences import find_sequences, read_sequence
 from pellucid.features.evaluation.metrics import mutual_nearest
 from pellucid.features.hardnet import width_of
+from pellucid.features.train.descriptor import picture_notes
+from pellucid.features.train.detector import train_detector
+from pellucid.features.train.settings import DetectorSettings
 
 
 def test_a_width_told_from_the_weights_has_the_same_layers():
@@ -131,3 +141,86 @@ def test_sift_refuses_other_integers(dtype):
 def test_sift_counts_are_whole(count):
     with pytest.raises(InvalidArgument, match="count"):
         detect_sift(picture(), count)
+
+
+# Folders
+
+
+def write(path, value, side=64):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(value).integers(0, 256, (side // 4, side // 4), dtype=np.uint8)
+    Image.fromarray(noise).resize((side, side)).save(path)
+
+
+def test_hidden_files_are_no_pictures(tmp_path):
+    write(tmp_path / "a.png", 1)
+    (tmp_path / "._a.png").write_bytes(b"\0\5\x16\7")
+    write(tmp_path / ".thumbnails" / "b.png", 2)
+    assert ImageFolder(tmp_path).names == ("a.png",)
+
+
+def test_a_replaced_or_renamed_picture_is_another_folder(tmp_path):
+    write(tmp_path / "a.png", 1)
+    write(tmp_path / "b.png", 2)
+    first = picture_notes(ImageFolder(tmp_path))
+    assert picture_notes(ImageFolder(tmp_path)) == first
+    write(tmp_path / "b.png", 3)
+    second = picture_notes(ImageFolder(tmp_path))
+    (tmp_path / "b.png").rename(tmp_path / "c.png")
+    assert len({str(notes) for notes in (first, second, picture_notes(ImageFolder(tmp_path)))}) == 3
+    assert picture_notes([torch.zeros(1, 4, 4)]) == {}
+
+
+def test_a_run_does_not_resume_on_a_replaced_picture(tmp_path):
+    write(tmp_path / "pictures" / "a.png", 1, side=160)
+    settings = DetectorSettings(photographs=str(tmp_path / "pictures"), steps=1, batch=1, size=48)
+    train_detector(settings, tmp_path / "run", quiet=True)
+    train_detector(settings, tmp_path / "run", quiet=True)
+    write(tmp_path / "pictures" / "a.png", 2, side=160)
+    with pytest.raises(InvalidArgument, match=r"settings\.pictures: expected"):
+        train_detector(settings, tmp_path / "run", quiet=True)
+
+
+def sequence(home, views=4, leave_out=()):
+    for number in range(1, views + 1):
+        if f"{number}.png" not in leave_out:
+            write(home / f"{number}.png", 7, side=96)
+        if number > 1 and f"H_1_{number}" not in leave_out:
+            (home / f"H_1_{number}").write_text("1 0 0 0 1 0 0 0 1")
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "words"),
+    [
+        (["H_1_3"], "expected a homography H_1_3, got none, but 3.png, 4.png, H_1_4"),
+        (["H_1_4"], "expected a homography H_1_4, got none, but 4.png"),
+        (["H_1_2"], "expected a homography H_1_2, got none, but 2.png"),
+        (["3.png"], "expected a picture 3.ppm"),
+        (["H_1_3", "3.png"], "expected a homography H_1_3, got none, but 4.png, H_1_4"),
+    ],
+)
+def test_a_gap_in_a_sequence_is_named(tmp_path, leave_out, words):
+    sequence(tmp_path / "v_gap", leave_out=leave_out)
+    (folder,) = find_sequences(tmp_path)
+    with pytest.raises(InvalidArgument, match=f"v_gap: {words}"):
+        read_sequence(folder)
+
+
+def test_a_broken_sequence_and_equal_folder_names_leave_a_whole_table(tmp_path):
+    sequence(tmp_path / "data" / "v_good", views=2)
+    sequence(tmp_path / "data" / "v_broken", leave_out=["H_1_3"])
+    runs = [tmp_path / parent / "run" for parent in ("one", "two")]
+    for seed, run in enumerate((*runs, tmp_path / "raw")):
+        save_descriptor(HardNet(width=0.1, dimensions=16, seed=seed), run / "descriptor.safetensors")
+    arguments = ["eval-descriptor", tmp_path / "data", "--baselines", "raw", "--keypoints", 20, "--json", tmp_path / "table.json"]
+    for run in (*runs, tmp_path / "raw"):
+        arguments += ["-w", run]
+    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert result.exit_code == 2
+    assert "H_1_3" in result.output
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert table["sequences"] == ["v_good"]
+    assert [row["method"] for row in table["rows"]] == ["one/run", "two/run", f"{tmp_path.name}/raw", "raw"]
+    again = CliRunner().invoke(app, [str(word) for word in [*arguments, "-w", runs[0]]])
+    assert again.exit_code == 2
+    assert "--weights: expected each run or file once" in again.output
