@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -112,9 +113,11 @@ def test_a_single_spacing_is_told_how_to_be_two():
 
 
 @pytest.mark.parametrize("loss", WITH_SPACING)
-def test_spacing_may_be_a_list(loss):
+def test_spacing_may_be_a_list_or_an_array(loss):
     prediction, target = torch.rand(1, 1, 6, 6), (torch.rand(1, 1, 6, 6) > 0.5).float()
-    assert torch.equal(loss(prediction, target, spacing=[1, 2]), loss(prediction, target, spacing=(1.0, 2.0)))
+    want = loss(prediction, target, spacing=(1.0, 2.0))
+    for spacing in ([1, 2], np.array([1, 2], dtype=np.float32)):
+        assert torch.equal(loss(prediction, target, spacing=spacing), want)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 4, 3), (2, 0, 0)])

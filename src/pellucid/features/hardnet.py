@@ -7,7 +7,6 @@ Read next: ``../nn/patchnorm.py`` for the input normalisation, ``../losses/tripl
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Final, final
 
 import torch
@@ -74,11 +73,11 @@ class HardNet(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if not isinstance(width, Real) or not math.isfinite(width) or round(_CHANNELS[0] * width) < 1:
+        if not isinstance(width, int | float) or not math.isfinite(width) or round(_CHANNELS[0] * width) < 1:
             raise invalid("width", expected=f"a number of at least {1 / _CHANNELS[0]}", got=width)
         if not isinstance(dimensions, int) or dimensions < 1:
             raise invalid("dimensions", expected="a whole number, at least 1", got=dimensions)
-        if not isinstance(dropout, Real) or not 0 <= dropout < 1:
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise invalid("dropout", expected="a probability in [0, 1)", got=dropout)
         self.normalize = PatchNorm(statistics=statistics, floor=floor)
         layers: list[nn.Module] = []

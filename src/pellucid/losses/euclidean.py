@@ -73,12 +73,16 @@ def pixel_steps(spacing: Sequence[float] | None, spatial_dims: int) -> tuple[flo
     if spacing is None:
         return (1.0,) * spatial_dims
     expected = f"{spatial_dims} positive numbers"
-    if isinstance(spacing, Real):
+    if _is_number(spacing):
         raise invalid("spacing", expected=expected, got=repr(spacing), fix=f"Write ({', '.join([repr(spacing)] * spatial_dims)},).")
     steps = tuple(spacing)
-    if len(steps) != spatial_dims or not all(isinstance(step, Real) and 0 < step < math.inf for step in steps):
+    if len(steps) != spatial_dims or not all(_is_number(step) and 0 < step < math.inf for step in steps):
         raise invalid("spacing", expected=expected, got=repr(spacing))
     return tuple(float(step) for step in steps)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)  # NumPy's, too: spacing comes out of file headers
 
 
 def _along_row(mask: Tensor, step: float, dtype: torch.dtype) -> Tensor:

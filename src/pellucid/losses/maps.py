@@ -6,7 +6,6 @@ Read next: ``hausdorff_erosion.py``.
 """
 
 import math
-from numbers import Real
 from typing import Literal, get_args
 
 import torch
@@ -41,7 +40,7 @@ def check_maps(prediction: Tensor, target: Tensor, reduction: str, alpha: float)
         )
     if reduction not in get_args(Reduction):
         raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
-    if not isinstance(alpha, Real) or not 0 <= alpha < math.inf:
+    if not isinstance(alpha, int | float) or not 0 <= alpha < math.inf:
         raise invalid("alpha", expected="a finite number that is not negative", got=repr(alpha))
 
 
