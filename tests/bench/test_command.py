@@ -142,7 +142,7 @@ def test_without_kornia_no_figure_of_it_is_printed(monkeypatch, tmp_path):
     assert "kornia is missing (No module named 'kornia')" in text
     assert "%" not in text
     assert "met" not in text
-    monkeypatch.setattr("pellucid.bench.command.measure_overhead", lambda impl, budget: result)
+    monkeypatch.setattr("pellucid_bench.command.measure_overhead", lambda impl, budget: result)
     assert run("overhead", "-o", str(tmp_path)).exit_code == 0
     rows = {row["subject"]: row for row in read(tmp_path / "overhead.json")["rows"]}
     assert rows["shares"] == {"subject": "shares", "status": "unknown"}
@@ -153,7 +153,7 @@ def test_without_kornia_no_figure_of_it_is_printed(monkeypatch, tmp_path):
 def test_pictures_ask_for_matplotlib_before_anything_is_measured(arguments, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for name in ("compare", "scaling", "write_documents"):
-        monkeypatch.setattr(f"pellucid.bench.command.{name}", lambda *_, **__: pytest.fail("measured"))
+        monkeypatch.setattr(f"pellucid_bench.command.{name}", lambda *_, **__: pytest.fail("measured"))
     result = run(*arguments)
     assert result.exit_code == 2
     assert "matplotlib" in result.output

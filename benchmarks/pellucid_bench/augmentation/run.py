@@ -29,6 +29,7 @@ from pellucid.learn.settings import Settings
 from pellucid.learn.spaces import hand_set, narrow, wide
 from pellucid.policy import searchable
 from pellucid.training import World
+from pellucid.training.settings import check_numbers
 
 __all__ = ["ARMS", "Study", "read_arms", "read_sizes", "run_study"]
 
@@ -71,6 +72,9 @@ class Study:
     search_steps: int = 150
     held: int = 0
 
+    def __post_init__(self) -> None:
+        check_numbers(self, at_least_one="seeds search_steps", not_negative="held")
+
     def runs(self) -> list[tuple[str, int, int]]:
         """(arm, images, seed): seed by seed, so that a study that is cut short is still balanced."""
         return [(arm, n, seed) for seed in range(self.seeds) for n in self.images for arm in self.arms]
@@ -86,11 +90,11 @@ def run_study(
     """
     home = Path(directory)
     home.mkdir(parents=True, exist_ok=True)
-    results = []
+    results, digest = [], pictures.digest
     for done, (arm, images, seed) in enumerate(study.runs()):
         path = home / f"{pictures.name}-{arm}-{images}-{seed}.json"
         settings = replace(study.settings, images=images, seed=seed)
-        about = {"data": pictures.name, "arm": arm, "search_steps": study.search_steps, "held_out": study.held}
+        about = {"data": pictures.name, "pictures": digest, "arm": arm, "search_steps": study.search_steps, "held_out": study.held}
         about |= {name: value for name, value in asdict(settings).items() if name in _USED}
         if path.exists():
             result = json.loads(path.read_text())
@@ -152,9 +156,12 @@ def _augmentation(arm: str, task: Task, settings: Settings, search_steps: int) -
 def read_sizes(text: str) -> tuple[int, ...]:
     """Read ``500,2000``."""
     try:
-        return tuple(int(part) for part in text.split(","))
+        sizes = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise invalid("images", expected="numbers with commas between them, such as 500,2000", got=repr(text)) from None
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise invalid("images", expected="numbers of at least 1 with commas between them, such as 500,2000", got=repr(text))
+    return sizes
 
 
 def read_arms(text: str | None) -> tuple[str, ...]:

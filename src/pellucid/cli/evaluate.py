@@ -15,8 +15,9 @@ import typer
 from pellucid.cli.errors import need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Sequence
 
+    from pellucid.errors import InvalidArgument
     from pellucid.features.data.sequences import PlanarSequence
     from pellucid.features.evaluation.run import OnPair
 
@@ -46,6 +47,7 @@ def eval_descriptor(
     import json as text
 
     from pellucid.cli.files import write_bytes
+    from pellucid.errors import InvalidArgument
     from pellucid.features.evaluation.methods import baselines as peers
     from pellucid.features.evaluation.methods import joint_method, network_method
     from pellucid.features.evaluation.protocol import Protocol
@@ -55,13 +57,15 @@ def eval_descriptor(
 
     need("train", "cv2", "safetensors", *(() if directory else ("skimage",)))
     protocol = Protocol(keypoints=keypoints, factor=factor)
-    methods = {_label(path): network_method(load_descriptor(path)) for path in weights or ()}
-    for path in joint or ():
+    rows = peers(baselines)
+    methods = {label: network_method(load_descriptor(path)) for label, path in _labels("--weights", weights, rows).items()}
+    for label, path in _labels("--joint", joint, rows).items():
         scale = detector_notes(path).get("patch_scale", 16.0)
         own = joint_method(load_detector(path), load_descriptor(path), protocol, scale=scale)
-        methods[f"{_label(path)}, own keypoints"] = own
-    methods |= peers(baselines)
-    sequences = _sequences(directory, photographs, seed)
+        methods[f"{label}, own keypoints"] = own
+    methods |= rows
+    broken: list[InvalidArgument] = []
+    sequences = _sequences(directory, photographs, seed, broken)
     drawn: dict[tuple[str, str], Any] = {}
     report = evaluate_methods(
         sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods))
@@ -73,6 +77,8 @@ def eval_descriptor(
         write_bytes(markdown, markdown_table(report).encode())
     if pictures is not None:
         _write_pictures(drawn, pictures)
+    if broken:
+        raise InvalidArgument(f"{len(broken)} sequences are not in the table. " + " ".join(map(str, broken)))
 
 
 def export_descriptor(
@@ -88,23 +94,50 @@ def export_descriptor(
     typer.echo(f"{export(load_descriptor(weights), output)}")
 
 
-def _label(path: Path) -> str:
-    """A short name: of the run's folder, or of the file."""
-    named = path.parent if path.stem == "descriptor" and not path.is_dir() else path
-    return named.resolve().name
+def _labels(option: str, paths: Sequence[Path] | None, taken: Container[str]) -> dict[str, Path]:
+    """Short names: of the run's folder, or of the file; with as many folders in front as tell them apart from one another."""
+    from pellucid.errors import invalid
+
+    places = {(path.parent if path.stem == "descriptor" and not path.is_dir() else path).resolve(): path for path in paths or ()}
+    if len(places) < len(paths or ()):
+        raise invalid(option, expected="each run or file once", got=", ".join(map(str, paths or ())))
+    labels: dict[str, Path] = {}
+    for place, path in places.items():
+        others = [other for other in places if other != place]
+        parts = next(
+            n
+            for n in range(1, len(place.parts) + 1)
+            if all(other.parts[-n:] != place.parts[-n:] for other in others) and "/".join(place.parts[-n:]) not in taken
+        )
+        labels["/".join(place.parts[-parts:])] = path
+    return labels
 
 
-def _sequences(directory: Path | None, photographs: str, seed: int) -> Iterator[PlanarSequence]:
+def _sequences(directory: Path | None, photographs: str, seed: int, broken: list[InvalidArgument]) -> Iterator[PlanarSequence]:
+    """Read one sequence at a time; what cannot be read is kept in ``broken``, unless nothing else is left."""
     from pellucid.errors import invalid
     from pellucid.features.data.photographs import bundled_photographs
-    from pellucid.features.data.sequences import find_sequences, read_sequence, warped_sequences
+    from pellucid.features.data.sequences import find_sequences, warped_sequences
 
     if (directory is None) == (not photographs):
         raise invalid("DIR", expected="either a folder or --photographs", got="both" if directory else "neither")
     if directory is not None:
-        return (read_sequence(path) for path in find_sequences(directory))
+        return _readable(find_sequences(directory), broken)
     names = [name.strip() for name in photographs.split(",") if name.strip()]
     return iter(warped_sequences(bundled_photographs(names), seed=seed))
+
+
+def _readable(folders: Sequence[Path], broken: list[InvalidArgument]) -> Iterator[PlanarSequence]:
+    from pellucid.errors import InvalidArgument
+    from pellucid.features.data.sequences import read_sequence
+
+    for folder in folders:
+        try:
+            yield read_sequence(folder)
+        except InvalidArgument as error:
+            broken.append(error)
+    if len(broken) == len(folders):
+        raise broken[0]
 
 
 def _keep_pictures(drawn: dict[tuple[str, str], Any], methods: list[str]) -> OnPair:

@@ -5,6 +5,8 @@ Must not: cut patches out of images or compute losses.
 Read next: ``../nn/patchnorm.py`` for the input normalisation, ``../losses/triplet.py`` for the loss.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Final, final
 
 import torch
@@ -17,7 +19,7 @@ from pellucid.nn import PatchNorm
 from pellucid.nn.moments import check_float, compute_dtype
 from pellucid.nn.policy import StatisticsGrad
 
-__all__ = ["HardNet"]
+__all__ = ["HardNet", "width_of"]
 
 _CHANNELS: Final = (32, 32, 64, 64, 128, 128)
 _STRIDES: Final = (1, 1, 2, 1, 2, 1)
@@ -71,10 +73,12 @@ class HardNet(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if not round(_CHANNELS[0] * width) >= 1:
-            raise invalid("width", expected=f"at least {1 / _CHANNELS[0]}", got=width)
-        if dimensions < 1:
-            raise invalid("dimensions", expected="at least 1", got=dimensions)
+        if not isinstance(width, int | float) or not math.isfinite(width) or round(_CHANNELS[0] * width) < 1:
+            raise invalid("width", expected=f"a number of at least {1 / _CHANNELS[0]}", got=width)
+        if not isinstance(dimensions, int) or dimensions < 1:
+            raise invalid("dimensions", expected="a whole number, at least 1", got=dimensions)
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+            raise invalid("dropout", expected="a probability in [0, 1)", got=dropout)
         self.normalize = PatchNorm(statistics=statistics, floor=floor)
         layers: list[nn.Module] = []
         channels = [1, *(round(c * width) for c in _CHANNELS)]
@@ -110,6 +114,14 @@ class HardNet(nn.Module):
         for module in self.features:
             if isinstance(module, nn.Conv2d):
                 nn.init.orthogonal_(module.weight, gain=0.6, generator=generator)
+
+
+def width_of(weights: Mapping[str, Tensor]) -> float:
+    """A width whose layers have the sizes of these weights, from one layer of each size: rounding makes one alone ambiguous."""
+    kinds = {full: weights[f"features.{3 * i}.weight"].shape[0] for i, full in enumerate(_CHANNELS)}
+    low = max((found - 0.5) / full for full, found in kinds.items())
+    high = min((found + 0.5) / full for full, found in kinds.items())
+    return (low + high) / 2
 
 
 def _conv(before: int, after: int, size: int, *, stride: int = 1, padding: int = 0) -> nn.Conv2d:

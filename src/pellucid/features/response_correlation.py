@@ -48,13 +48,14 @@ def _one_minus_correlation(
     count = torch.clamp(weight.sum((-2, -1), keepdim=True), min=1)
 
     def centred(x: Tensor) -> Tensor:
-        mean = (weight * x).sum((-2, -1), keepdim=True) / count
+        mean = x.sum((-2, -1), keepdim=True) / count
         return weight * (x - mean)
 
+    first, second = (torch.where(counted, x, 0.0) for x in (first, second))  # what nobody sees may be NaN
     a, b = centred(first), centred(second)
     size = a.square().sum((1, 2, 3)) * b.square().sum((1, 2, 3))  # b
-    power = (weight * first).square().sum((1, 2, 3)) * (weight * second).square().sum((1, 2, 3))
-    known = size > _SILENT * power.detach()
+    power = first.square().sum((1, 2, 3)) * second.square().sum((1, 2, 3))
+    known = ~(size <= _SILENT * power.detach())  # in this form, so that NaN shows
     correlation = (a * b).sum((1, 2, 3)) * torch.rsqrt(torch.where(known, size, 1.0))
     pairs = known.sum()
     return torch.where(known, 1 - correlation, 0.0).sum() / torch.where(pairs > 0, pairs, 1)

@@ -12,12 +12,15 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 
-__all__ = ["SiftKeypoints", "describe_sift", "detect_sift"]
+__all__ = ["SiftKeypoints", "as_bytes", "describe_sift", "detect_sift"]
 
 _LAYERS, _SIGMA = 3, 1.6
 """OpenCV's (and Lowe's) layers per octave, and blur of the first."""
+
+_OVERSHOOT = 1.0
+"""How far outside of [0, 1] a value may lie and be clipped: more than any filter rings, less than another unit."""
 
 
 class SiftKeypoints(NamedTuple):
@@ -37,17 +40,20 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
     """Find up to ``count`` SIFT keypoints.
 
     Args:
-        image: one grey image, uint8 or floating point in [0, 1].
+        image: one grey image, uint8 or floating point in [0, 1]; what a filter left a little outside is clipped.
         count: how many of the strongest to keep.
 
     Gradient:
         none.
     Errors:
-        InvalidArgument for more than one image or colours; ImportError without OpenCV (``pip install "pellucid[train]"``).
+        InvalidArgument for more than one image, colours, or floating point in another unit (values beyond [-1, 2]); InvalidType for
+        other integers than uint8; ImportError without OpenCV (``pip install "pellucid[train]"``).
     Source:
         ``cv2.SIFT_create``.
     """
-    cv2, pixels = _import_cv2(), _as_bytes(image)
+    if not isinstance(count, int) or count < 0:
+        raise invalid("count", expected="a whole number that is not negative", got=repr(count))
+    cv2, pixels = _import_cv2(), as_bytes(image)
     found = sorted(cv2.SIFT_create(count).detect(pixels, None), key=lambda k: -k.response)[:count]
     rows = torch.tensor([[*k.pt, k.size, k.angle, k.response] for k in found], dtype=torch.float32).reshape(-1, 5)
     return SiftKeypoints(rows[:, :2], rows[:, 2], rows[:, 3], rows[:, 4])
@@ -81,7 +87,7 @@ def describe_sift(
     if points.shape != (n, 2) or sizes.shape != (n,) or angles.shape != (n,):
         got = f"{tuple(points.shape)}, {tuple(sizes.shape)}, {tuple(angles.shape)}"
         raise invalid("points, sizes, angles", expected="shapes (N, 2), (N,), (N,)", got=got)
-    cv2, pixels = _import_cv2(), _as_bytes(image)
+    cv2, pixels = _import_cv2(), as_bytes(image)
     if n == 0:
         return torch.zeros(0, 128)
     rows = torch.cat((points, sizes[:, None], angles[:, None]), dim=1).detach().cpu().tolist()
@@ -104,15 +110,24 @@ def _packed_octave(size: float) -> int:
     return (octave & 255) | (layer << 8)
 
 
-def _as_bytes(image: Tensor) -> Any:
+def as_bytes(image: Tensor) -> Any:
+    """One grey picture as OpenCV's SIFT wants it, (H, W) uint8; raise for what would turn all black or all white."""
     while image.ndim > 2 and image.shape[0] == 1:
         image = image[0]
     if image.ndim != 2:
         fix = "Use pellucid.functional.rgb_to_grayscale for colours."
         raise invalid("image", expected="one grey image, (H, W) with any leading ones", got=tuple(image.shape), fix=fix)
+    if image.dtype != torch.uint8 and not image.is_floating_point():
+        fix = "Divide by the largest value, for example image.float() / 65535."
+        raise wrong_type("image", expected="uint8, or floating point in [0, 1]", got=image.dtype, fix=fix)
+    image = image.detach().cpu()
     if image.is_floating_point():
-        image = (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
-    return image.cpu().numpy()
+        low, high = (float(image.min()), float(image.max())) if image.numel() else (0.0, 0.0)
+        if not (low >= -_OVERSHOOT and high <= 1 + _OVERSHOOT):  # NaN is in no range
+            fix = "Divide by the largest value, for example by 255 or 65535."
+            raise invalid("image", expected="floating point in [0, 1]", got=f"values from {low:g} to {high:g}", fix=fix)
+        image = (image.clamp(0, 1) * 255).round().to(torch.uint8)
+    return image.numpy()
 
 
 def _import_cv2() -> Any:

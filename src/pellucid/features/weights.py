@@ -12,13 +12,13 @@ import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid
-from pellucid.features.hardnet import HardNet
+from pellucid.features.hardnet import HardNet, width_of
 from pellucid.features.keypoint_net import KeypointNet
 
 __all__ = [
@@ -30,6 +30,8 @@ __all__ = [
     "save_descriptor",
     "save_detector",
 ]
+
+N = TypeVar("N", bound=nn.Module)
 
 DESCRIPTOR_FILE: Final = "descriptor.safetensors"
 DETECTOR_FILE: Final = "detector.safetensors"
@@ -78,33 +80,42 @@ def load_descriptor(path: str | os.PathLike[str]) -> HardNet:
             state dict, or a dict that has it under ``state_dict``). Nothing in a file is ever executed.
 
     Errors:
-        ``InvalidArgument`` for a file that is no HardNet's.
+        ``InvalidArgument`` for a file that is no HardNet's, or whose weights are not finite.
     """
     weights = read_weights(path)
-    first, last = weights.get("features.0.weight"), weights.get("features.19.weight")
-    if first is None or last is None or first.dim() != 4 or last.dim() != 4:
+    layers = [weights.get(f"features.{i}.weight") for i in (0, 3, 6, 9, 12, 15, 19)]
+    if any(layer is None or layer.dim() != 4 for layer in layers):
         raise invalid(str(path), expected="the weights of a HardNet (features.0.weight ...)", got=f"{sorted(weights)[:3]} ...")
-    network = HardNet(width=first.shape[0] / 32, dimensions=last.shape[0])
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise invalid(str(path), expected="the weights of a HardNet", got=str(error).splitlines()[-1].strip()) from error
-    return network.eval()
+    network = HardNet(width=width_of(weights), dimensions=weights["features.19.weight"].shape[0])
+    return _filled(network, weights, path).eval()
 
 
 def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
     """Load a keypoint network written by :func:`save_detector`, or that of a run's folder, in evaluation mode.
 
     Errors:
-        ``InvalidArgument`` for a file that is no such network's.
+        ``InvalidArgument`` for a file that is no such network's, or whose weights are not finite.
     """
     notes = detector_notes(path)
     if notes.get("kind") != "KeypointNet":
         raise invalid(str(path), expected="the weights of a KeypointNet", got=notes.get("kind", "another file"))
     shape = notes["shape"]
     network = KeypointNet(**{**shape, "channels": tuple(shape["channels"])})
-    network.load_state_dict(read_weights(_detector_file(path)))
-    return network.eval()
+    return _filled(network, read_weights(_detector_file(path)), path).eval()
+
+
+def _filled(network: N, weights: Mapping[str, Tensor], path: str | os.PathLike[str]) -> N:
+    """Put weights from a file into a network; raise where they do not fit, or are not numbers any more."""
+    kind = type(network).__name__
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise invalid(str(path), expected=f"the weights of a {kind}", got=str(error).splitlines()[-1].strip()) from error
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            fix = "Its training diverged; use an earlier checkpoint."
+            raise invalid(str(path), expected=f"finite weights of a {kind}", got=f"NaN or infinite numbers in {name}", fix=fix)
+    return network
 
 
 def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:

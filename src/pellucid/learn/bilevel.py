@@ -157,6 +157,4 @@ def _hypergradient(
 ) -> tuple[Tensor, ...]:
     if settings.hypergradient == "unrolled":
         return unrolled_hypergradient(inner, outer, weights, hyper, rate=settings.inner_rate)
-    if settings.hypergradient == "implicit":
-        return implicit_hypergradient(inner[0], outer, weights, hyper, rate=settings.inner_rate, terms=settings.terms)
-    raise invalid("hypergradient", expected="'unrolled' or 'implicit'", got=repr(settings.hypergradient))
+    return implicit_hypergradient(inner[0], outer, weights, hyper, rate=settings.inner_rate, terms=settings.terms)

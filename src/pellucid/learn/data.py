@@ -8,8 +8,12 @@ Read next: ``classifier.py``.
 from __future__ import annotations
 
 import gzip
+import hashlib
+import math
 import os
 import struct
+import zipfile
+import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, invalid
 from pellucid.training import World
 
 __all__ = ["Batches", "Pictures", "Task", "find_data", "load_pictures", "small_task"]
@@ -29,6 +33,9 @@ _IDX = {
     "x_test": ("t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"),
     "y_test": ("t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"),
 }
+
+_MOST_CLASSES = 1 << 16
+"""A label beyond it is taken for a mistake, and not for the size of a network."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,15 @@ class Pictures:
     y_train: Tensor
     x_test: Tensor
     y_test: Tensor
+
+    @property
+    def digest(self) -> str:
+        """A few characters that other pictures or labels would change, for telling whether a run is resumed on its own data."""
+        seen = hashlib.sha256()
+        for tensor in (self.x_train, self.y_train, self.x_test, self.y_test):
+            seen.update(repr(tuple(tensor.shape)).encode())
+            seen.update(tensor.contiguous().numpy().tobytes())
+        return seen.hexdigest()[:16]
 
     @property
     def classes(self) -> int:
@@ -96,6 +112,11 @@ class Batches:
     seed: int
     world: World = field(default_factory=World)
 
+    def __post_init__(self) -> None:
+        if min(self.rows, self.size) < self.world.size:
+            got = f"batches of {self.size} of {self.rows} images for {self.world.size}"
+            raise invalid("batch", expected="at least one image for every process", got=got)
+
     def __call__(self, step: int) -> Int64[Tensor, "b"]:
         """The rows of one step on this rank."""
         size = min(self.size, self.rows)
@@ -111,19 +132,26 @@ def load_pictures(path: str | os.PathLike[str] | None = None) -> Pictures:
 
     Args:
         path: an ``.npz`` file with x_train, y_train, x_test, y_test; a folder with such a file or with the four IDX files of the
-            MNIST family (also gzipped); None for scikit-learn's digits, enlarged to 16 x 16.
+            MNIST family (also gzipped); None for scikit-learn's digits, enlarged to 16 x 16. Images are (N, H, W), or (N, H, W, C)
+            with up to 4 channels, uint8; labels are whole numbers from 0.
+
+    Errors:
+        ``InvalidArgument`` that names the file or array: one that cannot be read, is shorter than it says, is empty, has other
+        axes or types, labels that are no classes, or training and test images that differ in size.
     """
     if path is None:
         return _digits()
     place = Path(path)
     if place.is_dir():
-        archives = sorted(place.glob("*.npz"))
+        archives = sorted(found for found in place.glob("*.npz") if not found.name.startswith("."))
         if archives:
             place = archives[0]
         else:
             return _pictures(place.name, {name: _idx(place, names) for name, names in _IDX.items()})
     if place.suffix != ".npz":
         raise invalid("--data", expected="an .npz file or a folder", got=str(place))
+    if not place.exists():
+        raise invalid("--data", expected="an existing file or folder", got=str(place))
     return _pictures(place.stem, _npz(place))
 
 
@@ -138,6 +166,9 @@ def find_data(name: str, start: Path | None = None) -> Path | None:
 
 def small_task(pictures: Pictures, images: int, *, held: int = 0, seed: int = 0, test: int | None = None) -> Task:
     """Draw ``images`` training and ``held`` held-out images from the training set; the first ``test`` test images, or all."""
+    for argument, value, least in (("images", images, 1), ("held", held, 0), ("test", test, 1)):
+        if value is not None and value < least:
+            raise invalid(argument, expected=f"at least {least}", got=value)
     available = pictures.x_train.shape[0]
     if images + held > available:
         raise invalid("images", expected=f"at most {available} training and held-out images", got=images + held)
@@ -179,11 +210,16 @@ def _digits() -> Pictures:
 def _npz(path: Path) -> dict[str, Any]:
     import numpy as np
 
-    with np.load(path) as archive:
-        missing = [name for name in _IDX if name not in archive]
-        if missing:
-            raise invalid(str(path), expected=f"the arrays {', '.join(_IDX)}", got=", ".join(archive.files))
-        return {name: archive[name] for name in _IDX}
+    try:
+        with path.open("rb") as file, np.load(file) as archive:
+            missing = [name for name in _IDX if name not in archive]
+            if missing:
+                raise invalid(str(path), expected=f"the arrays {', '.join(_IDX)}", got=", ".join(archive.files))
+            return {name: archive[name] for name in _IDX}
+    except InvalidArgument:
+        raise
+    except (ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise invalid(str(path), expected="an .npz archive of numbers", got=str(error)[:200]) from error
 
 
 def _idx(folder: Path, names: tuple[str, ...]) -> Any:
@@ -194,28 +230,57 @@ def _idx(folder: Path, names: tuple[str, ...]) -> Any:
         for path in (folder / name, folder / f"{name}.gz"):
             if not path.exists():
                 continue
-            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            zero, kind, axes = struct.unpack(">HBB", raw[:4])
-            if zero != 0 or kind != 8:
-                raise invalid(str(path), expected="an IDX file of bytes", got=f"magic number {zero:04x}{kind:02x}{axes:02x}")
-            shape = struct.unpack(f">{axes}I", raw[4 : 4 + 4 * axes])
-            return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()
+            raw = _unpacked(path)
+            zero, kind, axes = struct.unpack(">HBB", raw[:4].ljust(4, b"\xff"))
+            start = 4 + 4 * axes
+            if zero != 0 or kind != 8 or len(raw) < start:
+                raise invalid(str(path), expected="an IDX file of bytes", got=f"{len(raw)} bytes that begin with {raw[:4].hex()}")
+            shape = struct.unpack(f">{axes}I", raw[4:start])
+            if len(raw) - start != math.prod(shape):
+                raise invalid(str(path), expected=f"{math.prod(shape)} bytes of data, for {shape}", got=len(raw) - start)
+            return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
     raise invalid(str(folder), expected=f"an .npz file or {names[0]} (or .gz)", got="neither")
 
 
+def _unpacked(path: Path) -> bytes:
+    raw = path.read_bytes()
+    try:
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise invalid(str(path), expected="a complete gzip file", got=str(error)) from error
+
+
 def _pictures(name: str, arrays: dict[str, Any]) -> Pictures:
-    tensors = {key: torch.as_tensor(array) for key, array in arrays.items()}
+    tensors: dict[str, Tensor] = {}
     for part in ("train", "test"):
-        images, labels = tensors[f"x_{part}"], tensors[f"y_{part}"]
-        if images.dim() == 4:  # channels last, as image files have them
-            images = images.permute(0, 3, 1, 2)
-        elif images.dim() == 3:
-            images = images[:, None]
-        if images.dim() != 4 or images.dtype != torch.uint8 or labels.shape != images.shape[:1]:
-            raise invalid(
-                f"{name}: x_{part}, y_{part}",
-                expected="(N, H, W) or (N, H, W, C) uint8 images and (N,) labels",
-                got=f"{tuple(images.shape)} {images.dtype} and {tuple(labels.shape)}",
-            )
-        tensors[f"x_{part}"], tensors[f"y_{part}"] = images, labels.to(torch.int64)
+        images, labels = f"x_{part}", f"y_{part}"
+        tensors[images] = _images(f"{name}: {images}", arrays[images])
+        tensors[labels] = _labels(f"{name}: {labels}", arrays[labels], tensors[images].shape[0])
+    if tensors["x_test"].shape[1:] != tensors["x_train"].shape[1:]:
+        expected = f"images like those of x_train, {tuple(tensors['x_train'].shape[1:])}"
+        raise invalid(f"{name}: x_test", expected=expected, got=tuple(tensors["x_test"].shape[1:]))
+    if not bool((tensors["x_train"] != tensors["x_train"].flatten()[0]).any()):
+        raise invalid(f"{name}: x_train", expected="images that show something", got="a single value everywhere")
     return Pictures(name, tensors["x_train"], tensors["y_train"], tensors["x_test"], tensors["y_test"])
+
+
+def _images(name: str, array: Any) -> Tensor:
+    """(N, H, W) or (N, H, W, C) bytes, channels last as image files have them, as (N, C, H, W)."""
+    expected, fix = "(N, H, W) or (N, H, W, C) uint8 images with at most 4 channels", ""
+    if str(array.dtype) == "uint8" and array.ndim == 4 and array.shape[3] > 4 and array.shape[1] <= 4:
+        fix = f"{name.split()[-1]}.transpose(0, 2, 3, 1) puts the channels last."
+    if str(array.dtype) != "uint8" or array.ndim not in (3, 4) or 0 in array.shape or (array.ndim == 4 and array.shape[3] > 4):
+        raise invalid(name, expected=expected, got=f"{array.shape} {array.dtype}", fix=fix)
+    images = torch.from_numpy(array)
+    return images.permute(0, 3, 1, 2) if images.dim() == 4 else images[:, None]
+
+
+def _labels(name: str, array: Any, count: int) -> Tensor:
+    """One class for each image, as int64."""
+    if array.dtype.kind not in "iub" or array.shape != (count,):
+        fix = "Labels are classes, not shares: labels.astype('int64')." if array.dtype.kind == "f" else ""
+        raise invalid(name, expected=f"{count} whole numbers, shape ({count},)", got=f"{array.shape} {array.dtype}", fix=fix)
+    if int(array.min()) < 0 or int(array.max()) >= _MOST_CLASSES:
+        expected = f"classes 0, 1, ..., below {_MOST_CLASSES}"
+        raise invalid(name, expected=expected, got=f"labels from {array.min()} to {array.max()}")
+    return torch.from_numpy(array.astype("int64"))

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.errors import invalid
 from pellucid.learn.augerino import augerino_objective
 from pellucid.learn.classifier import SmallNet, cosine
 from pellucid.learn.data import load_pictures
@@ -22,6 +23,7 @@ from pellucid.learn.settings import Learning
 from pellucid.pipeline import Pipeline
 from pellucid.random import CenteredUniform, Key, Learnable
 from pellucid.training import TrainState
+from pellucid.training.settings import check_numbers
 from pellucid.transforms import RandomRotation
 
 __all__ = ["Rotation", "half_width", "learn_rotation", "optimal_width"]
@@ -46,6 +48,13 @@ class Rotation:
     rate: float = 3e-3
     range_rate: float = 0.05
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive, not_negative = "theta start rate range_rate", "entropy seed"
+        check_numbers(self, at_least_one="steps batch", positive=positive, not_negative=not_negative)
+        for name, most in (("theta", 90.0), ("start", 180.0)):
+            if not getattr(self, name) < most:
+                raise invalid(name, expected=f"degrees below {most:g}", got=getattr(self, name))
 
     @property
     def truth(self) -> float:

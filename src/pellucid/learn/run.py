@@ -31,6 +31,7 @@ from pellucid.learn.teach import teach
 from pellucid.pipeline import Pipeline
 from pellucid.policy import searchable
 from pellucid.training import World, fit
+from pellucid.training.device import pick_device
 from pellucid.training.loop import step_seed
 
 __all__ = ["RECIPES", "Outcome", "Recipe", "learn", "train"]
@@ -100,17 +101,21 @@ def learn(
         settings: of the run; a checkpoint made with others is refused.
         directory: of the run.
         world: the ranks, from ``join_world``; every rank calls this.
-        device: where images and network live.
+        device: where images and network live: cpu or cuda.
         quiet: no progress bar.
         resume: as in ``training.fit``.
+
+    Errors:
+        ``InvalidArgument`` for a recipe, device or pictures that cannot be, and for a folder that holds another run.
     """
     if recipe not in RECIPES:
         raise invalid("recipe", expected=f"one of {', '.join(RECIPES)}", got=repr(recipe))
-    world, home, chosen = world or World(), Path(directory), RECIPES[recipe]
-    task = small_task(pictures, settings.images, held=settings.held, seed=settings.seed).to(device)
-    learning = chosen.build(task, chosen.start(settings, task.x.shape[1]).to(device), settings, world)
+    world, home, chosen, place = world or World(), Path(directory), RECIPES[recipe], pick_device(device)
+    _check_learnable(pictures, settings, world)
+    task = small_task(pictures, settings.images, held=settings.held, seed=settings.seed).to(place)
+    learning = chosen.build(task, chosen.start(settings, task.x.shape[1]).to(place), settings, world)
     start = numbers_of(learning.augment)
-    about = {"recipe": recipe, "data": pictures.name, **asdict(settings)}
+    about = {"recipe": recipe, "data": pictures.name, "pictures": pictures.digest, **asdict(settings)}
     title = f"{recipe} on {settings.images} of {pictures.name}"
     fit(
         learning.step,
@@ -135,6 +140,19 @@ def learn(
         result = {"about": about, "accuracy": score, "start": start, "learned": learned}
         (home / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     return Outcome(home, start, learned, score)
+
+
+def _check_learnable(pictures: Pictures, settings: Settings, world: World) -> None:
+    """Raise for what the small network cannot be trained on."""
+    height, width = pictures.x_train.shape[-2:]
+    if pictures.classes < 2:
+        raise invalid("pictures", expected="at least two classes", got=f"{pictures.classes} in {pictures.name}")
+    if min(height, width) < 8:
+        expected = "at least 8 x 8 pixels, because the network halves them three times"
+        raise invalid("pictures", expected=expected, got=f"{height} x {width} in {pictures.name}")
+    share = min(settings.batch, settings.images) // world.size
+    if share * (height // 8) * (width // 8) == 1:
+        raise invalid("batch", expected="at least 2 for pictures this small, whose statistics it takes", got=settings.batch)
 
 
 def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from pellucid.errors import invalid
 from pellucid.training import TrainState
+from pellucid.training.settings import check_numbers
 
 __all__ = ["Learning", "Settings"]
 
@@ -69,6 +71,17 @@ class Settings:
     momentum: float = 0.99
     held: int = 0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_numbers(
+            self,
+            at_least_one="images steps batch every unrolled_steps terms critic_steps augmenter_every",
+            positive="rate range_rate inner_rate",
+            not_negative="weight_decay entropy policy_entropy pairs content penalty caution held seed",
+            share="momentum",
+        )
+        if self.hypergradient not in ("unrolled", "implicit"):
+            raise invalid("hypergradient", expected="'unrolled' or 'implicit'", got=repr(self.hypergradient))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ __all__ = ["check_pairs", "pair_distance", "safe_sqrt", "table_distance"]
 
 
 def safe_sqrt(squared: Tensor) -> Tensor:
-    """Return the square root, 0 with gradient 0 where the argument is not positive."""
-    positive = squared > 0
+    """Return the square root, 0 with gradient 0 where the argument is 0 or, by rounding, less; NaN stays NaN."""
+    positive = ~(squared <= 0)
     return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
 
 
@@ -29,8 +29,11 @@ def table_distance(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) ->
     """Return all distances, through one matrix product (differences would need n x m x d memory)."""
     squared = first.square().sum(dim=-1)[:, None] + second.square().sum(dim=-1) - 2 * (first @ second.mT)
     # Rounding leaves about eps * |x|^2 where the distance is 0: below that the root's slope would be noise.
-    floor = 4 * torch.finfo(squared.dtype).eps * squared.detach().amax() if squared.numel() else 0.0
-    return safe_sqrt(torch.where(squared > floor, squared, 0.0))
+    if squared.numel() == 0:
+        return squared
+    known = squared.detach()
+    floor = 4 * torch.finfo(squared.dtype).eps * torch.where(known.isfinite(), known, 0.0).amax()
+    return safe_sqrt(torch.where(squared <= floor, 0.0, squared))  # in this order, so that NaN passes
 
 
 def check_pairs(anchors: Tensor, positives: Tensor, reduction: str) -> tuple[Tensor, Tensor]:

@@ -5,13 +5,17 @@ Must not: approximate, leave the device, or pretend to have a gradient.
 Read next: ``hausdorff_distance.py``.
 """
 
+import math
+from collections.abc import Sequence
+from numbers import Real
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["distance_transform"]
+__all__ = ["distance_transform", "pixel_steps"]
 
 _CHUNK = 1 << 19  # elements of the row-by-row cost table at once: 2 MiB of float32; larger blocks leave the cache, 6x slower
 
@@ -57,13 +61,28 @@ def distance_transform(
         raise invalid(
             "spatial_dims", expected="1, 2 or 3, and at most the number of axes", got=f"{spatial_dims} for {mask.ndim} axes"
         )
-    steps = (1.0,) * spatial_dims if spacing is None else tuple(spacing)
-    if len(steps) != spatial_dims or not all(step > 0 for step in steps):
-        raise invalid("spacing", expected=f"{spatial_dims} positive numbers", got=repr(spacing))
+    steps = pixel_steps(spacing, spatial_dims)
     squared = _along_row(mask, steps[-1], dtype).square()
     for axis in range(-2, -spatial_dims - 1, -1):
         squared = _lower_envelope(squared.movedim(axis, -1), steps[axis]).movedim(-1, axis)
     return squared.sqrt()
+
+
+def pixel_steps(spacing: Sequence[float] | None, spatial_dims: int) -> tuple[float, ...]:
+    """The size of a pixel along each axis; raise unless there is one positive, finite number for each."""
+    if spacing is None:
+        return (1.0,) * spatial_dims
+    expected = f"{spatial_dims} positive numbers"
+    if _is_number(spacing):
+        raise invalid("spacing", expected=expected, got=repr(spacing), fix=f"Write ({', '.join([repr(spacing)] * spatial_dims)},).")
+    steps = tuple(spacing)
+    if len(steps) != spatial_dims or not all(_is_number(step) and 0 < step < math.inf for step in steps):
+        raise invalid("spacing", expected=expected, got=repr(spacing))
+    return tuple(float(step) for step in steps)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)  # NumPy's, too: spacing comes out of file headers
 
 
 def _along_row(mask: Tensor, step: float, dtype: torch.dtype) -> Tensor:
@@ -74,6 +93,8 @@ def _along_row(mask: Tensor, step: float, dtype: torch.dtype) -> Tensor:
 
 
 def _lower_envelope(squared: Tensor, step: float) -> Tensor:
+    if squared.numel() == 0:
+        return squared
     n = squared.shape[-1]
     index = torch.arange(n, dtype=squared.dtype, device=squared.device) * step
     cost = (index[:, None] - index).square()  # (destination, source)

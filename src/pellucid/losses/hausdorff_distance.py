@@ -44,7 +44,8 @@ def hausdorff_distance_loss(
         half). Second order: yes. Deterministic: yes.
 
     Errors:
-        ``InvalidArgument`` for shapes, spacing or reduction; ``InvalidType`` for integer predictions.
+        ``InvalidArgument`` for shapes, maps without pixels, ``alpha``, spacing or reduction;
+        ``InvalidType`` for integer predictions.
 
     Source:
         Karimi and Salcudean, IEEE TMI 2019, distance-transform form. Equals a loop over ``scipy.ndimage`` in the tests.
@@ -55,7 +56,7 @@ def hausdorff_distance_loss(
         >>> 5 * hausdorff_distance_loss(torch.ones(1, 1, 1, 5), target)  # 1 + 4 + 9
         tensor(14.)
     """
-    check_maps(prediction, target, reduction)
+    check_maps(prediction, target, reduction, alpha)
     dtype = working_dtype(prediction)
     weight = _boundary_distance(prediction, spacing, dtype).pow(alpha) + _boundary_distance(target, spacing, dtype).pow(alpha)
     error = (prediction.to(dtype) - target.to(dtype)).square()

@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.errors import invalid
-from pellucid.losses.maps import Reduction, check_maps, reduce, working_dtype
+from pellucid.losses.maps import Reduction, check_count, check_maps, reduce, working_dtype
 
 __all__ = ["hausdorff_erosion_loss"]
 
@@ -48,7 +47,8 @@ def hausdorff_erosion_loss(
         Deterministic: yes.
 
     Errors:
-        ``InvalidArgument`` for shapes, ``iterations`` or ``reduction``; ``InvalidType`` for integer predictions.
+        ``InvalidArgument`` for shapes, maps without pixels, ``alpha``, ``iterations`` or ``reduction``;
+        ``InvalidType`` for integer predictions.
 
     Source:
         Karimi and Salcudean, "Reducing the Hausdorff distance in medical image segmentation with convolutional neural networks",
@@ -60,9 +60,8 @@ def hausdorff_erosion_loss(
         >>> float(hausdorff_erosion_loss(target, target))
         0.0
     """
-    check_maps(prediction, target, reduction)
-    if iterations < 1:
-        raise invalid("iterations", expected="at least 1", got=iterations)
+    check_maps(prediction, target, reduction, alpha)
+    check_count("iterations", iterations)
     dtype = working_dtype(prediction)
     error = (prediction.to(dtype) - target.to(dtype)).square()
     space = tuple(range(2, error.ndim))

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.errors import invalid
-from pellucid.losses.euclidean import distance_transform
-from pellucid.losses.maps import Reduction, check_maps, reduce, working_dtype
+from pellucid.losses.euclidean import distance_transform, pixel_steps
+from pellucid.losses.maps import Reduction, check_count, check_maps, reduce, working_dtype
 
 __all__ = ["hausdorff_level_loss"]
 
@@ -52,7 +51,8 @@ def hausdorff_level_loss(
         of a slice). target: none. Second order: zero almost everywhere. Deterministic: yes.
 
     Errors:
-        ``InvalidArgument`` for shapes, levels, spacing or reduction; ``InvalidType`` for integer predictions.
+        ``InvalidArgument`` for shapes, maps without pixels, ``alpha``, levels, spacing or reduction;
+        ``InvalidType`` for integer predictions.
 
     Source:
         Own; argued in ``docs/adr/0006-hausdorff-variants.md``, compared with the published forms in ``docs/losses.md``.
@@ -63,14 +63,14 @@ def hausdorff_level_loss(
         >>> 5 * hausdorff_level_loss(torch.full((1, 1, 1, 5), 0.5), target, alpha=1.0)  # half of 1 + 2 + 3 and of depths 1, 1
         tensor(4.)
     """
-    check_maps(prediction, target, reduction)
-    if levels < 1:
-        raise invalid("levels", expected="at least 1", got=levels)
+    check_maps(prediction, target, reduction, alpha)
+    check_count("levels", levels)
     dtype = working_dtype(prediction)
     q, inside = prediction.to(dtype), target.detach() > 0.5
+    steps = pixel_steps(spacing, q.ndim - 2)
 
     def distance(mask: Tensor) -> Tensor:
-        return distance_transform(mask, spatial_dims=q.ndim - 2, spacing=spacing, dtype=dtype)
+        return distance_transform(mask, spatial_dims=q.ndim - 2, spacing=steps, dtype=dtype)
 
     to_target = distance(~inside)
     to_target = torch.where(to_target.isinf(), 1.0, to_target)  # an empty target
@@ -81,10 +81,11 @@ def hausdorff_level_loss(
     edges = torch.arange(levels + 1, dtype=dtype, device=q.device) / levels
     low, high = (edge.reshape(-1, *[1] * q.ndim) for edge in (edges[:-1], edges[1:]))
     to_level = distance(q.detach() < (low + high) / 2)  # (levels, b, c, *space)
-    to_level = torch.where(to_level.isinf(), depth, to_level).clamp(min=min(spacing or (1.0,)))
+    to_level = torch.where(to_level.isinf(), depth, to_level).clamp(min=min(steps))
     lacking = 1 - _filled(q, low, high)
     missed = (lacking * to_level.pow(alpha)).mean(dim=0)
     loss = q * to_target.pow(alpha) + torch.where(inside, missed, 0.0)
+    loss = torch.where(target.isnan(), torch.nan, loss)  # neither inside nor outside; the cut above calls it outside
     return reduce(loss.flatten(2).mean(dim=-1), reduction)
 
 

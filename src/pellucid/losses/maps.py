@@ -5,6 +5,7 @@ Must not: hold any loss.
 Read next: ``hausdorff_erosion.py``.
 """
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -12,13 +13,13 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Reduction", "check_maps", "reduce"]
+__all__ = ["Reduction", "check_count", "check_maps", "reduce", "working_dtype"]
 
 Reduction = Literal["mean", "sum", "none"]
 
 
-def check_maps(prediction: Tensor, target: Tensor, reduction: str) -> None:
-    """Raise unless both are (B, C, H, W) or (B, C, D, H, W) of one shape, and the prediction is floating point."""
+def check_maps(prediction: Tensor, target: Tensor, reduction: str, alpha: float) -> None:
+    """Raise unless both are (B, C, H, W) or (B, C, D, H, W) of one shape, with pixels, and the prediction is floating point."""
     for name, value in (("prediction", prediction), ("target", target)):
         if not isinstance(value, Tensor):
             raise wrong_type(name, expected="a tensor", got=type(value).__name__)
@@ -28,6 +29,8 @@ def check_maps(prediction: Tensor, target: Tensor, reduction: str) -> None:
         )
     if prediction.ndim not in (4, 5):
         raise invalid("prediction", expected="shape (B, C, H, W) or (B, C, D, H, W)", got=tuple(prediction.shape))
+    if 0 in prediction.shape[2:]:
+        raise invalid("prediction", expected="maps of at least one pixel", got=tuple(prediction.shape))
     if target.shape != prediction.shape:
         raise invalid(
             "target",
@@ -37,6 +40,14 @@ def check_maps(prediction: Tensor, target: Tensor, reduction: str) -> None:
         )
     if reduction not in get_args(Reduction):
         raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
+    if not isinstance(alpha, int | float) or not 0 <= alpha < math.inf:
+        raise invalid("alpha", expected="a finite number that is not negative", got=repr(alpha))
+
+
+def check_count(name: str, value: int) -> None:
+    """Raise unless ``value`` is a whole number of at least 1."""
+    if not isinstance(value, int) or value < 1:
+        raise invalid(name, expected="a whole number, at least 1", got=repr(value))
 
 
 def reduce(per_channel: Tensor, reduction: Reduction) -> Tensor:

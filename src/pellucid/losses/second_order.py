@@ -37,7 +37,7 @@ def second_order_similarity_loss(
         reduction: ``mean``, ``sum``, or ``none`` for (N,).
 
     Returns:
-        The loss, at least in float32; 0 where both sides agree exactly.
+        The loss, at least in float32; 0 where both sides agree exactly. A descriptor with NaN counts as everybody's neighbour.
 
     Gradient:
         anchors, positives: almost everywhere for fixed neighbours (who is a neighbour is not differentiated); zero where both sides
@@ -71,5 +71,6 @@ def second_order_similarity_loss(
 
 
 def _nearest(table: Float[Tensor, "n n"], other: Bool[Tensor, "n n"], k: int) -> Bool[Tensor, "n n"]:
-    order = torch.where(other, table.detach(), torch.inf).topk(k, dim=1, largest=False).indices
+    known = torch.where(table.isnan(), -1.0, table.detach())  # nearer than anything
+    order = torch.where(other, known, torch.inf).topk(k, dim=1, largest=False).indices
     return torch.zeros_like(other).scatter(1, order, True)

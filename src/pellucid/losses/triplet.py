@@ -49,7 +49,8 @@ def hardest_triplet_loss(
         reduction: ``mean``, ``sum``, or ``none`` for (N,).
 
     Returns:
-        The loss, at least in float32. A row without any negative contributes 0.
+        The loss, at least in float32. A row without any negative contributes 0. A descriptor with NaN makes every row NaN in
+        which it is one of the pair or might be a negative.
 
     Gradient:
         anchors, positives: almost everywhere (kinks at the margin and where the hardest negative changes; ties share the gradient).
@@ -76,13 +77,12 @@ def hardest_triplet_loss(
         raise invalid("not_negative", expected=f"a boolean ({n}, {n})", got=f"{not_negative.dtype} {tuple(not_negative.shape)}")
     points = torch.arange(n, device=anchors.device) if ids is None else ids
     table = table_distance(anchors, positives)
-    wrong = (points[:, None] != points) & (table.detach() >= duplicate_distance)
+    wrong = (points[:, None] != points) & ~(table.detach() < duplicate_distance)  # NaN is no duplicate
     if not_negative is not None:
         wrong = wrong & ~not_negative
     negatives = torch.where(wrong, table, torch.inf)
-    nearest = negatives.amin(dim=1)
+    nearest, alone = negatives.amin(dim=1), ~wrong.any(dim=1)
     if anchor_swap:
-        nearest = torch.minimum(nearest, negatives.amin(dim=0))
-    alone = nearest.isinf()
+        nearest, alone = torch.minimum(nearest, negatives.amin(dim=0)), alone & ~wrong.any(dim=0)
     gap = margin + pair_distance(anchors, positives) - torch.where(alone, 0.0, nearest)
     return reduce(torch.where(alone, 0.0, F.relu(gap).pow(power)), reduction)

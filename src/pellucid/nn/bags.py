@@ -63,7 +63,7 @@ def bag_moments(
     w = torch.ones(x.shape[0], dtype=wide, device=x.device) if weight is None else weight.to(wide)
     w = w if mask is None else torch.where(mask, w, 0)
     ids = bags if mask is None else torch.where(mask, bags, 0)
-    flat = x.reshape(*x.shape[:2], -1).to(dtype)  # n c s
+    flat = (x.flatten(2) if x.ndim > 2 else x[:, :, None]).to(dtype)  # n c s; a reshape to -1 fails where n is 0
     flat = torch.where((w > 0)[:, None, None], flat, 0)
 
     def per_bag(values: Tensor) -> Tensor:

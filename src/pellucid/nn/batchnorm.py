@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
 from pellucid.nn.policy import StatisticsGrad, check_policy
+from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
@@ -21,6 +22,8 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 @final
 class BatchNorm1d(nn.BatchNorm1d):
     """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``."""
+
+    qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
         self,
@@ -97,6 +100,8 @@ class BatchNorm2d(nn.BatchNorm2d):
         True
     """
 
+    qconfig = RAISES_IN_TORCH_SYNC
+
     def __init__(
         self,
         num_features: int,
@@ -140,6 +145,8 @@ class BatchNorm2d(nn.BatchNorm2d):
 @final
 class BatchNorm3d(nn.BatchNorm3d):
     """``torch.nn.BatchNorm3d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c, d, h, w)``."""
+
+    qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ def convert_batchnorm(
 
     Parameters and buffers are shared with the modules replaced, so optimisers stay valid and nothing is copied. Containers are
     changed in place, as by ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``; hooks on the norms themselves are not carried over.
+    For statistics over processes call torch's ``convert_sync_batchnorm`` first and this on its result; the other way round raises.
 
     Args:
         module: the model; may itself be a batch norm.
@@ -77,8 +78,9 @@ def _converted(
         return done[module]
     if isinstance(module, _Ours):
         module.statistics_grad = policy
-    for name, child in list(module.named_children()):
-        setattr(module, name, _converted(child, policy, skip, done))
+    for name, child in list(module._modules.items()):  # named_children() leaves out the second name of a shared module
+        if child is not None:
+            setattr(module, name, _converted(child, policy, skip, done))
     return module
 
 

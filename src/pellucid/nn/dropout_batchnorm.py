@@ -17,6 +17,7 @@ from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
 from pellucid.nn.moments import check_like
 from pellucid.nn.policy import StatisticsGrad, check_policy
+from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["DropoutBatchNorm"]
 
@@ -51,6 +52,8 @@ class DropoutBatchNorm(_BatchNorm):
         >>> norm(torch.randn(4, 8, 5, 5)).shape
         torch.Size([4, 8, 5, 5])
     """
+
+    qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
 from pellucid.nn.policy import StatisticsGrad, check_policy
 from pellucid.nn.running import uses_batch_statistics
+from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["GhostBatchNorm"]
 
@@ -49,6 +50,8 @@ class GhostBatchNorm(_BatchNorm):
         (torch.Size([64, 3, 8, 8]), 4)
     """
 
+    qconfig = RAISES_IN_TORCH_SYNC
+
     def __init__(
         self,
         num_features: int,
@@ -74,8 +77,10 @@ class GhostBatchNorm(_BatchNorm):
     ) -> Float[Tensor, "b c *space"]:
         """Normalise each ghost batch; in evaluation with running statistics, the batch as a whole."""
         policy = self.statistics_grad
+        if not uses_batch_statistics(self):  # before any question about the batch size, which may be dynamic in an export
+            return batch_normalize(self, x, policy, mask=mask)
         ghosts = max(1, x.shape[0] // self.ghost_size)
-        if ghosts == 1 or not uses_batch_statistics(self):
+        if ghosts == 1:
             return batch_normalize(self, x, policy, mask=mask)
         masks = [None] * ghosts if mask is None else mask.expand(x.shape[0], *mask.shape[1:]).tensor_split(ghosts)
         parts = zip(x.tensor_split(ghosts), masks, strict=True)

@@ -18,6 +18,7 @@ from pellucid.nn.moments import check_float, moments
 from pellucid.nn.policy import StatisticsGrad, check_policy
 from pellucid.nn.running import channel_dims, check_channels, per_channel, running_moments, update_running, uses_batch_statistics
 from pellucid.nn.standardize import normalize_with
+from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["BatchRenorm"]
 
@@ -51,6 +52,8 @@ class BatchRenorm(_BatchNorm):
         >>> norm(torch.randn(4, 3, 8, 8)).shape
         torch.Size([4, 3, 8, 8])
     """
+
+    qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
         self,

@@ -109,7 +109,9 @@ def normalize_with_constants(
     x: Tensor, mean: Tensor, var: Tensor, *, eps: float, scale: Tensor | None = None, shift: Tensor | None = None
 ) -> Tensor:
     """Apply per-channel statistics that no gradient is to reach, in one pass: batch_norm's inference form."""
-    # The kernel drops the gradient of mean and var without a word, so a caller must have detached them.
+    # The kernel drops the gradient of mean and var without a word, so a caller must have detached them. It wants all four in one
+    # dtype; a batch's statistics are at least float32, the parameters of a half-precision module are not.
+    scale, shift = (None if p is None else p.to(mean.dtype) for p in (scale, shift))
     return torch.batch_norm(x, scale, shift, mean, var, False, 0.0, eps, torch.backends.cudnn.enabled)
 
 

@@ -18,6 +18,7 @@ from pellucid.nn.batch_normalize import apply_affine_with, batch_normalize
 from pellucid.nn.moments import Moments, check_float, moments
 from pellucid.nn.policy import StatisticsGrad, check_policy, mean_under, var_under
 from pellucid.nn.running import channel_dims, check_channels, update_running, uses_batch_statistics
+from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["SyncBatchNorm", "all_reduce_sum", "moments_across"]
 
@@ -95,6 +96,8 @@ class SyncBatchNorm(_BatchNorm):
         >>> SyncBatchNorm(3)(torch.randn(4, 3, 8, 8)).shape
         torch.Size([4, 3, 8, 8])
     """
+
+    qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
         self,

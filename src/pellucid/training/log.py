@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
+
+from pellucid.errors import invalid
 
 __all__ = ["CsvLog", "read_log"]
 
@@ -20,8 +24,12 @@ class CsvLog:
 
     Args:
         path: the file. Rows already in it are kept up to ``resume_at`` and dropped beyond, so that a resumed run leaves the
-            log an uninterrupted one would have left.
+            log an uninterrupted one would have left. A run that begins puts a file it finds aside, under the next free name
+            (``log-1.csv``), with a warning: it may be somebody's.
         resume_at: how many steps are done.
+
+    Errors:
+        ``InvalidArgument`` where a run resumes beside a file that is no log.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume_at: int = 0) -> None:
@@ -30,8 +38,10 @@ class CsvLog:
         self._columns: list[str] | None = None
         kept = read_log(self.path) if resume_at and self.path.exists() else {}
         if not kept:
-            self.path.unlink(missing_ok=True)
+            _put_aside(self.path)
             return
+        if next(iter(kept)) != "step":
+            raise invalid(str(self.path), expected="the log of a run, whose first column is 'step'", got=repr(next(iter(kept))))
         self._columns = list(kept)
         rows = [row for row in zip(*kept.values(), strict=True) if row[0] <= resume_at]
         draft = self.path.with_suffix(".writing")
@@ -57,11 +67,26 @@ class CsvLog:
 
 
 def read_log(path: str | os.PathLike[str]) -> dict[str, list[float]]:
-    """The columns of a log by name. A last line that a kill cut short is ignored."""
-    with Path(path).open(newline="") as file:
-        rows = list(csv.reader(file))
-    if not rows:
-        return {}
-    header, *body = rows
-    whole = [row for row in body if len(row) == len(header)]
-    return {name: [float(row[i]) for row in whole] for i, name in enumerate(header)}
+    """The columns of a log by name. A last line that a kill cut short is ignored.
+
+    Errors:
+        ``InvalidArgument`` for a file that is no table of numbers.
+    """
+    try:
+        with Path(path).open(newline="") as file:
+            rows = list(csv.reader(file))
+        if not rows:
+            return {}
+        header, *body = rows
+        whole = [row for row in body if len(row) == len(header)]
+        return {name: [float(row[i]) for row in whole] for i, name in enumerate(header)}
+    except (ValueError, csv.Error) as error:
+        raise invalid(str(path), expected="the log of a run: a CSV file of numbers under one header", got=str(error)) from error
+
+
+def _put_aside(path: Path) -> None:
+    if not path.exists():
+        return
+    free = next(other for i in count(1) if not (other := path.with_stem(f"{path.stem}-{i}")).exists())
+    path.rename(free)
+    warnings.warn(f"{path} was there without a checkpoint to go on from; it is kept as {free.name}.", stacklevel=4)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.training.checkpoint import latest_checkpoint, resume_from, save_checkpoint
 from pellucid.training.distributed import World, barrier
+from pellucid.training.lock import only_run_in
 from pellucid.training.log import CsvLog
 from pellucid.training.progress import Reporter, progress_bar, silence
 from pellucid.training.state import TrainState
@@ -57,7 +58,7 @@ def fit(
         step: does one step and says what to log; ``loss`` is shown beside the bar.
         state: what a checkpoint holds.
         total: number of steps.
-        directory: gets ``log.csv`` and ``checkpoints/``.
+        directory: gets ``log.csv`` and ``checkpoints/``; locked while the run lasts.
         seed: of the run.
         save_every, log_every: in steps; the last step is always saved and logged.
         settings: JSON-ready; a checkpoint made with others is refused.
@@ -72,17 +73,23 @@ def fit(
 
     Errors:
         ``NonFiniteLoss`` when a logged number is not finite; ``InvalidArgument`` when the checkpoint in ``directory`` belongs to
-        other settings.
+        other settings (the first that differs is named), when another run is writing to the folder, or for a number below 1.
     """
+    for name, number in (("total", total), ("save_every", save_every), ("log_every", log_every)):
+        if not isinstance(number, int) or number < 1:
+            raise invalid(name, expected="a whole number, at least 1", got=repr(number))
     world = world or World()
     home = Path(directory)
     saved = home / "checkpoints"
     notes: dict[str, Any] = {"seed": seed, "total": total, "settings": json.loads(json.dumps(dict(settings or {}), default=str))}
-    done = _resume(saved, state, notes, resume)
-    log = CsvLog(home / "log.csv", resume_at=done) if world.rank == 0 else None
-    bar: Callable[[int, str], AbstractContextManager[Reporter]] = silence if quiet or world.rank else progress_bar
-    last = latest_checkpoint(saved)
-    with bar(total, title) as tell:
+    with ExitStack() as held:
+        if world.rank == 0:
+            held.enter_context(only_run_in(home))
+        done = _resume(saved, state, notes, resume)
+        log = CsvLog(home / "log.csv", resume_at=done) if world.rank == 0 else None
+        bar: Callable[[int, str], AbstractContextManager[Reporter]] = silence if quiet or world.rank else progress_bar
+        last = latest_checkpoint(saved)
+        tell = held.enter_context(bar(total, title))
         tell(done)
         for index in range(done, total):
             with torch.random.fork_rng(devices=_devices()):
@@ -104,7 +111,7 @@ def fit(
                 barrier(world)
             tell(now, text)
     last = latest_checkpoint(saved)
-    assert last is not None, "total must be at least 1"
+    assert last is not None
     return last
 
 
@@ -122,15 +129,24 @@ def _resume(saved: Path, state: TrainState, notes: Mapping[str, Any], resume: bo
     if resumed is None:
         return 0
     found, meta = resumed
-    for name, wanted in notes.items():
-        if meta.get(name) != wanted:
-            raise invalid(
-                f"{found}: {name}",
-                expected=wanted,
-                got=meta.get(name),
-                fix="Resume with the same settings, or choose another folder.",
-            )
+    wrong = list(_differences(notes, meta))
+    if wrong:
+        name, wanted, got = wrong[0]
+        more = f"{len(wrong)} settings differ. " if len(wrong) > 1 else ""
+        fix = f"{more}Resume with the same settings, or choose another folder."
+        raise invalid(f"{found}: {name}", expected=repr(wanted), got=repr(got), fix=fix)
     return int(meta["step"])
+
+
+def _differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, wanted and found value of every setting that differs; ``None`` stands for one that is missing."""
+    for name, value in wanted.items():
+        found = got.get(name)
+        if isinstance(value, Mapping) and isinstance(found, Mapping):
+            both = {**dict.fromkeys(found), **value}  # what only the checkpoint has differs, too
+            yield from ((f"{name}.{inner}", *pair) for inner, *pair in _differences(both, found))
+        elif found != value:
+            yield name, value, found
 
 
 def _check_finite(row: Mapping[str, float], step: int, last: Path | None) -> None:

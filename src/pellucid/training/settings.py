@@ -8,16 +8,17 @@ Read next: ``loop.py``.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["read_settings"]
+__all__ = ["check_numbers", "read_settings"]
 
 S = TypeVar("S")
 
@@ -47,6 +48,31 @@ def read_settings(
             raise invalid(f"{sources[name]}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
         values[name] = _typed(f"{sources[name]}: {name}", value, hints[name])
     return kind(**values)
+
+
+def check_numbers(settings: object, *, at_least_one: str = "", positive: str = "", not_negative: str = "", share: str = "") -> None:
+    """Raise for the first number out of its range; names are separated by blanks.
+
+    Args:
+        settings: a dataclass.
+        at_least_one: whole numbers.
+        positive, not_negative: finite numbers.
+        share: in [0, 1).
+
+    Errors:
+        ``InvalidArgument``, which names the field.
+    """
+    kinds: list[tuple[str, str, Callable[[Any], bool]]] = [
+        (at_least_one, "a whole number, at least 1", lambda value: isinstance(value, int) and value >= 1),
+        (positive, "a positive number", lambda value: 0 < value < math.inf),
+        (not_negative, "a number that is not negative", lambda value: 0 <= value < math.inf),
+        (share, "in [0, 1)", lambda value: 0 <= value < 1),
+    ]
+    for names, expected, right in kinds:
+        for name in names.split():
+            value = getattr(settings, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not right(value):
+                raise invalid(name, expected=expected, got=repr(value))
 
 
 def _table(path: Path) -> Mapping[str, Any]:

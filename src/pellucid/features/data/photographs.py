@@ -7,6 +7,7 @@ Read next: ``pairs.py``.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +47,8 @@ class ImageFolder(Sequence[Tensor]):
     """The pictures of a folder and of the folders in it, in the order of their paths, as grey tensors.
 
     Args:
-        folder: where they are; png, jpg, ppm, pgm, bmp, tif and webp files count, whatever the case of their names.
+        folder: where they are; png, jpg, ppm, pgm, bmp, tif and webp files count, whatever the case of their names. Hidden ones
+            (a name or folder with a dot in front) do not.
         longest: pictures with a longer side are shrunk to it, in pixels; None keeps them.
         exclude: names (paths within the folder) to leave out.
 
@@ -66,6 +68,8 @@ class ImageFolder(Sequence[Tensor]):
             raise invalid("folder", expected="a folder of pictures", got=str(folder))
         found = sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
         named = {path.relative_to(home).as_posix(): path for path in found}
+        # A name with a dot in front is no picture: macOS leaves ._a.png beside a.png on foreign disks, editors leave more.
+        named = {name: path for name, path in named.items() if not any(part.startswith(".") for part in name.split("/"))}
         for name in exclude:
             if name not in named:
                 raise invalid("exclude", expected=f"names of pictures in {folder}", got=repr(name))
@@ -77,6 +81,15 @@ class ImageFolder(Sequence[Tensor]):
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @property
+    def digest(self) -> str:
+        """A few characters that another picture or name would change; every file is read for it once."""
+        seen = hashlib.sha256()
+        for name, path in zip(self.names, self.paths, strict=True):
+            with path.open("rb") as file:
+                seen.update(f"{name}\0".encode() + hashlib.file_digest(file, "sha256").digest())
+        return seen.hexdigest()[:16]
 
     def __getitem__(self, index: Any) -> Any:
         """One picture as (1, H, W) in [0, 1]; a slice gives a list of them."""

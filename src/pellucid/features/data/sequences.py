@@ -8,6 +8,7 @@ Read next: ``../evaluation/run.py``.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ _LIGHT = (
     RandomGaussianNoise(sigma=0.01),
 )
 _SUFFIXES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
+_NUMBERED = re.compile(rf"H_1_(\d+)|(\d+)(?:{'|'.join(map(re.escape, _SUFFIXES))})")
+"""The name of a homography or of a view, with its number."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class PlanarSequence:
 
 
 def find_sequences(folder: str | os.PathLike[str]) -> list[Path]:
-    """The sequences in a folder: the folder itself if it is one (it has ``H_1_2``), or else every folder in it that is.
+    """The sequences in a folder: the folder itself if it is one (it has an ``H_1_k``), or else every folder in it that is.
 
     Errors:
         ``InvalidArgument`` where there is none.
@@ -66,14 +69,14 @@ def find_sequences(folder: str | os.PathLike[str]) -> list[Path]:
     home = Path(folder)
     if not home.is_dir():
         raise invalid("DIR", expected="a folder in HPatches layout (1.ppm, 2.ppm, H_1_2, ...)", got=str(folder))
-    if (home / "H_1_2").exists():
+    if any(home.glob("H_1_*")):
         return [home]
-    found = sorted(path for path in home.iterdir() if (path / "H_1_2").exists())
+    found = sorted(path for path in home.iterdir() if any(path.glob("H_1_*")))
     if not found:
         raise invalid(
             "DIR",
             expected="a sequence in HPatches layout, or a folder of such",
-            got=f"{folder}, without any H_1_2",
+            got=f"{folder}, without any H_1_k",
             fix="A sequence has pictures 1.ppm .. 6.ppm and homographies H_1_2 .. H_1_6.",
         )
     return found
@@ -83,7 +86,8 @@ def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
     """Read a folder with pictures ``1.ppm`` (or pgm, png, jpg) to ``n.ppm`` and text files ``H_1_2`` to ``H_1_n``.
 
     Errors:
-        ``InvalidArgument`` for a missing picture or a homography that is not nine finite numbers with a finite inverse.
+        ``InvalidArgument`` for a missing picture or homography, also where later ones are there, and for a homography that is not
+        nine finite numbers with a finite inverse.
     """
     home = Path(folder)
     views, maps = [read_gray(_picture(home, 1))], [torch.eye(3, dtype=torch.float64)]
@@ -92,8 +96,11 @@ def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
         views.append(read_gray(_picture(home, number)))
         maps.append(_homography(home / f"H_1_{number}"))
         number += 1
-    if number == 2:
-        raise invalid(str(home), expected="a homography H_1_2", got="none")
+    named = [(path.name, _NUMBERED.fullmatch(path.name)) for path in home.iterdir()]
+    later = sorted(name for name, found in named if found and int(found[1] or found[2]) >= number)
+    if number == 2 or later:
+        got = f"none, but {', '.join(later)}" if later else "none"
+        raise invalid(str(home), expected=f"a homography H_1_{number}", got=got, fix="Views are numbered without a gap.")
     return PlanarSequence(home.name, tuple(views), tuple(maps))
 
 

@@ -25,6 +25,7 @@ from pellucid.features.detect import detect
 from pellucid.features.evaluation.protocol import Described, Protocol
 from pellucid.features.frames_cv2 import frames_from_cv2
 from pellucid.features.hardnet import HardNet
+from pellucid.features.sift import as_bytes
 from pellucid.functional.patches import extract_patches
 from pellucid.nn import PatchNorm
 
@@ -56,7 +57,7 @@ Method = Callable[[SiftView], Described]
 def detect_view(image: Float[Tensor, "1 h w"], protocol: Protocol) -> SiftView:
     """Detect SIFT keypoints in a picture: at most ``protocol.keypoints``, by OpenCV with its default options."""
     cv2: Any = import_module("cv2")
-    pixels = (image[0].clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).numpy()
+    pixels = as_bytes(image)
     found = sorted(cv2.SIFT_create(protocol.keypoints).detect(pixels, None), key=lambda point: -point.response)
     keypoints = tuple(found[: protocol.keypoints])
     return SiftView(image, pixels, keypoints, frames_from_cv2(keypoints, factor=protocol.factor))

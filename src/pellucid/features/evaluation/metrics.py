@@ -42,7 +42,7 @@ def mutual_nearest(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) ->
     """Match each descriptor with its nearest in the other image where each is the other's nearest.
 
     Args:
-        first, second: descriptors of any scale. Ties go to the lower index.
+        first, second: descriptors of any scale. Ties go to the lower index. One that is not finite matches nothing.
 
     Gradient:
         none for the pairs; distances: exact.
@@ -61,9 +61,10 @@ def mutual_nearest(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) ->
         return Matches(torch.zeros(0, 2, dtype=torch.int64), first.new_zeros(0))
     # Distances up to a term that is the same along each row, then along each column: all the order needs.
     table = second.square().sum(1) - 2 * first @ second.mT + first.square().sum(1)[:, None]  # n m
+    table = torch.where(table.isnan(), torch.inf, table)  # argmin takes NaN for the least: the first pair would always match
     there, back = table.argmin(1), table.argmin(0)
     here = torch.arange(len(first), device=first.device)
-    mutual = back[there] == here
+    mutual = (back[there] == here) & torch.isfinite(table[here, there])
     pairs = torch.stack((here, there), 1)[mutual]
     return Matches(pairs, (first[pairs[:, 0]] - second[pairs[:, 1]]).norm(dim=1))
 

@@ -21,15 +21,16 @@ from pellucid.features.collapse import CollapseGuard
 from pellucid.features.data.patch_pairs import PatchPairs, PatchPool, patch_jitter
 from pellucid.features.data.photographs import ImageFolder, bundled_photographs
 from pellucid.features.hardnet import HardNet
-from pellucid.features.train.precision import autocast, compiled, pick_device, resolve_precision, synchronised
+from pellucid.features.train.precision import autocast, compiled, resolve_precision, synchronised
 from pellucid.features.train.run import run_steps
 from pellucid.features.train.settings import DescriptorSettings
 from pellucid.features.weights import DESCRIPTOR_FILE, save_descriptor
 from pellucid.losses import hardest_triplet_loss, second_order_similarity_loss
 from pellucid.nn.policy import StatisticsGrad
 from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world
+from pellucid.training.device import pick_device
 
-__all__ = ["DescriptorTrainer", "read_photographs", "train_descriptor"]
+__all__ = ["DescriptorTrainer", "picture_notes", "read_photographs", "train_descriptor"]
 
 _LONGEST: Final = 800
 """Larger photographs are shrunk to this many pixels: enough keypoints, and all pictures of one kind of sharpness."""
@@ -144,7 +145,7 @@ def train_descriptor(
         lambda: DescriptorTrainer(settings, pairs, world, device, precision),
         settings,
         home,
-        notes={**dataclasses.asdict(settings), "precision": precision, "patches": len(pool)},
+        notes={**dataclasses.asdict(settings), "precision": precision, "patches": len(pool), **picture_notes(photographs)},
         title="Descriptor",
         panels={"loss": ("loss",), "distances": ("positive", "negative", "others"), "rate": ("rate",)},
         world=world,
@@ -164,6 +165,11 @@ def read_photographs(folder: str, exclude: Sequence[str]) -> Sequence[Tensor]:
     if not folder:
         return list(bundled_photographs(exclude=exclude, longest=_LONGEST).values())
     return ImageFolder(folder, longest=_LONGEST, exclude=exclude)
+
+
+def picture_notes(photographs: Sequence[Tensor]) -> dict[str, str]:
+    """What a checkpoint remembers of a folder's pictures, so that others under the same names are not taken for them."""
+    return {"pictures": photographs.digest} if isinstance(photographs, ImageFolder) else {}
 
 
 def _distances(anchors: Tensor, positives: Tensor) -> dict[str, Tensor]:

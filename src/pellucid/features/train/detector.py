@@ -19,12 +19,12 @@ from pellucid.errors import invalid
 from pellucid.features.data.pairs import HomographicPairs, ViewPairs
 from pellucid.features.detector_step import detector_losses
 from pellucid.features.keypoint_net import KeypointNet
-from pellucid.features.train.descriptor import read_photographs
-from pellucid.features.train.precision import pick_device
+from pellucid.features.train.descriptor import picture_notes, read_photographs
 from pellucid.features.train.run import run_steps
 from pellucid.features.train.settings import DetectorSettings
 from pellucid.features.weights import DETECTOR_FILE, save_detector
 from pellucid.training import TrainState, World, average_gradients, join_world
+from pellucid.training.device import pick_device
 
 __all__ = ["DetectorTrainer", "rank_share", "train_detector"]
 
@@ -118,7 +118,7 @@ def train_detector(
         lambda: DetectorTrainer(settings, pairs, world, device),
         settings,
         home,
-        notes={**dataclasses.asdict(settings), "views": len(photographs)},
+        notes={**dataclasses.asdict(settings), "views": len(photographs), **picture_notes(photographs)},
         title="Detector",
         panels={"loss": ("loss", "imitation", "consistency"), "overlap": ("overlap",), "rate": ("rate",)},
         world=world,

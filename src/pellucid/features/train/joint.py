@@ -24,9 +24,9 @@ from pellucid.features.hardnet import HardNet
 from pellucid.features.joint import joint_losses
 from pellucid.features.keypoint_net import KeypointNet
 from pellucid.features.negatives import near_in_image
-from pellucid.features.train.descriptor import read_photographs, train_descriptor
+from pellucid.features.train.descriptor import picture_notes, read_photographs, train_descriptor
 from pellucid.features.train.detector import rank_share, train_detector
-from pellucid.features.train.precision import pick_device, synchronised
+from pellucid.features.train.precision import synchronised
 from pellucid.features.train.run import run_steps
 from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, JointSettings
 from pellucid.features.weights import (
@@ -41,6 +41,7 @@ from pellucid.functional.patches import extract_patches
 from pellucid.geometry.points import transform_points
 from pellucid.losses import hardest_triplet_loss
 from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world
+from pellucid.training.device import pick_device
 from pellucid.training.distributed import barrier
 
 __all__ = ["JointTrainer", "train_joint"]
@@ -195,7 +196,7 @@ def train_joint(
         lambda: JointTrainer(settings, load_detector(detector_file), load_descriptor(descriptor_file), pairs, world, device),
         settings,
         home / "joint",
-        notes=dataclasses.asdict(settings),
+        notes={**dataclasses.asdict(settings), **picture_notes(photographs)},
         title="Joint",
         panels={"loss": ("loss",), "detector": ("detector",), "pair": ("pair",), "descriptor": ("descriptor",)},
         world=world,

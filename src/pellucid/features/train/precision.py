@@ -18,26 +18,9 @@ from pellucid.errors import invalid
 from pellucid.nn import convert_batchnorm
 from pellucid.training import World
 
-__all__ = ["autocast", "compiled", "pick_device", "resolve_precision", "synchronised"]
+__all__ = ["autocast", "compiled", "resolve_precision", "synchronised"]
 
 M = TypeVar("M", bound=nn.Module)
-
-
-def pick_device(name: str) -> torch.device:
-    """The device to train on: ``auto`` takes a GPU where there is one.
-
-    Errors:
-        ``InvalidArgument`` for a device that is not there.
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise invalid("device", expected="auto, cpu or cuda", got=repr(name)) from error
-    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
-        raise invalid("device", expected="auto, cpu, or cuda where there is a GPU", got=repr(name))
-    return device
 
 
 def resolve_precision(name: str, device: torch.device) -> str:

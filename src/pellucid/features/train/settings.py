@@ -9,25 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pellucid.errors import invalid
+from pellucid.training.settings import check_numbers
 
 __all__ = ["DescriptorSettings", "DetectorSettings", "JointSettings"]
-
-
-def _check(settings: object, *, at_least_one: str = "", positive: str = "", not_negative: str = "", share: str = "") -> None:
-    """Raise for the first number out of its range; names are separated by blanks."""
-    for name in at_least_one.split():
-        if getattr(settings, name) < 1:
-            raise invalid(name, expected="at least 1", got=getattr(settings, name))
-    for name in positive.split():
-        if not getattr(settings, name) > 0:
-            raise invalid(name, expected="a positive number", got=getattr(settings, name))
-    for name in not_negative.split():
-        if not getattr(settings, name) >= 0:
-            raise invalid(name, expected="a number that is not negative", got=getattr(settings, name))
-    for name in share.split():
-        if not 0 <= getattr(settings, name) < 1:
-            raise invalid(name, expected="in [0, 1)", got=getattr(settings, name))
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ class DescriptorSettings:
     log_every: int = 10
 
     def __post_init__(self) -> None:
-        _check(
+        check_numbers(
             self,
             at_least_one="steps batch keypoints save_every log_every",
             positive="rate width margin factor",
@@ -135,7 +119,7 @@ class DetectorSettings:
     log_every: int = 10
 
     def __post_init__(self) -> None:
-        _check(
+        check_numbers(
             self,
             at_least_one="steps batch size save_every log_every",
             positive="rate",
@@ -192,7 +176,7 @@ class JointSettings:
     log_every: int = 10
 
     def __post_init__(self) -> None:
-        _check(
+        check_numbers(
             self,
             at_least_one="detector_steps descriptor_steps steps batch size keypoints save_every log_every",
             positive="patch_scale width detector_rate descriptor_rate",
