@@ -80,7 +80,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
         image = _in_units(image)
     whole, mean = color.with_mean(image) if run.pivot else (image, None)
     chosen = "reference"
-    if run.warps and _resizes(run):
+    if run.warps and run.separable:
         packed = None
         if resize_implementation(impl, image.device) == "cpu":
             packed = lowered.packed(run, mean, scale, computed)
@@ -111,15 +111,10 @@ def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scal
     return None if moved else packed
 
 
-def _resizes(run: Run) -> bool:
-    """Whether the run is a crop or resize that integrates over its footprint."""
-    return run.clamped and run.footprint is not None
-
-
 def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
     src_from_dst, window, fill, matrix, offset, _, epilogue = composed
     assert src_from_dst is not None
-    if _resizes(run):
+    if run.separable:
         assert window is not None
         found = resize(
             image,
@@ -128,6 +123,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
             window=window,
             filled=run.padding_mode in ("zeros", "constant"),
             interpolation=run.interpolation,
+            antialias=run.footprint is not None,
             fill=fill,
             matrix=matrix,
             offset=offset,

@@ -64,6 +64,11 @@ class Run:
     footprint: Size | None = None
     pivot: bool = False
 
+    @property
+    def separable(self) -> bool:
+        """Whether the resample is a weighted sum along each axis, normalised at the borders: antialiased or bicubic resizing."""
+        return self.clamped and (self.footprint is not None or self.interpolation == "bicubic")
+
     def __str__(self) -> str:
         parts = []
         if self.warps:

@@ -1,7 +1,7 @@
 """Half-way coordinates: nearest rounds up where exact arithmetic is half-way, whatever the dtype and whoever computes.
 
-The oracle is integer arithmetic: output pixel u of m shows input pixel (2 u + 1) n // (2 m) of n. Some 6 % of all coordinates of small
-resizes are half-way, and float64 used to miss 143 of the 2,304 pairs of sizes up to 48.
+The oracle is integer arithmetic: output pixel u of m shows input pixel (2 u + 1) n // (2 m) of n. Some 6 % of all coordinates of
+small resizes are half-way, and float64 used to miss 143 of the 2,304 pairs of sizes up to 48.
 """
 
 import pytest

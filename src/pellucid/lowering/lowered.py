@@ -94,6 +94,7 @@ class Lowered:
                 offset=composed.offset,
                 window=composed.window,
                 epilogue=epilogue,
+                antialias=run.footprint is not None or not run.separable,
             )
 
         def taped(segment_of: SegmentOf, mean: Tensor | None) -> Packed:
