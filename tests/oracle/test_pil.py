@@ -1,7 +1,7 @@
 """Bicubic resizes against PIL, by whichever way they are asked for: enlarged and reduced, to single rows and columns.
 
-PIL computes on float pictures in float32 with float64 weights, so 2e-6 is the rounding of a few dozen products. Without antialiasing it
-has no reduction; there Keys' weights are written out.
+PIL computes on float pictures in float32 with float64 weights, so 2e-6 is the rounding of a few dozen products. Without
+antialiasing it has no reduction; there Keys' weights are written out.
 """
 
 import numpy as np

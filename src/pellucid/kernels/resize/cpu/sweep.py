@@ -300,6 +300,6 @@ def backward(  # type: ignore[no-untyped-def]
                         sums_y[k * meta[OUT_HEIGHT] + v + row] += np.float64(total) * unit
         if needs_map and v + count_here == meta[OUT_HEIGHT]:
             cubic, sharp, to_map, to_window = meta[CUBIC] != 0, flags & SHARP != 0, to_maps[b], to_windows[b]
-            x, y = (first, count, sums_x), (first_y, count_y, sums_y)
-            spread_backward(m[0], m[2], window[0], window[2], cubic, sharp, x[0], x[1], x[2], to_map, 0, 2, to_window, 0, 2)
-            spread_backward(m[4], m[5], window[1], window[3], cubic, sharp, y[0], y[1], y[2], to_map, 4, 5, to_window, 1, 3)
+            spread_backward(m[0], m[2], window[0], window[2], cubic, sharp, first, count, sums_x, to_map, 0, 2, to_window, 0, 2)
+            top, bottom = window[1], window[3]
+            spread_backward(m[4], m[5], top, bottom, cubic, sharp, first_y, count_y, sums_y, to_map, 4, 5, to_window, 1, 3)

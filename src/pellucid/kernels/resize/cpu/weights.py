@@ -178,9 +178,9 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
 
 
 @exact
-def spread_backward(
+def spread_backward(  # type: ignore[no-untyped-def]
     scale, shift, low, high, cubic, sharp, first, count, sums, to_map, at_scale, at_shift, to_window, at_low, at_high
-):  # type: ignore[no-untyped-def]
+):
     """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike.
 
     Ties are shared as torch's minimum and maximum share them.
