@@ -7,6 +7,8 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -210,6 +212,10 @@ def apply_field(
         padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
         fill: what lies outside.
         impl: who computes.
+
+    Gradient:
+        field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
+        for integers, which carry no gradient.
     """
     for group in lowered.plan.groups:
         if not isinstance(group, Run) or not group.warps:
@@ -217,14 +223,16 @@ def apply_field(
         coordinates = compute_dtype(field.dtype)
         src_from_dst, window = (part if part is None else part.to(coordinates) for part in lowered.geometry(group))
         assert src_from_dst is not None
-        field = warp(
-            field,
-            src_from_dst if group.projective else src_from_dst[:, :2],
-            size=group.size_out,
-            interpolation=interpolation,
-            padding_mode=padding_mode or group.padding_mode,
-            fill=constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None,
-            window=window,
-            impl=impl,
-        )
+        options: dict[str, Any] = {
+            "size": group.size_out,
+            "padding_mode": padding_mode or group.padding_mode,
+            "fill": constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None,
+            "window": window,
+            "impl": impl,
+        }
+        mapping = src_from_dst if group.projective else src_from_dst[:, :2]
+        if interpolation == "nearest" and field.is_floating_point():
+            field = nearest(field, mapping, matrix=None, offset=None, epilogue=(), **options)
+        else:
+            field = warp(field, mapping, interpolation=interpolation, **options)
     return field
