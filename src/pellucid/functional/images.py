@@ -14,6 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.types import FLOATING
 
 __all__ = [
     "Layout",
@@ -52,6 +53,9 @@ def open_image(image: object, *, channels_last: bool = False) -> tuple[Shaped[Te
         raise invalid("image", expected=f"{axes[0]} or {axes[1]}", got=f"shape {tuple(image.shape)}", fix=fix)
     if image.dtype.is_complex:
         raise wrong_type("image", expected="floating-point or integer pixels", got=image.dtype)
+    if image.is_floating_point() and image.dtype not in FLOATING:
+        fix = "Use .float(): torch only stores these."
+        raise wrong_type("image", expected="float16, bfloat16, float32, float64 or integer pixels", got=image.dtype, fix=fix)
     batched = image.dim() == 4
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
