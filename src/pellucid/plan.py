@@ -167,7 +167,7 @@ def make_plan(transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
     fill = getattr(segment, "fill", 0.0)
-    if isinstance(fill, tuple | list) and len(fill) not in (1, channels):
+    if isinstance(fill, tuple | list) and len(fill) != 1 and len(fill) != channels:
         raise invalid(f"{type(transform).__name__}.fill", expected=f"one number, or {channels} (one per channel)", got=fill)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.types import FLOATING
 
 __all__ = ["KINDS", "Entry", "Parsed", "batch_of", "flatten", "kind_of", "parse", "unflatten"]
 
@@ -140,6 +141,10 @@ def _check_tensor(key: str, kind: str, tensor: object) -> None:
     name = f"batch[{key!r}]"
     if not isinstance(tensor, Tensor):
         raise wrong_type(name, expected="a tensor", got=type(tensor).__name__, fix="Convert with torch.as_tensor.")
+    if tensor.is_floating_point() and tensor.dtype not in FLOATING:
+        raise wrong_type(
+            name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."
+        )
     if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
         raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
     if kind == "image" and not (tensor.is_floating_point() or tensor.dtype == torch.uint8):
@@ -206,10 +211,17 @@ def batch_of(parsed: Parsed) -> tuple[int, int]:
 
 def flatten(entry: Entry, lead: int) -> Tensor:
     """The entry with exactly one batch axis; two-dimensional fields get a channel axis."""
-    tensor = entry.tensor if type(entry.tensor) in (Tensor, torch.nn.Parameter) else entry.tensor.as_subclass(Tensor)
+    tensor = entry.tensor
+    if type(tensor) not in (Tensor, torch.nn.Parameter) and not _traced(tensor):
+        tensor = tensor.as_subclass(Tensor)
     inner = tensor.dim() - lead
     tensor = tensor[None] if lead == 0 else tensor.flatten(0, lead - 1)
     return tensor[:, None] if inner == 2 and entry.kind in ("mask", "heatmap", "depth") else tensor
+
+
+def _traced(tensor: Tensor) -> bool:
+    """Whether its class is a tracer's, which has no functions of its own; torch.export would lose sight of what it became."""
+    return type(tensor).__torch_function__ is torch._C._disabled_torch_function_impl
 
 
 def unflatten(result: Tensor, entry: Entry, lead: int) -> Tensor:

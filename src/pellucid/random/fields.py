@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, Distribution, LogUniform, Uniform
 from pellucid.random.learnable import Given, Learnable, Number
-from pellucid.random.numbers import as_number, is_number
+from pellucid.random.numbers import as_number, is_finite, is_number
 
 __all__ = ["Amount", "Chance", "Range", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
 
@@ -68,9 +68,9 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
     else:
         distribution = _pair_or_distribution(name, value)
     reach = distribution.span()
-    if math.isfinite(reach[0]):
+    if is_finite(reach[0]):
         _require(name, reach[0] >= low, f"values >= {low}", value)
-    if math.isfinite(reach[1]):
+    if is_finite(reach[1]):
         _require(name, reach[1] <= high, f"values <= {high}", value)
     return distribution
 
@@ -110,8 +110,8 @@ def _bounded(number: Number, low: float, high: float) -> Number:
     """Give a learned number the bounds of its field where it has none of its own."""
     if not isinstance(number, Learnable):
         return number
-    inner_low = low if number.low is None and math.isfinite(low) else number.low
-    inner_high = high if number.high is None and math.isfinite(high) else number.high
+    inner_low = low if number.low is None and is_finite(low) else number.low
+    inner_high = high if number.high is None and is_finite(high) else number.high
     return number.within(inner_low, inner_high)
 
 
