@@ -92,11 +92,49 @@ def test_images_a_transform_cannot_handle(transform, shape):
         Pipeline([transform])(torch.rand(shape))
 
 
-def test_normalising_eight_bit_images_needs_a_dtype():
+def test_eight_bit_images_that_end_up_normalised_come_back_as_float32():
     x = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
-    with pytest.raises(InvalidArgument, match="dtype="):
-        Pipeline([P.Normalize((0.5,), (0.5,))])(x)
-    assert torch.equal(Pipeline([P.Normalize((0.5,), (0.5,))], dtype=torch.float32)(x), torch.full((1, 3, 4, 4), -1.0))
+    normalize, back = P.Normalize((0.5,), (0.5,)), P.Denormalize((0.5,), (0.5,))
+    for transforms in ([normalize], [normalize, P.RandomHorizontalFlip()], [back, normalize]):
+        assert Pipeline(transforms)(x).dtype == torch.float32
+    assert torch.equal(Pipeline([normalize])(x), torch.full((1, 3, 4, 4), -1.0))
+    assert Pipeline([normalize], dtype=torch.float16)(x).dtype == torch.float16
+    assert torch.equal(Pipeline([normalize, back])(x), x)
+    with pytest.raises(InvalidArgument, match="dtype: expected a floating-point dtype"):
+        Pipeline([normalize], dtype=torch.uint8)(x)
+
+
+DTYPES = ("float16", "bfloat16", "float32", "float64", "uint8")
+
+
+@pytest.mark.parametrize("name", sorted({str(d) for d in vars(torch).values() if isinstance(d, torch.dtype)}))
+def test_pipelines_return_floating_point_or_bytes(name, tmp_path):
+    """200 in bytes came back as 16201 in uint16, and as 0 in int32; from files, too."""
+    name, dtype = name.removeprefix("torch."), getattr(torch, name.removeprefix("torch."))
+    path = tmp_path / "pipeline.toml"
+    path.write_text(f'pellucid = 1\ndtype = "{name}"\n\n[[transforms]]\nname = "RandomHorizontalFlip"\n')
+    for make in (lambda: Pipeline([P.RandomHorizontalFlip()], dtype=dtype), lambda: Pipeline.load(path)):
+        if name in DTYPES:
+            assert make()(torch.zeros(1, 3, 4, 4)).dtype == dtype
+        else:
+            with pytest.raises(InvalidArgument, match=r"dtype: expected torch\.float32"):
+                make()
+
+
+def test_a_dtype_by_name_is_no_dtype():
+    with pytest.raises(InvalidType, match=r"dtype: expected torch\.float32"):
+        Pipeline([P.RandomHorizontalFlip()], dtype="float32")
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_numbers_that_torch_only_stores(name):
+    x = torch.zeros(1, 3, 4, 4).to(getattr(torch, name))
+    for call in (P.RandomHorizontalFlip(), Pipeline([P.RandomRotation(10)]), P.functional.horizontal_flip):
+        with pytest.raises(InvalidType, match="expected float16, bfloat16, float32") as raised:
+            call(x)
+        assert ".float()" in str(raised.value)
+    with pytest.raises(InvalidType, match="mask"):
+        Pipeline([P.RandomRotation(10)])({"image": x.float(), "mask": x})
 
 
 def test_an_explicit_implementation_never_falls_back():

@@ -22,10 +22,10 @@ from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import transform_points
 from pellucid.kernels.warp import warp
 from pellucid.lowering import Lowered
-from pellucid.plan import Run
+from pellucid.plan import Plan, Run
 from pellucid.record import Record
 from pellucid.targets import Entry, Parsed, Reading, batch_of, flatten, unflatten
-from pellucid.transforms.color import Normalize
+from pellucid.transforms.color import Denormalize, Normalize
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
@@ -107,16 +107,24 @@ def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
     if image.shape[1] != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
     out_dtype = options.dtype or image.dtype
-    if out_dtype == torch.uint8 and any(isinstance(t, Normalize) for t in plan.transforms):
-        raise invalid(
-            "dtype",
-            expected="a floating-point output for a pipeline with Normalize",
-            got="uint8 images and no dtype=",
-            fix="Pass Pipeline(..., dtype=torch.float32), or leave Normalize out.",
-        )
+    if out_dtype == torch.uint8 and _ends_normalised(plan):
+        if options.dtype is not None:
+            raise invalid(
+                "dtype",
+                expected="a floating-point dtype for a pipeline that normalises",
+                got="torch.uint8, which holds no negative numbers",
+                fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
+            )
+        out_dtype = torch.float32
     out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype)
     # An empty plan must not hand the input back: results never alias it.
     return out if plan.groups else out.clone()
+
+
+def _ends_normalised(plan: Plan) -> bool:
+    """Whether the last change of units is a normalisation."""
+    units = [t for t in plan.transforms if isinstance(t, Normalize | Denormalize)]
+    return bool(units) and isinstance(units[-1], Normalize)
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:

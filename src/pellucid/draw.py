@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.compilers import numba_works
 from pellucid.constants import constant
-from pellucid.kernels.dispatch import numba_works
 from pellucid.lowering import Replayed
 from pellucid.plan import Plan
 from pellucid.random.compiled import draw_rows

@@ -7,6 +7,8 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -80,7 +82,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
         image = _in_units(image)
     whole, mean = color.with_mean(image) if run.pivot else (image, None)
     chosen = "reference"
-    if run.warps and _resizes(run):
+    if run.warps and run.separable:
         packed = None
         if resize_implementation(impl, image.device) == "cpu":
             packed = lowered.packed(run, mean, scale, computed)
@@ -111,15 +113,10 @@ def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scal
     return None if moved else packed
 
 
-def _resizes(run: Run) -> bool:
-    """Whether the run is a crop or resize that integrates over its footprint."""
-    return run.clamped and run.footprint is not None
-
-
 def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
     src_from_dst, window, fill, matrix, offset, _, epilogue = composed
     assert src_from_dst is not None
-    if _resizes(run):
+    if run.separable:
         assert window is not None
         found = resize(
             image,
@@ -128,6 +125,7 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
             window=window,
             filled=run.padding_mode in ("zeros", "constant"),
             interpolation=run.interpolation,
+            antialias=run.footprint is not None,
             fill=fill,
             matrix=matrix,
             offset=offset,
@@ -214,6 +212,10 @@ def apply_field(
         padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
         fill: what lies outside.
         impl: who computes.
+
+    Gradient:
+        field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
+        for integers, which carry no gradient.
     """
     for group in lowered.plan.groups:
         if not isinstance(group, Run) or not group.warps:
@@ -221,14 +223,16 @@ def apply_field(
         coordinates = compute_dtype(field.dtype)
         src_from_dst, window = (part if part is None else part.to(coordinates) for part in lowered.geometry(group))
         assert src_from_dst is not None
-        field = warp(
-            field,
-            src_from_dst if group.projective else src_from_dst[:, :2],
-            size=group.size_out,
-            interpolation=interpolation,
-            padding_mode=padding_mode or group.padding_mode,
-            fill=constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None,
-            window=window,
-            impl=impl,
-        )
+        options: dict[str, Any] = {
+            "size": group.size_out,
+            "padding_mode": padding_mode or group.padding_mode,
+            "fill": constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None,
+            "window": window,
+            "impl": impl,
+        }
+        mapping = src_from_dst if group.projective else src_from_dst[:, :2]
+        if interpolation == "nearest" and field.is_floating_point():
+            field = nearest(field, mapping, matrix=None, offset=None, epilogue=(), **options)
+        else:
+            field = warp(field, mapping, interpolation=interpolation, **options)
     return field

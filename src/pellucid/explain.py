@@ -67,7 +67,7 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
 
 def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
-    if run.clamped and run.footprint is not None:
+    if run.separable:
         return choose(impl, available=resize.AVAILABLE, device=device)
     what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -27,7 +27,7 @@ from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
 from pellucid.transforms.base import Transform, check_choice, set_runner
-from pellucid.types import ImageSpec
+from pellucid.types import FLOATING, ImageSpec
 from pellucid.units import looked_at
 
 __all__ = ["Pipeline"]
@@ -45,7 +45,8 @@ class Pipeline(nn.Module):
         same_on_batch: share every draw across the batch.
         fuse: compose runs of geometry and colour into one resample; off gives step-by-step semantics.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
-        dtype: of the images returned; default that of the input (8-bit results are rounded).
+        dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
+            8-bit images that end up normalised.
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
         passthrough: keys returned as they are.
         box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr`` (radians); or by key, such as ``{"boxes_ship": "cxcywhr"}``, and
@@ -100,6 +101,7 @@ class Pipeline(nn.Module):
                 )
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
         check_options(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
+        _check_dtype(dtype)
         for kind, mode in (interpolation or {}).items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
@@ -455,6 +457,18 @@ def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str,
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
             sites.append(Site(at, d, raw, source, plan.shared[draw.word // 4]))
     return sites
+
+
+def _check_dtype(dtype: object) -> None:
+    if dtype is None or dtype in (*FLOATING, torch.uint8):
+        return
+    wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
+    raise wrong(
+        "dtype",
+        expected="torch.float32, float64, float16, bfloat16 or uint8",
+        got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype),
+        fix="Convert the result where you need other numbers: pipeline(batch).to(...).",
+    )
 
 
 def _dtype(name: str) -> torch.dtype:

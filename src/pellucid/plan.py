@@ -64,6 +64,11 @@ class Run:
     footprint: Size | None = None
     pivot: bool = False
 
+    @property
+    def separable(self) -> bool:
+        """Whether the resample is a weighted sum along each axis, normalised at the borders: antialiased or bicubic resizing."""
+        return self.clamped and (self.footprint is not None or self.interpolation == "bicubic")
+
     def __str__(self) -> str:
         parts = []
         if self.warps:
@@ -162,7 +167,7 @@ def make_plan(transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
     fill = getattr(segment, "fill", 0.0)
-    if isinstance(fill, tuple | list) and len(fill) not in (1, channels):
+    if isinstance(fill, tuple | list) and len(fill) != 1 and len(fill) != channels:
         raise invalid(f"{type(transform).__name__}.fill", expected=f"one number, or {channels} (one per channel)", got=fill)
 
 

@@ -23,7 +23,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.random.numbers import is_number
 from pellucid.transforms.base import check_choice
 from pellucid.tv import box_format_of, canvas_of, is_picture
-from pellucid.types import Size
+from pellucid.types import FLOATING, Size
 
 __all__ = ["KINDS", "Entry", "Parsed", "Reading", "batch_of", "check_options", "flatten", "kind_of", "parse", "unflatten"]
 
@@ -239,6 +239,10 @@ def _boxes(key: str, tensor: Tensor, valid: Tensor | None, reading: Reading) -> 
 
 
 def _check_tensor(name: str, kind: str, tensor: Tensor) -> None:
+    if tensor.is_floating_point() and tensor.dtype not in FLOATING:
+        raise wrong_type(
+            name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."
+        )
     if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
         raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
     if kind in _POINTS and not (tensor.is_floating_point() or tensor.dtype in _INTEGERS):
@@ -308,7 +312,9 @@ def flatten(entry: Entry, lead: int) -> Tensor:
 
     Two-dimensional fields get a channel axis; rotated boxes of torchvision's and whole numbers become wide floating-point numbers.
     """
-    tensor = entry.tensor if type(entry.tensor) in (Tensor, torch.nn.Parameter) else entry.tensor.as_subclass(Tensor)
+    tensor = entry.tensor
+    if type(tensor) not in (Tensor, torch.nn.Parameter) and not _traced(tensor):
+        tensor = tensor.as_subclass(Tensor)
     inner = tensor.dim() - lead
     tensor = tensor[None] if lead == 0 else tensor.flatten(0, lead - 1)
     if entry.degrees:
@@ -316,6 +322,11 @@ def flatten(entry: Entry, lead: int) -> Tensor:
     if entry.kind in _POINTS and not tensor.is_floating_point():
         return tensor.to(wide_dtype(tensor.device))
     return tensor[:, None] if inner == 2 and entry.kind in ("mask", "heatmap", "depth") else tensor
+
+
+def _traced(tensor: Tensor) -> bool:
+    """Whether its class is a tracer's, which has no functions of its own; torch.export would lose sight of what it became."""
+    return type(tensor).__torch_function__ is torch._C._disabled_torch_function_impl
 
 
 def unflatten(result: Tensor, entry: Entry, lead: int) -> Tensor:

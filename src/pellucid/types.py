@@ -10,7 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["ClipRule", "Fill", "ImageSpec", "Size"]
+import torch
+
+__all__ = ["FLOATING", "ClipRule", "Fill", "ImageSpec", "Size"]
+
+FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The floating-point numbers images may hold; torch has narrower ones, with which it computes nothing."""
 
 Size: TypeAlias = tuple[int, int]
 """(height, width), in pixels."""

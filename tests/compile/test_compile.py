@@ -89,3 +89,19 @@ def test_dict_record_and_key_compile():
         for key, value in expected.items():
             assert torch.allclose(out[key].double(), value.double(), atol=1e-5), key
     assert counter.frame_count == 1
+
+
+@every
+def test_dynamic_shapes_from_the_first_call(case):
+    """Whatever Dynamo makes a symbol of, sizes and numbers of the transforms: one graph, and the same values."""
+    x = images(case, dtype=torch.float32)
+    fast = torch.compile(pipeline(case, impl="reference"), fullgraph=True, dynamic=True, backend="eager")
+    assert torch.equal(fast(x), pipeline(case, impl="reference")(x))
+
+
+@pytest.mark.parametrize("transform", [Normalize(MEAN, STD), RandomAffine(10), ColorJitter(0.2, 0.2, 0.2, 0.05)], ids=repr)
+def test_export_by_default(transform):
+    x, eager = torch.rand(2, 3, 8, 9), Pipeline([transform], seed=1)
+    program = torch.export.export(Pipeline([transform], seed=1), (x,)).module()
+    for other in (x, x.flip(-1)):
+        torch.testing.assert_close(program(other), eager(other))

@@ -115,11 +115,8 @@ def test_dtype_is_kept_and_close(case, dtype):
     x = images(case, dtype=torch.float64)
     truth = pipeline(case)(x)
     given = torch.round(x * 255).to(torch.uint8) if dtype == torch.uint8 else x.to(dtype)
-    if dtype == torch.uint8 and case.name == "Normalize":
-        out = pipeline(case, dtype=torch.float32)(given)
-    else:
-        out = pipeline(case)(given)
-        assert out.dtype == dtype
+    out = pipeline(case)(given)
+    assert out.dtype == (torch.float32 if dtype == torch.uint8 and case.name == "Normalize" else dtype)
     assert out.shape == truth.shape
     if case.jumps and dtype != torch.float64:
         if dtype == torch.uint8:

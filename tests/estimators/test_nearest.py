@@ -59,3 +59,28 @@ def test_a_learned_angle_of_a_nearest_warp_finds_the_rotation():
         (augment(x) - turned).pow(2).sum().backward()
         optimiser.step()
     assert angle.item() == pytest.approx(20.0, abs=3.0)
+
+
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+def test_masks_learn_as_nearest_images_do(impl):
+    """One rule for both: a floating-point mask passes its loss on to a learned range by the same secant, and no value changes."""
+    picture = bumps().expand(2, 1, 24, 24)
+    weights = torch.rand(picture.shape, generator=torch.Generator().manual_seed(0), dtype=F64)
+    found = []
+    for key in ("mask", "image"):
+        degrees = P.Learnable(20.0, low=0.0, high=90.0)
+        augment = Pipeline([P.RandomRotation(degrees, interpolation="nearest")], seed=3, impl=impl)
+        out = augment({"image": torch.zeros_like(picture), key: picture}, key=Key(1, 2))[key]
+        (out * weights).sum().backward()
+        found.append((out.detach(), next(augment.parameters()).grad))
+    (mask, to_mask), (image, to_image) = found
+    assert torch.equal(mask, image)
+    assert to_mask.abs() > 1e-3
+    torch.testing.assert_close(to_mask, to_image, rtol=1e-12, atol=0)
+
+
+def test_masks_of_integers_carry_no_gradient():
+    augment = Pipeline([P.RandomRotation(P.Learnable(20.0))])
+    out = augment({"image": torch.rand(2, 3, 8, 8), "mask": torch.ones(2, 8, 8, dtype=torch.int64)})
+    assert out["image"].requires_grad
+    assert not out["mask"].requires_grad

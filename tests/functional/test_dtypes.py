@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.functional import remap, resize, warp, warp_affine
+import pellucid
+from pellucid.functional import horizontal_flip, remap, resize, vertical_flip, warp, warp_affine
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.kernels.warp.taps import PADDING_MODES
 
@@ -134,3 +135,23 @@ def test_gradients_of_resized_halves(impl):
     resize(image, (5, 4), impl=impl).backward(grad)
     resize(wide, (5, 4), impl=impl).backward(grad.float())
     torch.testing.assert_close(image.grad, wide.grad.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_labels_are_moved_bit_for_bit(dtype, impl):
+    """torch has neither a flip nor a gather for them; the same bits as signed integers are the oracle."""
+    signed = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}[dtype]
+    image = torch.randint(-(2**62), 2**62, (2, 2, 7, 9)).to(signed)  # half of them are above the largest signed number
+    labels = image.view(dtype)
+    for padding_mode in ("zeros", "reflection"):
+        options = {"size": (8, 10), "interpolation": "nearest", "padding_mode": padding_mode, "fill": 7, "impl": impl}
+        assert torch.equal(warp(labels, MAPS, **options).view(signed), warp(image, MAPS, **options))
+    options = {"interpolation": "nearest", "impl": impl}
+    assert torch.equal(resize(labels, (4, 12), **options).view(signed), resize(image, (4, 12), **options))
+    assert torch.equal(horizontal_flip(labels).view(signed), image.flip(-1))
+    assert torch.equal(vertical_flip(labels[0]).view(signed), image[0].flip(-2))
+    transforms = [pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomAffine(20, translate=(0.2, 0.1))]
+    augment = pellucid.Pipeline(transforms, impl=impl)
+    ours, theirs = (augment({"image": torch.zeros(2, 3, 7, 9), "mask": m}, key=pellucid.Key(1, 2))["mask"] for m in (labels, image))
+    assert torch.equal(ours.view(signed), theirs)

@@ -48,5 +48,6 @@ def resizes(draw: Any) -> Call:
         elif stage == "affine":
             tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
     options = {"size": size, "filled": draw(st.booleans()), "interpolation": draw(st.sampled_from(("bilinear", "bicubic")))}
+    options["antialias"] = draw(st.booleans())
     layout = draw(st.sampled_from(("contiguous", "channels_last", "transposed", "expanded", "cropped")))
     return Call(tensors, options, stages, layout)

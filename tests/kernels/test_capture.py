@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import pellucid
-from pellucid import Key, Pipeline, constants
+from pellucid import Key, Pipeline, compilers, constants
 from pellucid.kernels import dispatch
 from pellucid.policy import RandomChoice
 from tests.cases import CASES, MEAN, STD
@@ -43,7 +43,7 @@ def accelerator(monkeypatch):
     """The meta device counts as one that Triton's kernels run on."""
     runs_on = {"cpu": "cpu", "triton": "meta"}
     monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: name == "reference" or runs_on[name] == device)
-    monkeypatch.setattr(dispatch, "_triton", True)
+    monkeypatch.setattr(compilers, "_triton", True)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no meta device
 
 

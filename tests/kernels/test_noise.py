@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness
+from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness, compilers
 from pellucid.explain import explain
-from pellucid.kernels import dispatch
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.plan import make_plan
 from pellucid.types import ImageSpec
@@ -93,7 +92,7 @@ def test_the_pipelines_use_it_and_say_so():
 
 
 def test_explaining_names_whoever_computes_each_pass(monkeypatch):
-    monkeypatch.setattr(dispatch, "_triton", True)  # installed or not
+    monkeypatch.setattr(compilers, "_triton", True)  # installed or not
     transforms = RandomGaussianBlur(), RandomSharpness(), RandomGaussianNoise(), ColorJitter(0.1, 0.1, clip="each")
     made = make_plan(transforms, ImageSpec(3, 8, 8))
     for device, expected in (("cpu", ["cpu"] * 4), ("cuda", ["triton", "reference", "triton", "reference"])):

@@ -12,9 +12,9 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 import pellucid
+from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.functional import resize as resize_functional
-from pellucid.kernels import dispatch
 from pellucid.kernels.resize import AVAILABLE, cpu, implementation, resize
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
@@ -62,7 +62,7 @@ def test_choice_table(impl, device, expected):
 
 
 def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
-    monkeypatch.setattr(dispatch, "_numba", None)
+    monkeypatch.setattr(compilers, "_numba", None)
     monkeypatch.setitem(sys.modules, "numba", None)
     given = example()
     with pytest.warns(UserWarning, match="Numba cannot be imported"):

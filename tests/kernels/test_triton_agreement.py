@@ -213,6 +213,22 @@ def test_offsets_beyond_32_bits():
     assert torch.equal(found[0, 0, 3], found[0, 0, 2])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
+def test_half_way_coordinates_are_rounded_up(dtype):
+    for n, m in ((48, 20), (31, 10), (45, 18), (7, 22)):
+        step = n / m
+        matrix = torch.tensor([[[step, 0, 0.5 * step - 0.5], [0, step, 0.5 * step - 0.5]]], dtype=torch.float64)
+        matrix = matrix.to(torch.float64 if dtype == torch.float64 else torch.float32).to(DEVICE)
+        image = torch.arange(n * n, device=DEVICE).reshape(1, 1, n, n).to(dtype).requires_grad_(dtype.is_floating_point)
+        out = kernels.warp(image, matrix, size=(m, m), interpolation="nearest")
+        places = (2 * torch.arange(m) + 1) * n // (2 * m)
+        wanted = places[:, None] * n + places
+        assert torch.equal(out[0, 0].cpu(), wanted.to(dtype))
+        if dtype.is_floating_point:
+            out.sum().backward()
+            assert torch.equal(image.grad.flatten().nonzero()[:, 0].cpu(), wanted.flatten().unique())
+
+
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 def test_whole_pixel_moves_are_bit_exact(interpolation):
     image = torch.rand(1, 3, 8, 9, device=DEVICE)

@@ -8,6 +8,7 @@ import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
+from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.warp import reference, warp
@@ -46,13 +47,13 @@ def test_explicit_choice_says_why_not(monkeypatch):
     image, src_from_dst = (tensor.cpu() for tensor in example())
     with pytest.raises(ImplementationError, match="does not run on 'cpu' tensors"):
         warp(image, src_from_dst, size=(4, 4), impl="triton")
-    monkeypatch.setattr(dispatch, "_triton", False)
+    monkeypatch.setattr(compilers, "_triton", False)
     with pytest.raises(ImplementationError, match="needs Triton"):
         dispatch.choose("triton", available=("triton", "reference"), device="cuda")
 
 
 def test_without_triton_auto_is_the_reference_and_says_so_once(monkeypatch):
-    monkeypatch.setattr(dispatch, "_triton", None)
+    monkeypatch.setattr(compilers, "_triton", None)
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.warns(UserWarning, match="Triton cannot be imported"):
         assert dispatch.choose("auto", available=("cpu", "triton", "reference"), device="cuda") == "reference"

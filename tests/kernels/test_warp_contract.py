@@ -12,8 +12,8 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 import pellucid
+from pellucid import compilers
 from pellucid.errors import ImplementationError
-from pellucid.kernels import dispatch
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
 from pellucid.kernels.warp.autograd import _arguments
@@ -66,7 +66,7 @@ def jittered(image, src_from_dst, **options):
     ],
 )
 def test_choice_table(impl, device, dtype, interpolation, footprint, expected, monkeypatch):
-    monkeypatch.setattr(dispatch, "_triton", True)  # installed or not
+    monkeypatch.setattr(compilers, "_triton", True)  # installed or not
 
     def resolve():
         return choose(impl, available=AVAILABLE, device=device, unsupported=unsupported(dtype, interpolation, footprint))
@@ -85,7 +85,7 @@ def test_explicit_choice_names_the_way_out():
 
 
 def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
-    monkeypatch.setattr(dispatch, "_numba", None)
+    monkeypatch.setattr(compilers, "_numba", None)
     monkeypatch.setitem(sys.modules, "numba", None)
     image, src_from_dst = example()
     with pytest.warns(UserWarning, match="Numba cannot be imported"):

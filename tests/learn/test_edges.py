@@ -15,8 +15,8 @@ from pellucid.learn.data import Batches, Pictures, load_pictures, small_task
 from pellucid.learn.rotation import Rotation
 from pellucid.learn.run import learn
 from pellucid.learn.settings import Settings
-from pellucid.learn.study import Study, read_sizes, run_study
 from pellucid.training import World, fit
+from pellucid_bench.augmentation.run import Study, read_sizes, run_study
 from tests.training.test_loop import make
 
 RNG = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.axes import CHANNELS_FIRST, check_axes
 from pellucid.errors import invalid, wrong_type
+from pellucid.types import FLOATING
 
 __all__ = [
     "CHANNELS_LAST",
@@ -66,6 +67,9 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
         raise wrong_type("image", expected="floating-point or integer pixels", got=image.dtype)
     if channels_last is None:
         check_axes("image", image.shape, option=option)
+    if image.is_floating_point() and image.dtype not in FLOATING:
+        fix = "Use .float(): torch only stores these."
+        raise wrong_type("image", expected="float16, bfloat16, float32, float64 or integer pixels", got=image.dtype, fix=fix)
     batched = image.dim() == 4
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import FillValue, read_fill
-from pellucid.functional.images import close_image, open_image, read_dtype, to_compute
+from pellucid.functional.images import close_image, open_image, read_dtype
 from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
@@ -57,7 +56,8 @@ def resize(
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
-        ``torch.nn.functional.interpolate(..., align_corners=False, antialias=antialias)``; its ``nearest-exact`` for nearest.
+        ``PIL.Image.resize``: where the kernel reaches over the border, its weights inside are normalised. For bilinear that is
+        ``torch.nn.functional.interpolate(..., align_corners=False, antialias=antialias)``. Nearest is integer arithmetic.
 
     Example:
         >>> import torch
@@ -71,15 +71,12 @@ def resize(
     if target == pixels.shape[-2:]:
         return image.clone()
     dtype, like = read_dtype(pixels, interpolation)
-    if antialias and interpolation == "bicubic":
-        out = F.interpolate(to_compute(pixels), target, mode="bicubic", antialias=True, align_corners=False)
-        return close_image(out, layout)
     matrix = _matrix(pixels.shape[-2:], target, like)
     options: dict[str, Any] = {"size": target, "interpolation": interpolation, "dtype": dtype, "levels": True, "impl": impl}
-    if antialias and interpolation == "bilinear":
+    if interpolation == "bicubic" or (antialias and interpolation == "bilinear"):
         height, width = pixels.shape[-2:]
         window = constant((0.0, 0.0, width - 1.0, height - 1.0), like.dtype, like.device)[None]
-        out = resize_kernel.resize(pixels, matrix, window=window, filled=False, **options)
+        out = resize_kernel.resize(pixels, matrix, window=window, filled=False, antialias=antialias, **options)
     else:
         out = warp_kernel.warp(pixels, matrix[:, :2], padding_mode="border", **options)
     return close_image(out, layout)

@@ -18,18 +18,13 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
+from pellucid.compilers import translated
+
 __all__ = ["apart", "borrow", "entry", "exact", "fused", "summing"]
 
 
+# Makes the cache notice a change in any kernel file.
 _sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
-
-
-def _stamped(dispatcher: Any) -> Any:
-    """Make the cache notice a change in any kernel file: Numba itself looks at the caller's file only."""
-    cache = dispatcher._cache
-    key_of = cache._index_key
-    cache._index_key = lambda signature, codegen: (*key_of(signature, codegen), _sources)
-    return dispatcher
 
 
 def _uncollected(dispatcher: Any) -> Any:
@@ -96,10 +91,7 @@ def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callabl
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
             return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_PartCompiler, **options)(function)
-        try:
-            return _uncollected(_stamped(numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)))
-        except RuntimeError:  # no place to write a cache to: compile in every process
-            return _uncollected(numba.njit(no_cfunc_wrapper=True, **options)(function))
+        return _uncollected(translated(function, stamp=_sources, no_cfunc_wrapper=True, **options))
 
     return decorate
 

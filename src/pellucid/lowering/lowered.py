@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
-from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.warp.packing import Packed, fusable, pack
 from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
@@ -94,6 +94,7 @@ class Lowered:
                 offset=composed.offset,
                 window=composed.window,
                 epilogue=epilogue,
+                antialias=run.footprint is not None or not run.separable,
             )
 
         def taped(segment_of: SegmentOf, mean: Tensor | None) -> Packed:

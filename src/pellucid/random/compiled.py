@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.compilers import translated
 from pellucid.tape import Rows, undisturbed
 
-__all__ = ["AVAILABLE", "draw_rows", "draw_words", "triton_works"]
-
-AVAILABLE = find_spec("numba") is not None
+__all__ = ["draw_rows", "draw_words", "triton_works"]
 
 torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor index, Tensor slots, Tensor? keep) -> Tensor")
 
@@ -74,8 +72,6 @@ def triton_works() -> bool:
 @cache
 def _kernel(dtype: str) -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
-    import numba
-
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     first, second = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
     weyl_low, weyl_high = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -99,7 +95,5 @@ def _kernel(dtype: str) -> Callable[..., None]:
                 words[b, 4 * s + 3] = c3
 
     signature = f"void(int64, int64, int64[:], int64[:], int64[:], boolean, {dtype}[:, ::1])"
-    try:
-        return numba.njit(signature, nogil=True, cache=True)(fill)
-    except RuntimeError:  # no place to write a cache to
-        return numba.njit(signature, nogil=True)(fill)
+    kernel: Callable[..., None] = translated(fill, signature, nogil=True)
+    return kernel

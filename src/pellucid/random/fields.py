@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, Distribution, LogUniform, Uniform
 from pellucid.random.learnable import Given, Learnable, Number
-from pellucid.random.numbers import as_number, is_number
+from pellucid.random.numbers import as_number, is_finite, is_number
 
 __all__ = ["Amount", "Chance", "Range", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
 
@@ -69,10 +69,10 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
         distribution = _pair_or_distribution(name, value)
     reach = distribution.span()
     learned = bool(distribution.learned())
-    if math.isfinite(reach[0]):
+    if is_finite(reach[0]):
         fix = f"Give the Learnable low={low:g}, or no bound: it gets this one." if learned else ""
         _require(name, reach[0] >= low, f"values >= {low:g}", value, fix)
-    if math.isfinite(reach[1]):
+    if is_finite(reach[1]):
         fix = f"Give the Learnable high={high:g}, or no bound: it gets this one." if learned else ""
         _require(name, reach[1] <= high, f"values <= {high:g}", value, fix)
     return distribution
@@ -113,8 +113,8 @@ def _bounded(number: Number, low: float, high: float) -> Number:
     """Give a learned number the bounds of its field where it has none of its own."""
     if not isinstance(number, Learnable):
         return number
-    inner_low = low if number.low is None and math.isfinite(low) else number.low
-    inner_high = high if number.high is None and math.isfinite(high) else number.high
+    inner_low = low if number.low is None and is_finite(low) else number.low
+    inner_high = high if number.high is None and is_finite(high) else number.high
     return number.within(inner_low, inner_high)
 
 

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from pellucid.compilers import numba_works
 from pellucid.errors import invalid, wrong_type
 from pellucid.random import compiled
 from pellucid.random.philox import MASK, philox4x32, round_keys
@@ -101,7 +102,7 @@ def draw_words(
     The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
     gets the words of sample index 0.
     """
-    if compiled.AVAILABLE and index.device.type == "cpu":
+    if index.device.type == "cpu" and numba_works():
         return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
     if index.is_cuda and undisturbed() and compiled.triton_works():

@@ -15,7 +15,20 @@ from torch import Tensor, nn
 from pellucid.errors import wrong_type
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
-__all__ = ["Raw", "as_number", "at_least", "finite", "highest", "is_number", "lowest", "resolve", "sources", "start", "value_of"]
+__all__ = [
+    "Raw",
+    "as_number",
+    "at_least",
+    "finite",
+    "highest",
+    "is_finite",
+    "is_number",
+    "lowest",
+    "resolve",
+    "sources",
+    "start",
+    "value_of",
+]
 
 Raw = Mapping[str, Tensor]
 """The unbounded tensors behind the learned numbers: scalars, or (b,) where they are predicted per sample."""
@@ -24,6 +37,11 @@ Raw = Mapping[str, Tensor]
 def is_number(value: object) -> bool:
     """A plain Python number (a truth value is none)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_finite(number: float) -> bool:
+    """As ``math.isfinite``, which takes no symbols: ``torch.compile(dynamic=True)`` makes them of a field's numbers."""
+    return -math.inf < number < math.inf
 
 
 def as_number(name: str, value: object) -> Number:
@@ -69,7 +87,7 @@ def highest(number: Number) -> float:
 
 def finite(bound: float) -> float | None:
     """The bound, or None for no bound."""
-    return bound if math.isfinite(bound) else None
+    return bound if is_finite(bound) else None
 
 
 def at_least(number: Number, floor: float) -> Number:

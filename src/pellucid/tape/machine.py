@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from pellucid.compilers import translated
 from pellucid.tape.instructions import Op
 
 __all__ = ["LANES", "player"]
@@ -26,7 +27,6 @@ LANES = 8
 @cache
 def player() -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
-    import numba
     import numpy as np
 
     lanes = LANES
@@ -119,7 +119,5 @@ def player() -> Callable[..., None]:
 
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     signature = "void(float64[:, ::1], int64[:, ::1], float64[::1], int64[:, ::1], int64, float64[::1])"
-    try:
-        return numba.njit(signature, cache=True, **options)(play)
-    except RuntimeError:  # no place to write a cache to
-        return numba.njit(signature, **options)(play)
+    machine: Callable[..., None] = translated(play, signature, **options)
+    return machine

@@ -18,6 +18,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, factor, interval, probability
+from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Sharpen
 from pellucid.transforms.base import Params, Transform, check_choice, gated
 from pellucid.types import ImageSpec
@@ -66,7 +67,7 @@ class RandomGaussianBlur(Transform):
         if self.kernel_size is not None:
             return (self.kernel_size[0], self.kernel_size[1])
         widest = interval("RandomGaussianBlur.sigma", self.sigma).span()[1]
-        taps = 2 * math.ceil(3.0 * widest) + 1 if math.isfinite(widest) else _LARGEST_AUTOMATIC_KERNEL
+        taps = 2 * math.ceil(3.0 * widest) + 1 if is_finite(widest) else _LARGEST_AUTOMATIC_KERNEL
         return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:

@@ -146,7 +146,7 @@ def _check_statistics(owner: str, mean: object, std: object) -> None:
 
 
 def _per_channel(owner: str, numbers: tuple[float, ...], spec: ImageSpec, like: Tensor) -> Tensor:
-    if len(numbers) not in (1, spec.channels):
+    if len(numbers) != 1 and len(numbers) != spec.channels:  # no container: the number of channels may be a symbol
         raise invalid(owner, expected=f"statistics for {spec.channels} channels (or one for all)", got=f"{len(numbers)} numbers")
     numbers = numbers * (spec.channels // len(numbers))
     return constant(numbers, like.dtype, like.device)

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
-from pellucid.kernels.dispatch import numba_works
 from pellucid.kernels.threads import elements, run_split
 from pellucid.tape import undisturbed
 

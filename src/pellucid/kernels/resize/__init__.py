@@ -20,7 +20,7 @@ from pellucid.kernels.resize import cpu, reference
 from pellucid.kernels.resize.cpu import resize_packed
 from pellucid.kernels.warp.autograd import differentiate_again_with
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.layout import LEVELS
+from pellucid.kernels.warp.layout import LEVELS, SHARP
 from pellucid.kernels.warp.packing import Options, fusable, unpack
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
@@ -48,6 +48,7 @@ def resize(
     window: Tensor,
     filled: bool,
     interpolation: str = "bilinear",
+    antialias: bool = True,
     fill: Tensor | None = None,
     matrix: Tensor | None = None,
     offset: Tensor | None = None,
@@ -75,6 +76,7 @@ def resize(
         window=window,
         filled=filled,
         interpolation=interpolation,
+        antialias=antialias,
         fill=fill,
         matrix=matrix,
         offset=offset,
@@ -100,6 +102,7 @@ def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
         window=window,
         filled=padding_mode in ("zeros", "constant"),
         interpolation=interpolation,
+        antialias=not options.flags & SHARP,
         fill=fill,
         matrix=matrix,
         offset=offset,

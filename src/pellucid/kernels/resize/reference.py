@@ -29,6 +29,7 @@ def resize(
     window: Float[Tensor, "#b 4"],
     filled: bool,
     interpolation: str = "bilinear",
+    antialias: bool = True,
     fill: Float[Tensor, "#b c2"] | None = None,
     matrix: Float[Tensor, "#b c2 c"] | None = None,
     offset: Float[Tensor, "#b c2"] | None = None,
@@ -42,7 +43,8 @@ def resize(
         size: (height, width) of the output.
         window: (x0, y0, x1, y1), pixel centres of the crop's corner pixels; pixels outside take no part, those cut by its
             edge take part by their share, and the weights are normalised inside.
-        interpolation: ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5), stretched to the footprint.
+        interpolation: ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5).
+        antialias: stretch it to the footprint where that is more than a pixel.
         filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border. Where the
             map is not finite there is nothing to show but ``fill``.
         fill, matrix, offset, epilogue: as in :func:`pellucid.kernels.warp.reference.warp`.
@@ -50,11 +52,12 @@ def resize(
     Gradient:
         image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere. epilogue: as its stages.
     Source:
-        ``torch.nn.functional.interpolate(..., antialias=True)``, bilinear and bicubic, for whole-pixel windows.
+        ``PIL.Image.resize`` (BILINEAR, BICUBIC), and but for outputs of one pixel
+        ``torch.nn.functional.interpolate(..., antialias=True)``, for whole-pixel windows.
     """
     kernel = tent if interpolation == "bilinear" else keys
-    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1], filled)
-    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0], filled)
+    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1], filled, antialias)
+    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0], filled, antialias)
     with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
         total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
     seen = (in_y[:, :, None] & in_x[:, None, :])[:, None]  # b 1 h2 w2
@@ -79,6 +82,7 @@ def _axis(
     length: int,
     out: int,
     filled: bool,
+    antialias: bool,
 ) -> tuple[Tensor, Tensor]:
     """Weights (b, out, length) of one axis, and which outputs see something (b, out)."""
     scale, shift, low, high = row[:, axis, None], row[:, 2, None], ends[:, :1], ends[:, 1:]  # b 1
@@ -90,7 +94,7 @@ def _axis(
     inside = (centre >= low - 0.5) & (centre < high + 0.5)
     centre = torch.minimum(torch.maximum(centre, low - 0.5), high + 0.5)
     pixel = torch.arange(length, dtype=scale.dtype, device=scale.device)
-    width = scale.abs().clamp(min=1.0)[:, :, None]
+    width = (scale.abs().clamp(min=1.0) if antialias else torch.ones_like(scale))[:, :, None]
     share = torch.relu(torch.minimum(pixel + 0.5, high + 0.5) - torch.maximum(pixel - 0.5, low - 0.5))  # b length
     weights = kernel((pixel - centre[:, :, None]) / width) * share[:, None]  # b out length
     total = weights.sum(-1, keepdim=True)

@@ -7,11 +7,12 @@ Read next: ``packing.py``.
 
 from __future__ import annotations
 
-__all__ = ["CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "MODES", "SECOND_MIX", "TAPS", "parameter_count"]
+__all__ = ["CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "MODES", "SECOND_MIX", "SHARP", "TAPS", "parameter_count"]
 
-MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS = 1, 2, 4, 8, 16, 32, 64
+MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP = 1, 2, 4, 8, 16, 32, 64, 128
 """Which stages there are: out = last(clip(second(hue(first(sample))))); FIRST_MIX without MATRIX mixes offset and fill alone.
-LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions.
+LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions. Nor is SHARP: a resize
+that does not stretch its kernel over the footprint.
 
 A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), turns, second mix
 (matrix, offset, fill), last mix (matrix, offset, fill); the fills of the later mixes are not used.

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, MODES, SECOND_MIX, TAPS
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, MODES, SECOND_MIX, SHARP, TAPS
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
@@ -68,10 +68,14 @@ def pack(
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
     levels: bool = False,
+    antialias: bool = True,
 ) -> Packed:
-    """Pack the arguments of :func:`pellucid.kernels.warp.reference.warp`; the epilogue must be :func:`fusable` as a whole."""
+    """Pack the arguments of :func:`pellucid.kernels.warp.reference.warp`; the epilogue must be :func:`fusable` as a whole.
+
+    ``antialias`` is that of :func:`pellucid.kernels.resize.reference.resize`; a warp does not read it.
+    """
     out_channels = channels if matrix is None else matrix.shape[-2]
-    flags = LEVELS if levels else 0
+    flags = (LEVELS if levels else 0) | (0 if antialias else SHARP)
     pieces: list[tuple[Tensor | None, int]] = []
     if matrix is not None or offset is not None or fill is not None:
         flags |= FIRST_MIX | (0 if matrix is None else MATRIX)

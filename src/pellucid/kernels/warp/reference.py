@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
-from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.dtypes import as_signed, compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
 from pellucid.segments.chain import Stage
@@ -170,7 +170,7 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
     """Weighted sum over the taps' outer product: b c n."""
     batch, channels, height, width = image.shape
     del height
-    flat = image.flatten(2)  # b c h*w
+    flat = as_signed(image).flatten(2)  # b c h*w
     total: Tensor | None = None
     for y_tap in y_taps:
         row = y_tap.position * width
@@ -183,7 +183,7 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
                 value = torch.where((x_tap.inside & y_tap.inside).flatten(-2)[:, None], value, 0.0)
             total = value if total is None else total + value
     assert total is not None
-    return total
+    return total if image.dtype.is_floating_point else total.view(image.dtype)
 
 
 def _coverage(

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-__all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "keys_cubic"]
+__all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "half_up", "keys_cubic"]
 
 PADDING_MODES = ("zeros", "constant", "border", "reflection", "reflect_101", "wrap")
 FILLED_MODES = ("zeros", "constant")
@@ -54,6 +54,15 @@ def keys_cubic(t: Float[Tensor, "*grid"], a: float) -> tuple[Tensor, Tensor, Ten
     return outer_left, inner_left, inner_right, outer_right
 
 
+def half_up(length: int, dtype: torch.dtype) -> float:
+    """What is added before nearest rounds down: a half, and what the arithmetic may have lost of a coordinate on this axis.
+
+    A scaling by a ratio of sizes and its shift are rounded, and so are product and sum: less than four half units of the last place
+    of ``length`` together. Coordinates that are half-way in exact arithmetic are therefore rounded up, in every dtype.
+    """
+    return 0.5 + 2.0 * torch.finfo(dtype).eps * length
+
+
 def axis_taps(coordinate: Float[Tensor, "*grid"], length: int, interpolation: str, padding_mode: str) -> list[Tap]:
     """The neighbours of finite coordinates on an axis of ``length`` pixels.
 
@@ -64,7 +73,7 @@ def axis_taps(coordinate: Float[Tensor, "*grid"], length: int, interpolation: st
     low, high = (-3.0, length + 2.0) if padding_mode in ("zeros", "constant", "border") else (-_FAR, _FAR)
     coordinate = coordinate.clamp(low, high)
     if interpolation == "nearest":
-        return [_tap(torch.floor(coordinate + 0.5).to(torch.int64), None, length, padding_mode)]
+        return [_tap(torch.floor(coordinate + half_up(length, coordinate.dtype)).to(torch.int64), None, length, padding_mode)]
     base = torch.floor(coordinate)
     t = coordinate - base
     first = base.to(torch.int64)

@@ -32,6 +32,7 @@ def resize(
     window: Float[Tensor, "b_or_1 4"],
     filled: bool,
     interpolation: str = "bilinear",
+    antialias: bool = True,
     fill: Float[Tensor, "b_or_1 c2"] | None = None,
     matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
@@ -62,6 +63,7 @@ def resize(
         epilogue=epilogue,
         dtype=dtype,
         levels=levels,
+        antialias=antialias,
     )
     return resize_packed(image, packed.to(compute_dtype(image, src_from_dst)))
 

@@ -18,7 +18,7 @@ from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, turn
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, SHARP
 
 __all__ = ["backward", "forward"]
 
@@ -44,9 +44,9 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
     apart()
     first, count, first_y, count_y = places
     weights, seen, weights_y, seen_y = tables
-    cubic, filled = meta[CUBIC] != 0, meta[FILLED] != 0
-    taps = spread(m[0], m[2], window[0], window[2], meta[WIDTH], cubic, filled, first, count, weights, seen)
-    taps_y = spread(m[4], m[5], window[1], window[3], meta[HEIGHT], cubic, filled, first_y, count_y, weights_y, seen_y)
+    cubic, filled, sharp = meta[CUBIC] != 0, meta[FILLED] != 0, meta[FLAGS] & SHARP != 0
+    taps = spread(m[0], m[2], window[0], window[2], meta[WIDTH], cubic, filled, sharp, first, count, weights, seen)
+    taps_y = spread(m[4], m[5], window[1], window[3], meta[HEIGHT], cubic, filled, sharp, first_y, count_y, weights_y, seen_y)
     start, stop = meta[WIDTH], np.int64(0)
     for u in range(len(first)):
         if count[u] > 0:
@@ -299,6 +299,7 @@ def backward(  # type: ignore[no-untyped-def]
                         total = dot_row(img, at, meta[STRIDE_X], into[c])
                         sums_y[k * meta[OUT_HEIGHT] + v + row] += np.float64(total) * unit
         if needs_map and v + count_here == meta[OUT_HEIGHT]:
-            cubic, to_map, to_window = meta[CUBIC] != 0, to_maps[b], to_windows[b]
-            spread_backward(m[0], m[2], window[0], window[2], cubic, first, count, sums_x, to_map, 0, 2, to_window, 0, 2)
-            spread_backward(m[4], m[5], window[1], window[3], cubic, first_y, count_y, sums_y, to_map, 4, 5, to_window, 1, 3)
+            cubic, sharp, to_map, to_window = meta[CUBIC] != 0, flags & SHARP != 0, to_maps[b], to_windows[b]
+            spread_backward(m[0], m[2], window[0], window[2], cubic, sharp, first, count, sums_x, to_map, 0, 2, to_window, 0, 2)
+            top, bottom = window[1], window[3]
+            spread_backward(m[4], m[5], top, bottom, cubic, sharp, first_y, count_y, sums_y, to_map, 4, 5, to_window, 1, 3)

@@ -93,13 +93,14 @@ def _empty(pixel, centre, width, low, high, cubic):  # type: ignore[no-untyped-d
 
 
 @exact
-def spread(scale, shift, low, high, length, cubic, filled, first, count, weights, seen):  # type: ignore[no-untyped-def]
+def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, weights, seen):  # type: ignore[no-untyped-def]
     """Fill the table of one axis.
 
     Args:
         scale, shift, low, high: the map and the window along this axis.
         length: of the input.
         filled: whether outputs outside the window see nothing.
+        sharp: whether the kernel stays as wide as it is, however large the footprint.
         first, count: the first pixel of each output, and how many (0 where it sees nothing).
         weights: with room for as many taps as the widest output needs.
         seen: 1 where an output sees something, else 0.
@@ -110,7 +111,7 @@ def spread(scale, shift, low, high, length, cubic, filled, first, count, weights
     apart()
     cast = type(scale)
     outputs = len(first)
-    width = max(abs(scale), cast(1.0))
+    width = cast(1.0) if sharp else max(abs(scale), cast(1.0))
     taps = np.int64(0)
     for u in range(outputs):
         finite, centre, inside = _place(scale, shift, low, high, u)
@@ -177,14 +178,16 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
 
 
 @exact
-def spread_backward(scale, shift, low, high, cubic, first, count, sums, to_map, at_scale, at_shift, to_window, at_low, at_high):  # type: ignore[no-untyped-def]
+def spread_backward(  # type: ignore[no-untyped-def]
+    scale, shift, low, high, cubic, sharp, first, count, sums, to_map, at_scale, at_shift, to_window, at_low, at_high
+):
     """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike.
 
     Ties are shared as torch's minimum and maximum share them.
     """
     apart()
     outputs = len(first)
-    size, a, b = max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
+    size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     for u in range(outputs):
         if count[u] == 0:
             continue
@@ -219,5 +222,5 @@ def spread_backward(scale, shift, low, high, cubic, first, count, sums, to_map, 
         to_centre *= kept
         to_map[at_shift] += to_centre
         to_map[at_scale] += to_centre * u
-        if abs(scale) >= 1.0:
+        if abs(scale) >= 1.0 and not sharp:
             to_map[at_scale] += to_size if scale > 0.0 else -to_size

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import apart, exact, fused
 
-__all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "locate", "resolve", "settle"]
+__all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -88,13 +88,21 @@ def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-d
     return (held if staged else nothing), everything, held
 
 
+@exact
+def half_up(length, cast):  # type: ignore[no-untyped-def]
+    """What is added before nearest rounds down, as in ``taps.py``."""
+    one, two = cast(1.0), cast(2.0)
+    return cast(0.5) + two * (np.nextafter(one, two) - one) * cast(length)
+
+
 @fused
-def settle(x, y, taps, inner, outer, held, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
+def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
     """What each pixel needs: 2, four staged pixels; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
         inner, outer: the open boxes of coordinates of kind 2, and of those that may see anything.
         held: the box that coordinates of kind 2 are clamped to.
+        whole: (height, width) of the image.
         corner: x and y of the stage's first pixel, its ring included.
         shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the empty lines below.
         index, tx, ty: the first staged pixel, and the position between it and the next.
@@ -111,7 +119,9 @@ def settle(x, y, taps, inner, outer, held, corner, shape, kind, index, tx, ty): 
     corner_x, corner_y = cast(corner[0]), cast(corner[1])
     last_i, last_j = cast(shape[1] - taps), cast(shape[0] - taps)
     # The nearest pixel is a position on it; of four, the first lies one further back.
-    half, share = (cast(0.5), zero) if taps == 1 else (zero, cast(1.0))
+    half_x, half_y, share = zero, zero, cast(1.0)
+    if taps == 1:
+        half_x, half_y, share = half_up(whole[1], cast), half_up(whole[0], cast), zero
     if taps == 4:
         corner_x, corner_y = corner_x + cast(1.0), corner_y + cast(1.0)
     # Offsets are small enough to be exact in this type, and one conversion is cheaper than integer products.
@@ -122,7 +132,7 @@ def settle(x, y, taps, inner, outer, held, corner, shape, kind, index, tx, ty): 
         seen = (a > left) & (a < right) & (b > top) & (b < bottom)
         kind[u] = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
         a, b = min(max(a if fast else zero, first_x), last_x), min(max(b if fast else zero, first_y), last_y)
-        column, row = np.floor(a + half), np.floor(b + half)
+        column, row = np.floor(a + half_x), np.floor(b + half_y)
         # The band was chosen so that these are inside; the limits only keep a mistake from leaving the memory.
         i, j = min(max(column - corner_x, zero), last_i), min(max(row - corner_y, zero), last_j)
         tx[u], ty[u] = (a - column) * share, (b - row) * share
@@ -157,7 +167,7 @@ def _axis(x, length, taps, cubic, mode, index, weight, slope):  # type: ignore[n
     low, high = (-3.0, length + 2.0) if mode <= BORDER else (-_FAR, _FAR)
     held = x < cast(low) or x > cast(high)  # where nothing changes any more, in particular not with x
     x = min(max(x, cast(low)), cast(high))
-    base = np.floor(x + cast(0.5)) if taps == 1 else np.floor(x)
+    base = np.floor(x + half_up(length, cast)) if taps == 1 else np.floor(x)
     t = x - base
     first = np.int64(base)
     if taps == 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import apart, borrow, entry, fused
-from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, locate, resolve
+from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 
 __all__ = ["copy_labels"]
 
@@ -22,10 +22,11 @@ def _nearest(x, y, last_x, last_y, held, stride_x, stride_y, index):  # type: ig
     """
     apart()
     cast = x.dtype.type
-    zero, half, far = cast(0.0), cast(0.5), cast(np.inf)
+    zero, far = cast(0.0), cast(np.inf)
+    half_x, half_y = half_up(last_x + 1, cast), half_up(last_y + 1, cast)
     for u in range(len(x)):
         finite = (abs(x[u]) < far) & (abs(y[u]) < far)
-        column, row = np.floor(x[u] + half), np.floor(y[u] + half)
+        column, row = np.floor(x[u] + half_x), np.floor(y[u] + half_y)
         inside = (column >= zero) & (column <= last_x) & (row >= zero) & (row <= last_y)
         seen = finite & (inside | held)
         column, row = min(max(column, zero), last_x), min(max(row, zero), last_y)

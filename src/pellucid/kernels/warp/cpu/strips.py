@@ -121,7 +121,7 @@ def settle_strip(meta, window, strip, frame, kind, index):  # type: ignore[no-un
     shape, staged = (meta[HEIGHT], meta[WIDTH]), frame[STAGED] == 1
     inner, outer, held = boxes(shape, meta[TAPS], meta[MODE], window, staged, strip.dtype.type)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
-    return settle(strip[0], strip[1], meta[TAPS], inner, outer, held, corner, lines, kind, index, strip[2], strip[3])
+    return settle(strip[0], strip[1], meta[TAPS], inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
 
 
 @fused

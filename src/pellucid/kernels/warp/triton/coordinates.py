@@ -11,7 +11,7 @@ Read next: ``sampling.py``.
 import triton
 import triton.language as tl
 
-__all__ = ["BORDER", "FILLED", "displace", "fold", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
+__all__ = ["BORDER", "FILLED", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)  # and 4: wrap
 FAR = tl.constexpr(4194304.0)  # as in taps.py
@@ -75,6 +75,12 @@ def displace(x, y, usable, field, u, v, stride_c, stride_y, stride_x, FIELD: tl.
 
 
 @triton.jit
+def half_up(x, length):  # type: ignore[no-untyped-def]
+    """What is added to x before nearest rounds down, as in ``taps.py``."""
+    return tl.full(x.shape, 0.5, x.dtype) + (2.0**-51 if x.dtype == tl.float64 else 2.0**-22) * length
+
+
+@triton.jit
 def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr):  # type: ignore[no-untyped-def]
     """Window and limits applied to a coordinate: (index of the first tap, position between taps, whether the limits held it)."""
     if WINDOW:
@@ -85,7 +91,7 @@ def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW:
         x = tl.minimum(tl.maximum(x, -3.0), length + 2.0)
     else:
         x = tl.minimum(tl.maximum(x, -FAR), FAR)
-    base = tl.floor(x + 0.5) if TAPS == 1 else tl.floor(x)
+    base = tl.floor(x + half_up(x, length)) if TAPS == 1 else tl.floor(x)
     first = base.to(tl.int32)
     if TAPS == 4:
         first -= 1

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import add_scaled, exists, load_channels, store_channels, zeros
-from pellucid.kernels.warp.triton.coordinates import FILLED, fold, load_map, locate, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.coordinates import FILLED, fold, half_up, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.footprint import candidates
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.stages import FIRST_MIX, LAST_MIX, MATRIX, SECOND_MIX, unmix
@@ -34,7 +34,7 @@ def weight_at(x, pixel, low, high, length, TAPS: tl.constexpr, CUBIC: tl.constex
             x = tl.minimum(tl.maximum(x, low), high)
             x = tl.minimum(tl.maximum(x, 0.0), length - 1.0)
         if TAPS == 1:
-            total = tl.where(tl.floor(x + 0.5) == pixel, 1.0, 0.0).to(x.dtype)
+            total = tl.where(tl.floor(x + half_up(x, length)) == pixel, 1.0, 0.0).to(x.dtype)
         else:
             d = tl.abs(x - pixel)
             if TAPS == 2:

@@ -1,0 +1,138 @@
+"""Compilers that do not work, and a cache that cannot be used: Pellucid computes all the same, and says so once.
+
+Each case runs in a process of its own, with a broken Numba, a switch, or a damaged cache around it.
+"""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pellucid
+
+SOURCES = Path(pellucid.__file__).resolve().parents[1]
+
+CALLS = """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import torch, pellucid
+    x = torch.rand(2, 3, 8, 9, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    augment = pellucid.Pipeline([pellucid.RandomAffine(20), pellucid.ColorJitter(0.2, 0.2, 0.2, 0.1)], seed=1)
+    outs = [augment(x, key=pellucid.Key(1, step)) for step in range(2)] + [augment(x.detach(), key=pellucid.Key(1, 2))]
+    outs[0].square().sum().backward()
+    mask = augment({"image": x.detach(), "mask": torch.ones(2, 8, 9, dtype=torch.int64)}, key=pellucid.Key(1, 3))["mask"]
+ours = [str(w.message) for w in said if "Pellucid" in str(w.message) or "Compiled kernels" in str(w.message)]
+print(*[f"said: {message}" for message in ours], sep="\\n")
+total, slope = sum(out.detach().double().sum() for out in outs), x.grad.double().sum()
+print("sum", round(float(total), 3), round(float(slope), 3), int(mask.sum()))
+"""
+
+
+def run(code=CALLS, path=(), **variables):
+    """The lines a process prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((*map(str, path), str(SOURCES))), **variables}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    """The numbers of the reference, which needs no compiler."""
+    last = io.StringIO()
+    with contextlib.redirect_stdout(last):
+        exec(CALLS.replace("seed=1)", "seed=1, impl='reference')"), {})
+    return last.getvalue().strip().splitlines()[-1]
+
+
+def spoken(lines):
+    return [line for line in lines if line.startswith("said")]
+
+
+def test_numba_that_fails_to_import(tmp_path, wanted):
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text('raise ImportError("Numba needs NumPy 2.0 or less. Got NumPy 2.4.")\n')
+    lines = run(path=(tmp_path,))
+    assert len(spoken(lines)) == 1
+    assert "Numba cannot be imported (Numba needs NumPy" in lines[0]
+    assert lines[-1] == wanted
+
+
+def test_a_trace_with_numba_that_fails_to_import(tmp_path):
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text('raise ImportError("Numba needs NumPy 2.0 or less. Got NumPy 2.4.")\n')
+    code = """
+import warnings
+warnings.simplefilter("ignore")
+import torch, pellucid
+x, key = torch.rand(2, 3, 8, 9), pellucid.Key(1, 2)
+augment = pellucid.Pipeline([pellucid.RandomAffine(20)], seed=1)
+fast = torch.compile(augment, fullgraph=True, backend="eager")
+print(torch.equal(fast(x, key=key), augment(x, key=key)))
+"""
+    assert run(code, path=(tmp_path,)) == ["True"]
+
+
+def test_numba_switched_off(wanted):
+    lines = run(NUMBA_DISABLE_JIT="1")
+    assert len(spoken(lines)) == 1
+    assert "NUMBA_DISABLE_JIT" in lines[0]
+    assert lines[-1] == wanted
+
+
+@pytest.mark.slow  # everything is compiled anew
+@pytest.mark.parametrize("damage", ["empty index", "cut data", "full disk", "no folder"])
+def test_a_cache_that_cannot_be_used(damage, wanted, tmp_path):
+    cache = tmp_path / "cache"
+    variables = {"NUMBA_CACHE_DIR": str(cache)}
+    if damage in ("empty index", "cut data"):
+        assert not spoken(run(**variables))
+        for file in cache.rglob("*.nbi" if damage == "empty index" else "*.nbc"):
+            file.write_bytes(file.read_bytes()[: 0 if damage == "empty index" else 100])
+    code = CALLS
+    if damage == "full disk":
+        full = "def full(self, path): raise OSError(28, 'No space left on device')\n"
+        code = f"import numba.core.caching as caching\n{full}caching.IndexDataCacheFile._open_for_write = full\n{CALLS}"
+    if damage == "no folder":  # a file stands where the folder should be
+        cache.write_text("")
+    lines = run(code, **variables)
+    assert len(spoken(lines)) == 1
+    assert "Compiled kernels cannot be kept" in lines[0]
+    assert "NUMBA_CACHE_DIR" in lines[0]
+    assert lines[-1] == wanted
+
+
+KERNEL = """
+import numpy as np
+from pellucid.kernels.jit import entry
+
+@entry
+def run(x):
+    x[0] = 2.0
+"""
+
+
+def test_a_damaged_index_of_a_small_kernel(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    code = """
+import sys, warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import numpy as np, kernel
+    x = np.ones(1)
+    kernel.run(x)
+    kernel.run(x.astype(np.float32))
+print(x[0], len(said), *[str(w.message) for w in said])
+"""
+    cache = tmp_path / "cache"
+    assert run(code, path=(tmp_path,), NUMBA_CACHE_DIR=str(cache)) == ["2.0 0"]
+    index = next(cache.rglob("kernel.run*.nbi"))
+    index.write_bytes(b"")
+    (line,) = run(code, path=(tmp_path,), NUMBA_CACHE_DIR=str(cache))
+    assert line.startswith("2.0 1 Compiled kernels cannot be kept in ")
+    assert str(index.parent) in line
