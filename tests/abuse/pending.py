@@ -1,0 +1,22 @@
+"""Cases that are known to end badly, with the reason; each must go on failing, or leave this list."""
+
+from tests.abuse.hostile import pool
+
+_BEYOND = "translate is a fraction of the size, and more than all of it shows nothing of the picture"
+_LISTS = ("[1, 2]", "[2, 1]", "[3, 5]", "[1099511627776, 1099511627776]", "[[1, 2], [3, 4]]")
+_FAR = ("(1, 2)", "(2, 1)", "(3, 5)", "(1099511627776, 1099511627776)", "((1, 2), (3, 4))", "size", *_LISTS)
+_MOVING = ("RandomAffine", "RandomTranslate")
+_KEY = "a call does not check its key"
+_UNKNOWN = "a call refuses what it does not know with a bare TypeError"
+
+PENDING: dict[str, str] = {
+    **{f"{owner}.translate={label}": _BEYOND for owner in _MOVING for label in _FAR},
+    **{f"file {owner}.translate={label}": _BEYOND for owner in _MOVING for label in _LISTS},
+    **{
+        f"{call}={label}": _KEY
+        for call in ("Pipeline.key", "Pipeline.draw key")
+        for label in pool()
+        if label not in ("None", "Key")
+    },
+    **{f"{o} call {a}": _UNKNOWN for o in ("Pipeline", "transform") for a in ("params", "generator", "p", "return_records")},
+}
