@@ -87,6 +87,8 @@ def parse(batch: object, *, named: Mapping[str, str], passthrough: tuple[str, ..
     flags: dict[str, Tensor] = {}
     untouched: dict[str, Any] = {}
     for key, value in batch.items():
+        if not isinstance(key, str):
+            raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
         kind = kind_of(key, named)
         if key in passthrough or kind == "labels":
             untouched[key] = value

@@ -10,7 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["ClipRule", "Fill", "ImageSpec", "Impl", "Interpolation", "PaddingMode", "Size"]
+__all__ = [
+    "ClipRule",
+    "EndClip",
+    "Fill",
+    "ImageGradient",
+    "ImageSpec",
+    "Impl",
+    "Interpolation",
+    "Magnitude",
+    "Padding",
+    "PaddingMode",
+    "Point",
+    "RandomNoise",
+    "Size",
+]
 
 Size: TypeAlias = tuple[int, int]
 """(height, width), in pixels."""
@@ -18,9 +32,19 @@ Size: TypeAlias = tuple[int, int]
 Fill: TypeAlias = float | tuple[float, ...]
 """One value for every channel, or one value per channel, in the image's own units."""
 
+Point: TypeAlias = tuple[float, float]
+"""(x, y), in pixels."""
+
+Padding: TypeAlias = int | tuple[int, int] | tuple[int, int, int, int]
+"""Pixels on every side, (left-right, top-bottom) or (left, top, right, bottom)."""
+
 Interpolation: TypeAlias = Literal["bilinear", "nearest", "bicubic"]
 PaddingMode: TypeAlias = Literal["zeros", "constant", "border", "reflection"]
 ClipRule: TypeAlias = Literal["end", "each", "none"]
+EndClip: TypeAlias = Literal["end", "none"]
+ImageGradient: TypeAlias = Literal["straight_through", "soft", "none"]
+RandomNoise: TypeAlias = Literal["random"]
+Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
 Impl: TypeAlias = Literal["auto", "reference", "cpu", "triton"]
 
 

@@ -7,6 +7,7 @@ _LISTS = ("[1, 2]", "[2, 1]", "[3, 5]", "[1099511627776, 1099511627776]", "[[1, 
 _FAR = ("(1, 2)", "(2, 1)", "(3, 5)", "(1099511627776, 1099511627776)", "((1, 2), (3, 4))", "size", *_LISTS)
 _MOVING = ("RandomAffine", "RandomTranslate")
 _KEY = "a call does not check its key"
+_KEYS = ("None", "Key")
 _UNKNOWN = "a call refuses what it does not know with a bare TypeError"
 
 PENDING: dict[str, str] = {

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
 from pellucid.random.learnable import Learnable
@@ -109,10 +109,17 @@ class LearnedParameters(nn.Module):
         outputs = []
         for function, columns in zip(self._functions, widest, strict=True):
             output = function(images)
+            if not isinstance(output, Tensor):
+                raise wrong_type(
+                    f"output of {_called(function)}",
+                    expected=f"a tensor of {columns} numbers per sample",
+                    got=type(output).__name__,
+                    fix="A function in the place of a number is called with the images, (B, C, H, W) -> (B,).",
+                )
             output = output[:, None] if output.dim() == 1 else output
             if output.dim() != 2 or output.shape[0] != images.shape[0] or output.shape[1] < columns:
                 raise invalid(
-                    f"output of {type(function).__name__}",
+                    f"output of {_called(function)}",
                     expected=f"shape ({images.shape[0]}, {columns}) at least: {columns} numbers per sample",
                     got=tuple(output.shape),
                 )
@@ -144,6 +151,10 @@ class LearnedParameters(nn.Module):
             label: kl_divergence(self._distributions[by_label[label]], raws[by_label[label]], prior)
             for label, prior in priors.items()
         }
+
+
+def _called(function: Callable[[Tensor], Tensor]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _label(at: At) -> str:

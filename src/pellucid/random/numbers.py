@@ -9,36 +9,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 
+import torch
 from torch import Tensor
 
 from pellucid.errors import wrong_type
+from pellucid.random.arguments import finite_number, is_number, plain
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
-__all__ = ["Raw", "as_number", "at_least", "finite", "highest", "is_number", "lowest", "resolve", "sources", "start", "value_of"]
+__all__ = [
+    "Raw",
+    "as_number",
+    "as_numbers",
+    "at_least",
+    "finite",
+    "highest",
+    "is_number",
+    "lowest",
+    "resolve",
+    "sources",
+    "start",
+    "value_of",
+]
+
 
 Raw = Mapping[str, Tensor]
 """The unbounded tensors behind the learned numbers: scalars, or (b,) where they are predicted per sample."""
-
-
-def is_number(value: object) -> bool:
-    """A plain Python number (a truth value is none)."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def as_number(name: str, value: object) -> Number:
     """Read a number, a `Learnable`, a parameter of the user's, or a module or function of the images."""
     if isinstance(value, Learnable):
         return value
-    if is_number(value):
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return finite_number(name, value)
     if isinstance(value, Tensor):
-        if value.numel() == 1 and value.is_floating_point() and value.is_leaf:
-            return Learnable(by=value)  # type: ignore[arg-type]
-        raise wrong_type(name, expected="one floating-point number in an nn.Parameter", got=f"a tensor {tuple(value.shape)}")
+        if isinstance(value, torch.nn.Parameter) and value.numel() == 1 and value.is_floating_point():
+            return Learnable(by=value)
+        raise wrong_type(
+            name,
+            expected="one floating-point number in an nn.Parameter",
+            got=f"{type(value).__name__} {tuple(value.shape)} {value.dtype}",
+            fix="Write .item() for a number that stays, nn.Parameter(...) for one that learns.",
+        )
     if callable(value) and not isinstance(value, type):
         return Learnable(by=value)
     raise wrong_type(name, expected="a number, a Learnable, an nn.Parameter, or a module of the images", got=repr(value))
+
+
+def as_numbers(name: str, values: object) -> tuple[Number, ...]:
+    """Read a sequence of at least one of them."""
+    read = plain(values)
+    if not isinstance(read, tuple) or not read:
+        raise wrong_type(name, expected="a sequence of at least one number", got=repr(values))
+    return tuple(as_number(name, value) for value in read)
 
 
 def value_of(number: Number) -> float:

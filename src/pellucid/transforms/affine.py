@@ -7,6 +7,7 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -15,16 +16,16 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
-from pellucid.random.distributions import Constant, Distribution, Uniform
+from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, probability, symmetric
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
-from pellucid.types import Fill, ImageSpec
+from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
 __all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
 
-Point: TypeAlias = tuple[float, float]
 Pair: TypeAlias = tuple[Range, Range]
+Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
 
 _WARP = "almost_everywhere"
 
@@ -49,8 +50,8 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 def _scales(name: str, scale: Range) -> Distribution:
     distribution = interval(name, scale, low=0.0)
-    # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
-    if isinstance(distribution, Uniform | Constant) and not distribution.start() and distribution.span()[0] <= 0:
+    # A range that reaches 0 is an error; learned ends never get there, and what has no end cannot promise anything.
+    if not distribution.start() and -math.inf < distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
 
@@ -106,9 +107,9 @@ class RandomAffine(Transform):
     degrees: Range
     translate: Pair | None = None
     scale: Range | None = None
-    shear: Range | tuple[float, float, float, float] | Pair | None = None
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    shear: Shear | None = None
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
@@ -125,10 +126,6 @@ class RandomAffine(Transform):
         "shear_y": _WARP,
         "gate": _WARP,
     }
-
-    def __post_init__(self) -> None:
-        check_padding("RandomAffine", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(
@@ -185,18 +182,14 @@ class RandomRotation(Transform):
     """
 
     degrees: Range
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "degrees": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomRotation", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -225,17 +218,13 @@ class RandomTranslate(Transform):
     """
 
     translate: Pair = (0.1, 0.1)
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "translate_x": _WARP, "translate_y": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomTranslate", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -264,19 +253,15 @@ class RandomShear(Transform):
         shear = 0.
     """
 
-    shear: Range | tuple[float, float, float, float] | Pair
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    shear: Shear
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "shear_x": _WARP, "shear_y": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomShear", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -307,8 +292,8 @@ class RandomScale(Transform):
     """
 
     scale: Range = (0.8, 1.25)
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
@@ -316,10 +301,6 @@ class RandomScale(Transform):
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomScale", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(
