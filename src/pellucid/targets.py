@@ -142,6 +142,8 @@ def _check_tensor(key: str, kind: str, tensor: object) -> None:
     name = f"batch[{key!r}]"
     if not isinstance(tensor, Tensor):
         raise wrong_type(name, expected="a tensor", got=type(tensor).__name__, fix="Convert with torch.as_tensor.")
+    if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
+        raise wrong_type(name, expected="an ordinary, dense tensor", got=f"one of layout {tensor.layout}, {tensor.dtype}")
     if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
         raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
     if kind == "image" and not (tensor.is_floating_point() or tensor.dtype == torch.uint8):

@@ -14,7 +14,7 @@ import torch
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["check_choice", "check_flag", "finite_number", "finite_numbers", "is_number", "plain", "table", "texts"]
+__all__ = ["check_choice", "check_flag", "finite_number", "finite_numbers", "is_number", "items", "plain", "table", "texts"]
 
 _LARGEST = torch.finfo(torch.float32).max
 
@@ -45,12 +45,19 @@ def finite_number(name: str, value: object, expected: str = "a number") -> float
     return float(value)  # type: ignore[arg-type]
 
 
+def items(name: str, values: object, expected: str = "a sequence of at least one number") -> tuple[object, ...]:
+    """Read a sequence with something in it."""
+    read = plain(values)
+    if not isinstance(read, tuple):
+        raise wrong_type(name, expected=expected, got=repr(values))
+    if not read:
+        raise invalid(name, expected=expected, got=repr(values))
+    return read
+
+
 def finite_numbers(name: str, values: object) -> tuple[float, ...]:
     """Read a sequence of at least one such number."""
-    read = plain(values)
-    if not isinstance(read, tuple) or not read:
-        raise wrong_type(name, expected="a sequence of at least one number", got=repr(values))
-    return tuple(finite_number(name, value, "a sequence of numbers") for value in read)
+    return tuple(finite_number(name, value, "a sequence of numbers") for value in items(name, values))
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import scalar
-from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import plain
+from pellucid.errors import invalid
+from pellucid.random.arguments import items
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw, as_numbers, at_least, resolve, start, value_of
@@ -52,9 +52,7 @@ class MultivariateNormal(Distribution):
 
     def __post_init__(self) -> None:
         mean = as_numbers("MultivariateNormal.mean", self.mean)
-        scale = plain(self.scale_tril)
-        if not isinstance(scale, tuple):
-            raise wrong_type("MultivariateNormal.scale_tril", expected="rows of 1, 2, ... numbers", got=repr(scale))
+        scale = items("MultivariateNormal.scale_tril", self.scale_tril, "rows of 1, 2, ... numbers")
         rows = tuple(as_numbers("MultivariateNormal.scale_tril", row) for row in scale)
         if [len(row) for row in rows] != list(range(1, len(mean) + 1)):
             raise invalid(

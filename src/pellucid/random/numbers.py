@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import wrong_type
-from pellucid.random.arguments import finite_number, is_number, plain
+from pellucid.random.arguments import finite_number, is_number, items
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
 __all__ = [
@@ -60,10 +60,7 @@ def as_number(name: str, value: object) -> Number:
 
 def as_numbers(name: str, values: object) -> tuple[Number, ...]:
     """Read a sequence of at least one of them."""
-    read = plain(values)
-    if not isinstance(read, tuple) or not read:
-        raise wrong_type(name, expected="a sequence of at least one number", got=repr(values))
-    return tuple(as_number(name, value) for value in read)
+    return tuple(as_number(name, value) for value in items(name, values))
 
 
 def value_of(number: Number) -> float:

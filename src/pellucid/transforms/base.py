@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, plain
+from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
 from pellucid.random.distributions import Distribution
 from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import (
@@ -178,10 +178,10 @@ def _point(name: str, value: object) -> tuple[float, ...]:
 
 
 def _integers(name: str, value: object) -> tuple[int, ...]:
-    read = plain(value)
-    if not isinstance(read, tuple) or not read or not all(isinstance(n, int) and not isinstance(n, bool) for n in read):
-        raise wrong_type(name, expected="a sequence of at least one integer", got=repr(value))
-    return read
+    read = items(name, value, "a sequence of at least one integer")
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in read):
+        raise wrong_type(name, expected="a sequence of at least one integer", got=repr(value), fix="For example (0, 2).")
+    return read  # type: ignore[return-value]
 
 
 def _paint(name: str, value: object) -> object:
