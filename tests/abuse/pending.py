@@ -29,5 +29,6 @@ PENDING: dict[str, str] = {
     **{f"{o} call {a}": _UNKNOWN for o in ("Pipeline", "transform") for a in ("params", "generator", "p", "return_records")},
     **{f"{name} on {label}": _LAST for name in _ALL for label in _CHANNELS},
     **{f"{name} on float8": _FLOAT8 for name in _ALL},
+    **{f"ColorJitter recorded on {label}": _NONE for label in ("no samples", "no frames")},
     **{f"{name} on no frames": _NONE for name in ("ColorJitter", "RandomContrast", "RandomChannelShuffle")},
 }
