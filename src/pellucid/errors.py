@@ -10,6 +10,10 @@ from __future__ import annotations
 __all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "invalid", "wrong_type"]
 
 
+_LONGEST = 400
+"""Characters of a value that an error shows."""
+
+
 class InvalidArgument(ValueError):  # noqa: N818 - reads as what it says
     """An argument has the right type and the wrong value, shape or range."""
 
@@ -33,4 +37,9 @@ def wrong_type(name: str, *, expected: str, got: object, fix: str = "") -> Inval
 
 
 def _sentence(name: str, expected: str, got: object, fix: str) -> str:
-    return f"{name}: expected {expected}, got {got}." + (f" {fix}" if fix else "")
+    return f"{name}: expected {expected}, got {_short(str(got))}." + (f" {fix}" if fix else "")
+
+
+def _short(text: str) -> str:
+    """The two ends of what is too long to read."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

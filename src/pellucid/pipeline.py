@@ -21,19 +21,17 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
 from pellucid.plan import Plan, make_plan
+from pellucid.random.arguments import table, texts
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
-from pellucid.transforms.base import Transform, check_choice, set_runner
+from pellucid.transforms.base import Transform, as_size, as_transforms, check_choice, check_flag, set_runner
 from pellucid.types import FLOATING, ImageSpec
 from pellucid.units import looked_at
 
 __all__ = ["Pipeline"]
-
-
-_CONTAINERS: dict[str, tuple[type, ...]] = {"targets": (Mapping,), "interpolation": (Mapping,), "passthrough": (list, tuple)}
 
 
 class Pipeline(nn.Module):
@@ -91,34 +89,29 @@ class Pipeline(nn.Module):
         return_valid: bool = False,
     ) -> None:
         super().__init__()
-        for i, transform in enumerate(transforms):
-            if not isinstance(transform, Transform):
-                raise wrong_type(
-                    f"transforms[{i}]",
-                    expected="a Pellucid transform",
-                    got=repr(transform),
-                    fix="For example RandomAffine(degrees=15).",
-                )
+        self.transforms = as_transforms(transforms)
+        targets, interpolation = table("targets", targets), table("interpolation", interpolation)
+        for name, flag in (("same_on_batch", same_on_batch), ("fuse", fuse), ("return_valid", return_valid)):
+            check_flag(name, flag)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
-        check_options(targets or {}, box_format, channels_last, min_area, min_visibility, mask_fill)
+        check_options(targets, box_format, channels_last, min_area, min_visibility, mask_fill)
         _check_dtype(dtype)
-        for kind, mode in (interpolation or {}).items():
+        for kind, mode in interpolation.items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
         Key(seed=seed)
-        self.transforms = tuple(transforms)
         self.same_on_batch = same_on_batch
         self.fuse = fuse
         self.options = ApplyOptions(
             impl=impl,
             dtype=dtype,
-            targets=dict(targets or {}),
-            passthrough=tuple(passthrough),
+            targets=targets,
+            passthrough=texts("passthrough", passthrough),
             reading=Reading(box_format if isinstance(box_format, str) else dict(box_format), channels_last),
             min_area=min_area,
             min_visibility=min_visibility,
             mask_fill=mask_fill,
-            interpolation={"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear", **(interpolation or {})},
+            interpolation={"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear", **interpolation},
             return_valid=return_valid,
         )
         self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
@@ -140,6 +133,7 @@ class Pipeline(nn.Module):
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
             ``keypoints_valid``.
         """
+        check_flag("return_record", return_record)
         parsed = self._parse(batch)
         self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
@@ -156,15 +150,9 @@ class Pipeline(nn.Module):
 
         With a function instead of a batch it is ``nn.Module.apply``, so a pipeline may sit inside a model.
         """
-        if record is None:
-            if callable(batch) and not isinstance(batch, Tensor):
-                return super().apply(batch)
-            raise wrong_type(
-                "record",
-                expected="the Record of an earlier call",
-                got="nothing",
-                fix="out, record = pipeline(batch, return_record=True).",
-            )
+        if record is None and callable(batch) and not isinstance(batch, Tensor):
+            return super().apply(batch)
+        record = _read_record(record)
         return apply_targets(record, self._parse(batch, record), self.options)
 
     def inverse(self, batch: Any, record: Record) -> Any:
@@ -177,6 +165,7 @@ class Pipeline(nn.Module):
 
     def valid_mask(self, record: Record) -> Tensor:
         """(B, 1, H, W): the share of each output pixel that shows the input image."""
+        _read_record(record)
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = ApplyOptions(return_valid=True)
@@ -187,7 +176,9 @@ class Pipeline(nn.Module):
         """What is fused with what, which implementation runs, and what is drawn, as text."""
         device = "cpu"
         if batch is None:
-            spec = ImageSpec(channels, size[0], size[1])
+            if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
+                raise wrong_type("channels", expected="a number of channels, an integer >= 1", got=repr(channels))
+            spec = ImageSpec(channels, *as_size("size", size))
         else:
             parsed = self._parse(batch)
             spec = self._spec(parsed)
@@ -238,6 +229,8 @@ class Pipeline(nn.Module):
             >>> round(augment.learned.get_parameter("0_gate_p").grad.item(), 4)
             0.21
         """
+        if not callable(loss_fn):
+            raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
         parsed = self._parse(batch)
         plan, seed, step, index = self._at(parsed, key)
         learned = self._raw(parsed)
@@ -305,6 +298,8 @@ class Pipeline(nn.Module):
         return int(self._step)
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
+        if inverse or record is not None:
+            _read_record(record)
         options = self.options
         lead = None if record is None else record.lead
         parsed = parse(batch, named=options.targets, passthrough=options.passthrough, lead=lead, reading=options.reading)
@@ -400,6 +395,8 @@ class Pipeline(nn.Module):
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> Pipeline:
         """Build the pipeline that :meth:`to_dict` described."""
+        if not isinstance(spec, Mapping):
+            raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
         if spec.get("pellucid") != VERSION:
             raise invalid(
                 "pellucid",
@@ -412,9 +409,6 @@ class Pipeline(nn.Module):
         for name in settings:
             if name not in known:
                 raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
-            kinds = _CONTAINERS.get(name)
-            if kinds and not isinstance(settings[name], kinds):
-                raise wrong_type(name, expected=f"a {'table' if Mapping in kinds else 'list'}", got=repr(settings[name]))
         if "dtype" in settings:
             settings["dtype"] = _dtype(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ())), **settings)
@@ -431,6 +425,17 @@ class Pipeline(nn.Module):
     def extra_repr(self) -> str:
         """One line per transform."""
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
+
+
+def _read_record(record: object) -> Record:
+    if not isinstance(record, Record):
+        raise wrong_type(
+            "record",
+            expected="the Record of an earlier call",
+            got=repr(record),
+            fix="out, record = pipeline(batch, return_record=True).",
+        )
+    return record
 
 
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:

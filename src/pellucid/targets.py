@@ -157,6 +157,8 @@ def parse(
     flags: dict[str, Tensor] = {}
     untouched: dict[str, Any] = {}
     for key, value in batch.items():
+        if not isinstance(key, str):
+            raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
         kind = kind_of(key, named)
         if key in passthrough or kind == "labels":
             untouched[key] = value
@@ -239,6 +241,8 @@ def _boxes(key: str, tensor: Tensor, valid: Tensor | None, reading: Reading) -> 
 
 
 def _check_tensor(name: str, kind: str, tensor: Tensor) -> None:
+    if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
+        raise wrong_type(name, expected="an ordinary, dense tensor", got=f"one of layout {tensor.layout}, {tensor.dtype}")
     if tensor.is_floating_point() and tensor.dtype not in FLOATING:
         raise wrong_type(
             name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."

@@ -12,7 +12,21 @@ from typing import Literal, TypeAlias
 
 import torch
 
-__all__ = ["FLOATING", "ClipRule", "Fill", "ImageSpec", "Size"]
+__all__ = [
+    "FLOATING",
+    "ClipRule",
+    "EndClip",
+    "Fill",
+    "ImageGradient",
+    "ImageSpec",
+    "Interpolation",
+    "Magnitude",
+    "Padding",
+    "PaddingMode",
+    "Point",
+    "RandomNoise",
+    "Size",
+]
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """The floating-point numbers images may hold; torch has narrower ones, with which it computes nothing."""
@@ -23,7 +37,19 @@ Size: TypeAlias = tuple[int, int]
 Fill: TypeAlias = float | tuple[float, ...]
 """One value for every channel, or one value per channel, in the image's own units."""
 
+Point: TypeAlias = tuple[float, float]
+"""(x, y), in pixels."""
+
+Padding: TypeAlias = int | tuple[int, int] | tuple[int, int, int, int]
+"""Pixels on every side, (left-right, top-bottom) or (left, top, right, bottom)."""
+
+Interpolation: TypeAlias = Literal["bilinear", "nearest", "bicubic"]
+PaddingMode: TypeAlias = Literal["zeros", "constant", "border", "reflection"]
 ClipRule: TypeAlias = Literal["end", "each", "none"]
+EndClip: TypeAlias = Literal["end", "none"]
+ImageGradient: TypeAlias = Literal["straight_through", "soft", "none"]
+RandomNoise: TypeAlias = Literal["random"]
+Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
@@ -179,10 +179,17 @@ class LearnedParameters(nn.Module):
         outputs = []
         for function, columns in zip(self._functions, widest, strict=True):
             output = function(images)
+            if not isinstance(output, Tensor):
+                raise wrong_type(
+                    f"output of {_called(function)}",
+                    expected=f"a tensor of {columns} numbers per sample",
+                    got=type(output).__name__,
+                    fix="A function in the place of a number is called with the images, (B, C, H, W) -> (B,).",
+                )
             output = output[:, None] if output.dim() == 1 else output
             if output.dim() != 2 or output.shape[0] != images.shape[0] or output.shape[1] < columns:
                 raise invalid(
-                    f"output of {type(function).__name__}",
+                    f"output of {_called(function)}",
                     expected=f"shape ({images.shape[0]}, {columns}) at least: {columns} numbers per sample",
                     got=tuple(output.shape),
                 )
@@ -218,6 +225,10 @@ class LearnedParameters(nn.Module):
 
 def _listed(rows: Tensor) -> str:
     return ", ".join(f"{number:.4g}" for number in rows[:, 2].tolist())
+
+
+def _called(function: Callable[[Tensor], Tensor]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _label(at: At) -> str:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
+from pellucid.random.arguments import check_choice
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of, softplus_inverse
 from pellucid.random.numbers import (
@@ -36,8 +37,7 @@ RANGE_ESTIMATORS = ("reparameterised", "boundary")
 
 
 def _check_estimator(owner: str, estimator: str) -> None:
-    if estimator not in RANGE_ESTIMATORS:
-        raise invalid(f"{owner}.estimator", expected=f"one of {RANGE_ESTIMATORS}", got=repr(estimator))
+    check_choice(f"{owner}.estimator", estimator, RANGE_ESTIMATORS)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,10 @@ class Uniform(Distribution):
         learned = isinstance(self.low, Learnable) or isinstance(self.high, Learnable)
         if low > high or (low == high and learned) or (not learned and not low <= high):
             raise invalid(
-                "Uniform", expected="low < high" if learned else "low <= high", got=f"low={low}, high={high}", fix="Swap the two."
+                "Uniform.low and high",
+                expected="low < high" if learned else "low <= high",
+                got=f"low={low}, high={high}",
+                fix="Swap the two.",
             )
 
     def _joint(self) -> bool:
@@ -189,10 +192,9 @@ class LogUniform(Distribution):
     def __post_init__(self) -> None:
         object.__setattr__(self, "low", as_number("LogUniform.low", self.low))
         object.__setattr__(self, "high", as_number("LogUniform.high", self.high))
-        if value_of(self.low) <= 0:
-            raise invalid("LogUniform.low", expected="a number > 0", got=value_of(self.low))
-        for name in ("low", "high"):
-            end = getattr(self, name)
+        for name, end in (("low", self.low), ("high", self.high)):
+            if value_of(end) <= 0 or (isinstance(end, Learnable) and (end.low or 0) < 0):
+                raise invalid(f"LogUniform.{name}", expected="a number > 0", got=repr(end))
             if isinstance(end, Learnable) and end.as_it_is:
                 raise invalid(
                     f"LogUniform.{name}",

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from pellucid.constants import constant, scalar
 from pellucid.errors import invalid
+from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
-from pellucid.random.numbers import Raw, as_number, at_least, resolve, sources, start, value_of
+from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, resolve, sources, start, value_of
 
 __all__ = ["CHOICE_ESTIMATORS", "GATE_ESTIMATORS", "Bernoulli", "Categorical"]
 
@@ -60,8 +61,9 @@ class Bernoulli(Distribution):
                     "Bernoulli.p", expected="bounds within [0, 1]", got=f"low={p.low}, high={p.high}", fix="Leave them out."
                 )
         object.__setattr__(self, "p", p)
-        if self.estimator not in GATE_ESTIMATORS:
-            raise invalid("Bernoulli.estimator", expected=f"one of {GATE_ESTIMATORS}", got=repr(self.estimator))
+        check_choice("Bernoulli.estimator", self.estimator, GATE_ESTIMATORS)
+        if self.temperature is not None:
+            object.__setattr__(self, "temperature", finite_number("Bernoulli.temperature", self.temperature))
         if self.temperature is not None and self.temperature <= 0:
             raise invalid("Bernoulli.temperature", expected="a number > 0, or None for hard gates", got=self.temperature)
         if self.temperature is not None and self.estimator == "exact":
@@ -135,16 +137,15 @@ class Categorical(Distribution):
     estimator: str = "exact"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(float(v) for v in self.values))
-        if not self.values:
-            raise invalid("Categorical.values", expected="at least one value", got=self.values)
-        if self.estimator not in CHOICE_ESTIMATORS:
-            raise invalid("Categorical.estimator", expected=f"one of {CHOICE_ESTIMATORS}", got=repr(self.estimator))
+        object.__setattr__(self, "values", finite_numbers("Categorical.values", self.values))
+        check_choice("Categorical.estimator", self.estimator, CHOICE_ESTIMATORS)
         if self.weights is None:
             return
-        weights = tuple(as_number("Categorical.weights", w) for w in self.weights)
+        weights = as_numbers("Categorical.weights", self.weights)
         if len(weights) != len(self.values):
-            raise invalid("Categorical.weights", expected=f"{len(self.values)} weights", got=len(weights))
+            raise invalid(
+                "Categorical.values and weights", expected="one weight per value", got=f"{len(self.values)} and {len(weights)}"
+            )
         starts = [value_of(w) for w in weights]
         if any(w < 0 for w in starts) or sum(starts) <= 0:
             raise invalid("Categorical.weights", expected="non-negative numbers with a positive sum", got=weights)

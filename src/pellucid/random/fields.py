@@ -8,15 +8,15 @@ Read next: ``../transforms/base.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import is_number
 from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, Distribution, LogUniform, Uniform
 from pellucid.random.learnable import Given, Learnable, Number
-from pellucid.random.numbers import as_number, is_finite, is_number
+from pellucid.random.numbers import as_number, is_finite, value_of
 
 __all__ = ["Amount", "Chance", "Range", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
 
@@ -33,12 +33,12 @@ Chance: TypeAlias = float | Learnable | Given | Bernoulli
 
 def symmetric(name: str, value: Range) -> Distribution:
     """A number m means uniform on (-m, m); a pair is the range itself; a `Learnable` is a learned m."""
-    if _is_learned(value):
-        return CenteredUniform(0.0, as_number(name, value))
-    if is_number(value):
-        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator, arg-type]
-        return Uniform(-float(value), float(value)) if value else Constant(0.0)  # type: ignore[arg-type]
-    return _pair_or_distribution(name, value)
+    if not (_is_learned(value) or is_number(value)):
+        return _pair_or_distribution(name, value)
+    reach = _reach(name, value, math.inf)
+    if isinstance(reach, Learnable):
+        return CenteredUniform(0.0, reach)
+    return Uniform(-reach, reach) if reach else Constant(0.0)
 
 
 def factor(name: str, value: Range) -> Distribution:
@@ -46,24 +46,24 @@ def factor(name: str, value: Range) -> Distribution:
 
     A `Learnable` is a learned m around 1, bounded to (0, 1) unless it has bounds of its own.
     """
-    if _is_learned(value):
-        return CenteredUniform(1.0, _bounded(as_number(name, value), 0.0, 1.0))
-    if is_number(value):
-        _require(name, value >= 0, "a number >= 0, or a (low, high) pair", value)  # type: ignore[operator, arg-type]
-        return Uniform(max(0.0, 1.0 - float(value)), 1.0 + float(value)) if value else Constant(1.0)  # type: ignore[arg-type]
-    return _pair_or_distribution(name, value)
+    if not (_is_learned(value) or is_number(value)):
+        return _pair_or_distribution(name, value)
+    reach = _reach(name, value, 1.0)
+    if isinstance(reach, Learnable):
+        return CenteredUniform(1.0, reach)
+    return Uniform(max(0.0, 1.0 - reach), 1.0 + reach) if reach else Constant(1.0)
 
 
 def interval(name: str, value: Range, *, low: float = -math.inf, high: float = math.inf) -> Distribution:
     """A number means itself, always; a pair means uniform on it; a `Learnable` is a learned constant."""
     distribution: Distribution
     if _is_learned(value):
-        distribution = Constant(_bounded(as_number(name, value), low, high))
+        distribution = Constant(_bounded(name, as_number(name, value), low, high))
     elif is_number(value):
-        distribution = Constant(float(value))  # type: ignore[arg-type]
+        distribution = Constant(as_number(name, value))
     elif isinstance(value, tuple | list) and len(value) == 2:
         # A learned end may not leave the room its field has.
-        ends = tuple(_bounded(as_number(name, end), low, high) if _is_learned(end) else end for end in value)
+        ends = tuple(_bounded(name, as_number(name, end), low, high) if _is_learned(end) else end for end in value)
         distribution = _pair_or_distribution(name, ends)
     else:
         distribution = _pair_or_distribution(name, value)
@@ -78,11 +78,12 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
     return distribution
 
 
-def log_interval(name: str, value: Range, *, low: float = 0.0) -> Distribution:
-    """As :func:`interval`, except that a pair draws uniformly in the logarithm; an ``nn.Parameter`` cannot stand in the pair."""
-    if isinstance(value, tuple | list) and len(value) == 2 and (value[0] != value[1] or any(map(_is_learned, value))):
+def log_interval(name: str, value: Range) -> Distribution:
+    """As :func:`interval` for numbers above 0, but a pair draws uniformly in the logarithm; no ``nn.Parameter`` in the pair."""
+    distribution = interval(name, value, low=1e-6)
+    if isinstance(value, tuple | list) and len(value) == 2 and (any(map(_is_learned, value)) or value[0] != value[1]):
         return LogUniform(as_number(name, value[0]), as_number(name, value[1]))
-    return interval(name, value, low=low)
+    return distribution
 
 
 def probability(name: str, value: Chance) -> Bernoulli:
@@ -106,22 +107,33 @@ def _is_learned(value: object) -> bool:
 
 def confined(name: str, value: Range, low: float, high: float) -> Range:
     """A learned number with the bounds of its field where it has none of its own; anything else as it is."""
-    return _bounded(as_number(name, value), low, high) if _is_learned(value) else value
+    return _bounded(name, as_number(name, value), low, high) if _is_learned(value) else value
 
 
-def _bounded(number: Number, low: float, high: float) -> Number:
+def _reach(name: str, value: object, ceiling: float) -> Number:
+    """A magnitude: not negative where it starts, and bounded by the ceiling where it is learned without bounds of its own."""
+    reach = _bounded(name, as_number(name, value), 0.0, ceiling)
+    _require(name, not value_of(reach) < 0, "a number >= 0, or a (low, high) pair", value)  # NaN: only a tensor knows
+    return reach
+
+
+def _bounded(name: str, number: Number, low: float, high: float) -> Number:
     """Give a learned number the bounds of its field where it has none of its own."""
     if not isinstance(number, Learnable):
         return number
     inner_low = low if number.low is None and is_finite(low) else number.low
     inner_high = high if number.high is None and is_finite(high) else number.high
+    floor = -math.inf if inner_low is None else inner_low
+    ceiling = math.inf if inner_high is None else inner_high
+    inside = number.value is None or floor < number.value < ceiling
+    _require(name, inside, f"a Learnable that starts strictly between {floor} and {ceiling}", number)
     return number.within(inner_low, inner_high)
 
 
 def _pair_or_distribution(name: str, value: object) -> Distribution:
-    if isinstance(value, Distribution):
+    if isinstance(value, Distribution) and not value.vector:
         return value
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
+    if isinstance(value, tuple | list) and len(value) == 2:
         for end in value:
             if not (is_number(end) or _is_learned(end)):
                 raise wrong_type(name, expected="numbers or Learnables in the (low, high) pair", got=repr(value))
@@ -130,7 +142,7 @@ def _pair_or_distribution(name: str, value: object) -> Distribution:
         known = starts[0] is not None and starts[1] is not None
         _require(name, not known or starts[0] <= starts[1], "a (low, high) pair with low <= high", value, "Swap the two.")  # type: ignore[operator]
         return Uniform(low, high)
-    raise wrong_type(name, expected="a number, a (low, high) pair, a Learnable or a distribution", got=repr(value))
+    raise wrong_type(name, expected="a number, a (low, high) pair, a Learnable or a distribution of one number", got=repr(value))
 
 
 def _require(name: str, condition: bool, expected: str, got: object, fix: str = "") -> None:

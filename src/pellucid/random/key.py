@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.errors import invalid, wrong_type
 from pellucid.random import compiled
+from pellucid.random.arguments import plain
 from pellucid.random.philox import MASK, philox4x32, round_keys
 from pellucid.tape import undisturbed
 
@@ -50,8 +51,11 @@ class Key:
 
     def __post_init__(self) -> None:
         for name in ("seed", "step"):
-            if not isinstance(getattr(self, name), int | Tensor):
-                raise wrong_type(f"Key.{name}", expected="an integer", got=repr(getattr(self, name)))
+            value = plain(getattr(self, name))
+            scalar = isinstance(value, Tensor) and value.dim() == 0 and value.dtype == torch.int64
+            if not scalar and (not isinstance(value, int) or isinstance(value, bool)):
+                raise wrong_type(f"Key.{name}", expected="an integer, or an int64 scalar tensor", got=repr(value))
+            object.__setattr__(self, name, value)
         if isinstance(self.seed, int) and not 0 <= self.seed < 1 << 63:
             raise invalid("Key.seed", expected="an integer in [0, 2^63)", got=self.seed)
         if isinstance(self.step, int) and not 0 <= self.step < 1 << 32:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import finite_number
 
 __all__ = ["Given", "Learnable", "Number", "bounded", "raw_of", "softplus_inverse"]
 
@@ -53,6 +54,11 @@ class Learnable:
     column: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite_number(f"Learnable.{name}", getattr(self, name), "a number or None"))
+        if not isinstance(self.column, int) or isinstance(self.column, bool) or self.column < 0:
+            raise wrong_type("Learnable.column", expected="the number of a column, an integer >= 0", got=repr(self.column))
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
         if self.by is not None and not callable(self.by) and not isinstance(self.by, Tensor):
@@ -65,7 +71,9 @@ class Learnable:
                 fix="Leave `by` out: the pipeline makes the parameter. Or use the nn.Parameter itself in place of the Learnable.",
             )
         if not low < high:
-            raise invalid("Learnable", expected="low < high", got=f"low={self.low}, high={self.high}", fix="Swap the bounds.")
+            raise invalid(
+                "Learnable.low and high", expected="low < high", got=f"low={self.low}, high={self.high}", fix="Swap the bounds."
+            )
         if self.value is None:
             if self.by is None:
                 raise invalid("Learnable.value", expected="a number to start from", got=None)

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from pellucid.constants import scalar
 from pellucid.errors import invalid
+from pellucid.random.arguments import items
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
-from pellucid.random.numbers import Raw, as_number, at_least, resolve, start, value_of
+from pellucid.random.numbers import Raw, as_numbers, at_least, resolve, start, value_of
 
 __all__ = ["MultivariateNormal"]
 
@@ -50,11 +51,12 @@ class MultivariateNormal(Distribution):
     vector: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        mean = tuple(as_number("MultivariateNormal.mean", m) for m in self.mean)
-        rows = tuple(tuple(as_number("MultivariateNormal.scale_tril", x) for x in row) for row in self.scale_tril)
-        if not mean or [len(row) for row in rows] != list(range(1, len(mean) + 1)):
+        mean = as_numbers("MultivariateNormal.mean", self.mean)
+        scale = items("MultivariateNormal.scale_tril", self.scale_tril, "rows of 1, 2, ... numbers")
+        rows = tuple(as_numbers("MultivariateNormal.scale_tril", row) for row in scale)
+        if [len(row) for row in rows] != list(range(1, len(mean) + 1)):
             raise invalid(
-                "MultivariateNormal.scale_tril",
+                "MultivariateNormal.mean and scale_tril",
                 expected=f"{len(mean)} rows of 1, 2, ... numbers, one row per mean",
                 got=[len(row) for row in rows],
             )

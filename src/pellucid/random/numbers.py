@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 
 from torch import Tensor, nn
 
 from pellucid.errors import wrong_type
+from pellucid.random.arguments import finite_number, is_number, items
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
 __all__ = [
     "Raw",
     "as_number",
+    "as_numbers",
     "at_least",
     "finite",
     "highest",
@@ -30,13 +33,9 @@ __all__ = [
     "value_of",
 ]
 
+
 Raw = Mapping[str, Tensor]
 """The unbounded tensors behind the learned numbers: scalars, or (b,) where they are predicted per sample."""
-
-
-def is_number(value: object) -> bool:
-    """A plain Python number (a truth value is none)."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_finite(number: float) -> bool:
@@ -48,8 +47,8 @@ def as_number(name: str, value: object) -> Number:
     """Read a number, a `Learnable`, a parameter of the user's, or a module or function of the images."""
     if isinstance(value, Learnable):
         return value
-    if is_number(value):
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return finite_number(name, value)
     if isinstance(value, Tensor):
         if isinstance(value, nn.Parameter) and value.numel() == 1 and value.is_floating_point():
             return Learnable(by=value)
@@ -62,6 +61,11 @@ def as_number(name: str, value: object) -> Number:
     if callable(value) and not isinstance(value, type):
         return Learnable(by=value)
     raise wrong_type(name, expected="a number, a Learnable, an nn.Parameter, or a module of the images", got=repr(value))
+
+
+def as_numbers(name: str, values: object) -> tuple[Number, ...]:
+    """Read a sequence of at least one of them."""
+    return tuple(as_number(name, value) for value in items(name, values))
 
 
 def value_of(number: Number) -> float:

@@ -16,18 +16,18 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
-from pellucid.random.distributions import Constant, Distribution, Uniform
+from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, probability, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.random.numbers import is_number
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
-from pellucid.types import Fill, ImageSpec
+from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
 __all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
 
-Point: TypeAlias = tuple[float, float]
 Pair: TypeAlias = tuple[Range, Range]
+Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
 
 _WARP = "almost_everywhere"
 
@@ -63,8 +63,8 @@ def _scales(name: str, scale: Range) -> Distribution:
         fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same factor ({scale}, {scale})."
         raise invalid(name, expected="a (low, high) pair of factors, or a distribution", got=repr(scale), fix=fix)
     distribution = interval(name, scale, low=0.0)
-    # A range that reaches 0 is an error where 0 can be drawn; learned and logarithmic ends never get there.
-    if isinstance(distribution, Uniform | Constant) and not distribution.start() and distribution.span()[0] <= 0:
+    # A range that reaches 0 is an error; learned ends never get there, and what has no end cannot promise anything.
+    if not distribution.start() and -math.inf < distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
 
@@ -129,9 +129,9 @@ class RandomAffine(Transform):
     degrees: Range
     translate: Pair | None = None
     scale: Range | None = None
-    shear: Range | tuple[float, float, float, float] | Pair | None = None
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    shear: Shear | None = None
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
@@ -149,10 +149,8 @@ class RandomAffine(Transform):
         "gate": _WARP,
     }
 
-    def __post_init__(self) -> None:
-        check_padding("RandomAffine", self.padding_mode, self.interpolation)
+    def check(self) -> None:
         _keep_learned(self, self.scale)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(
@@ -209,18 +207,14 @@ class RandomRotation(Transform):
     """
 
     degrees: Range
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "degrees": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomRotation", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -249,17 +243,13 @@ class RandomTranslate(Transform):
     """
 
     translate: Pair = (0.1, 0.1)
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "translate_x": _WARP, "translate_y": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomTranslate", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -288,19 +278,15 @@ class RandomShear(Transform):
         shear = 0.
     """
 
-    shear: Range | tuple[float, float, float, float] | Pair
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    shear: Shear
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "shear_x": _WARP, "shear_y": _WARP, "gate": _WARP}
-
-    def __post_init__(self) -> None:
-        check_padding("RandomShear", self.padding_mode, self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -331,8 +317,8 @@ class RandomScale(Transform):
     """
 
     scale: Range = (0.8, 1.25)
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
@@ -341,10 +327,8 @@ class RandomScale(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": _WARP, "gate": _WARP}
 
-    def __post_init__(self) -> None:
-        check_padding("RandomScale", self.padding_mode, self.interpolation)
+    def check(self) -> None:
         _keep_learned(self, self.scale)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(

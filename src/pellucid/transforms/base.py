@@ -1,27 +1,53 @@
 """What a transform is: a frozen value that names its draws and lowers to one segment.
 
-Owns: the `Transform` interface, gating by probability, and small argument checks shared by constructors.
+Owns: the `Transform` interface, gating by probability, and what each declared type of a constructor argument may hold.
 Must not: draw, touch pixels, or keep per-call state.
 Read next: ``flip.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
 from pellucid.random.distributions import Distribution
 from pellucid.segments import Segment, SegmentSpec
-from pellucid.types import ImageSpec, Size
+from pellucid.types import (
+    ClipRule,
+    EndClip,
+    ImageGradient,
+    ImageSpec,
+    Interpolation,
+    Magnitude,
+    PaddingMode,
+    RandomNoise,
+    Size,
+)
 
-__all__ = ["Params", "Transform", "as_size", "check_choice", "check_padding", "gated", "gated_matrix", "set_runner"]
+__all__ = [
+    "Params",
+    "Transform",
+    "as_padding",
+    "as_size",
+    "as_transforms",
+    "check_choice",
+    "check_flag",
+    "gated",
+    "gated_matrix",
+    "set_runner",
+]
 
 Params = Mapping[str, Tensor]
 """Drawn values of one transform, one row per sample."""
+
+_MOST_PIXELS = (1 << 24) - 1
+"""Along one axis; float32, in which coordinates are computed, counts no further."""
 
 _runner: Callable[..., Any] | None = None
 
@@ -44,6 +70,19 @@ class Transform:
 
     tied: ClassVar[tuple[str, ...]] = ()
     """Drawn values that come from one distribution: what is learned of it, they share."""
+
+    def __post_init__(self) -> None:
+        """Read every field by its declared type, and have the draws checked on images so large that every crop fits."""
+        for field in fields(self):  # type: ignore[arg-type] # what is made is a dataclass
+            read = _reader(field.type)
+            value = getattr(self, field.name)
+            if read is not None and not (value is None and field.default is None):
+                object.__setattr__(self, field.name, read(f"{type(self).__name__}.{field.name}", value))
+        self.check()
+        self.draws(ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS))
+
+    def check(self) -> None:
+        """Raise where the fields, each right by its type, are not right together or for this transform."""
 
     def segment(self, spec: ImageSpec) -> SegmentSpec:
         """The static description of what this lowers to, for images of this kind; raises if it cannot handle them."""
@@ -79,24 +118,121 @@ def gated_matrix(values: Params, matrix: Tensor) -> Tensor:
     return gated(values, matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device))
 
 
-def as_size(name: str, size: int | Size) -> Size:
+def as_size(name: str, size: object) -> Size:
     """Read an int as a square, and check (height, width)."""
-    if isinstance(size, int) and not isinstance(size, bool):
-        size = (size, size)
-    if not isinstance(size, tuple | list) or len(size) != 2 or not all(isinstance(s, int) for s in size):
-        raise wrong_type(name, expected="an int or (height, width)", got=repr(size))
-    if min(size) < 1:
-        raise invalid(name, expected="a height and width of at least 1", got=tuple(size))
-    return (size[0], size[1])
+    parts = _counts(name, size, "an int or (height, width)", lengths=(1, 2), least=1)
+    return (parts[0], parts[-1])
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise invalid(name, expected=f"one of {choices}", got=repr(value))
+def as_padding(name: str, padding: object) -> tuple[int, int, int, int]:
+    """Read padding as (left, top, right, bottom)."""
+    expected = "an int, (left-right, top-bottom) or (left, top, right, bottom)"
+    parts = _counts(name, padding, expected, lengths=(1, 2, 4), least=0, fix="Use a crop to cut pixels off.")
+    left, top, right, bottom = parts * (4 // len(parts))
+    return left, top, right, bottom
 
 
-def check_padding(owner: str, padding_mode: str, interpolation: str = "bilinear") -> None:
-    """Check the two options every warp has."""
-    check_choice(f"{owner}.padding_mode", padding_mode, ("zeros", "constant", "border", "reflection"))
-    check_choice(f"{owner}.interpolation", interpolation, ("bilinear", "nearest", "bicubic"))
+def as_transforms(value: object) -> tuple[Transform, ...]:
+    """Read the transforms of a pipeline, from anything ordered."""
+    if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
+        raise wrong_type("transforms", expected="a list of transforms", got=repr(value), fix="For example [RandomInvert()].")
+    transforms = tuple(value)
+    for i, transform in enumerate(transforms):
+        if not isinstance(transform, Transform):
+            raise wrong_type(
+                f"transforms[{i}]",
+                expected="a Pellucid transform",
+                got=repr(transform),
+                fix="For example RandomAffine(degrees=15).",
+            )
+    return transforms
+
+
+def _counts(name: str, value: object, expected: str, *, lengths: tuple[int, ...], least: int, fix: str = "") -> tuple[int, ...]:
+    """Whole numbers: one (length 1), or a sequence of one of the other lengths."""
+    read = plain(value)
+    parts = read if isinstance(read, tuple) else (read,)
+    whole = all(isinstance(part, int) and not isinstance(part, bool) for part in parts)
+    if not whole or len(parts) not in lengths or (len(parts) == 1) == isinstance(read, tuple):
+        raise wrong_type(name, expected=expected, got=repr(value))
+    if min(parts) < least or max(parts) > _MOST_PIXELS:
+        raise invalid(name, expected=f"{expected}, from {least} to {_MOST_PIXELS}", got=repr(value), fix=fix)
+    return parts
+
+
+def _fill(name: str, value: object) -> object:
+    read = plain(value)
+    parts = read if isinstance(read, tuple) else (read,)
+    if not parts:
+        raise invalid(name, expected="a number, or one per channel", got=repr(value))
+    for part in parts:
+        finite_number(name, part, "a number, or one per channel")
+    return read
+
+
+def _point(name: str, value: object) -> tuple[float, ...]:
+    point = finite_numbers(name, value)
+    if len(point) != 2:
+        raise invalid(name, expected="two numbers (x, y), in pixels", got=repr(value))
+    return point
+
+
+def _integers(name: str, value: object) -> tuple[int, ...]:
+    read = items(name, value, "a sequence of at least one integer")
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in read):
+        raise wrong_type(name, expected="a sequence of at least one integer", got=repr(value), fix="For example (0, 2).")
+    return read  # type: ignore[return-value]
+
+
+def _paint(name: str, value: object) -> object:
+    return _option(RandomNoise)(name, value) if isinstance(value, str) else _fill(name, value)
+
+
+def _as_written(check: Callable[[str, object], object]) -> Callable[[str, object], object]:
+    """Checked, and kept as it was written: one number may mean something else than a square."""
+
+    def read(name: str, value: object) -> object:
+        check(name, value)
+        return plain(value)
+
+    return read
+
+
+def _drawn(name: str, value: object) -> object:
+    """What is drawn is read by the transform's `draws`, which knows its bounds."""
+    del name
+    return plain(value)
+
+
+def _option(literal: Any) -> Callable[[str, object], object]:
+    def read(name: str, value: object) -> object:
+        check_choice(name, value, get_args(literal))
+        return str.__str__(value)  # type: ignore[arg-type] # also of enumerations that are text
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[str, object], object]] = {
+    "bool": check_flag,
+    "float": finite_number,
+    "tuple[int, ...]": _integers,
+    "tuple[float, ...]": finite_numbers,
+    "Fill": _fill,
+    "Fill | RandomNoise": _paint,
+    "Point": _point,
+    "int | Size": _as_written(as_size),
+    "Padding": _as_written(as_padding),
+    **dict.fromkeys(("Range", "Chance", "Pair", "Shear"), _drawn),
+    "Interpolation": _option(Interpolation),
+    "PaddingMode": _option(PaddingMode),
+    "ClipRule": _option(ClipRule),
+    "EndClip": _option(EndClip),
+    "ImageGradient": _option(ImageGradient),
+    "Magnitude": _option(Magnitude),
+}
+"""By what a field is declared as. A field of another type is checked by its transform."""
+
+
+def _reader(declared: object) -> Callable[[str, object], object] | None:
+    text = declared if isinstance(declared, str) else getattr(declared, "__name__", "")
+    return _READERS.get(text.removesuffix(" | None"))

@@ -20,8 +20,8 @@ from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, factor, interval, probability
 from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Sharpen
-from pellucid.transforms.base import Params, Transform, check_choice, gated
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import Params, Transform, as_size, gated
+from pellucid.types import EndClip, ImageSpec, Size
 
 __all__ = ["RandomGaussianBlur", "RandomSharpness"]
 
@@ -49,23 +49,20 @@ class RandomGaussianBlur(Transform):
         ``torchvision.transforms.v2.functional.gaussian_blur``; borders mirror without repeating the edge pixel.
     """
 
-    kernel_size: int | tuple[int, int] | None = None
+    kernel_size: int | Size | None = None
     sigma: Range = (0.1, 2.0)
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
 
-    def __post_init__(self) -> None:
-        self.draws(ImageSpec(3, 1, 1))
-        if any(k < 1 or k % 2 == 0 for k in self._taps()):
-            raise invalid("RandomGaussianBlur.kernel_size", expected="odd numbers of taps >= 1", got=self.kernel_size)
+    def check(self) -> None:
+        if not all(taps % 2 for taps in self._taps()):
+            raise invalid("RandomGaussianBlur.kernel_size", expected="odd numbers of taps", got=self.kernel_size)
 
     def _taps(self) -> tuple[int, int]:
-        if isinstance(self.kernel_size, int):
-            return (self.kernel_size, self.kernel_size)
         if self.kernel_size is not None:
-            return (self.kernel_size[0], self.kernel_size[1])
+            return as_size("RandomGaussianBlur.kernel_size", self.kernel_size)
         widest = interval("RandomGaussianBlur.sigma", self.sigma).span()[1]
         taps = 2 * math.ceil(3.0 * widest) + 1 if is_finite(widest) else _LARGEST_AUTOMATIC_KERNEL
         return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
@@ -113,15 +110,11 @@ class RandomSharpness(Transform):
     """
 
     sharpness: Range = 0.5
-    clip: str = "end"
+    clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
-
-    def __post_init__(self) -> None:
-        check_choice("RandomSharpness.clip", self.clip, ("end", "none"))
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
         return ConvolveSpec()

@@ -7,7 +7,7 @@ Read next: ``tone.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.color.maps import luma_map
 from pellucid.constants import constant
-from pellucid.errors import invalid, wrong_type
+from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, probability
 from pellucid.segments import Color, ColorSpec
@@ -47,16 +47,13 @@ class RandomGrayscale(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
 
-    def __post_init__(self) -> None:
-        probability("RandomGrayscale.p", self.p)
-
     def segment(self, spec: ImageSpec) -> ColorSpec:
         if spec.channels not in (1, 3):
             raise invalid("RandomGrayscale", expected="3 channels (RGB) or 1", got=f"{spec.channels} channels")
         return ColorSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p)}
+        return {"gate": probability("RandomGrayscale.p", self.p)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -85,14 +82,11 @@ class RandomInvert(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
 
-    def __post_init__(self) -> None:
-        probability("RandomInvert.p", self.p)
-
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p)}
+        return {"gate": probability("RandomInvert.p", self.p)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -121,27 +115,21 @@ class RandomChannelShuffle(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "order": "none"}
 
-    def __post_init__(self) -> None:
-        probability("RandomChannelShuffle.p", self.p)
-
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p), "order": Permutation(spec.channels)}
+        return {"gate": probability("RandomChannelShuffle.p", self.p), "order": Permutation(spec.channels)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         columns = torch.arange(spec.channels, device=like.device)
         return Color(gated_matrix(values, (values["order"][:, :, None] == columns).to(like.dtype)))
 
 
-def _check_statistics(owner: str, mean: object, std: object) -> None:
-    for name, numbers in (("mean", mean), ("std", std)):
-        if not isinstance(numbers, Sequence) or isinstance(numbers, str) or not all(isinstance(n, int | float) for n in numbers):
-            raise wrong_type(f"{owner}.{name}", expected="a sequence of one number per channel", got=repr(numbers))
-    if len(mean) != len(std):  # type: ignore[arg-type]
-        raise invalid(owner, expected="mean and std of equal length", got=f"{len(mean)} and {len(std)}")  # type: ignore[arg-type]
-    if min(std) <= 0:  # type: ignore[call-overload]
+def _check_statistics(owner: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+    if len(mean) != len(std):
+        raise invalid(f"{owner}.mean and std", expected="two sequences of one length", got=f"{len(mean)} and {len(std)} numbers")
+    if min(std) <= 0:
         raise invalid(f"{owner}.std", expected="numbers > 0", got=std)
 
 
@@ -172,10 +160,8 @@ class Normalize(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_statistics("Normalize", self.mean, self.std)
-        object.__setattr__(self, "mean", tuple(float(m) for m in self.mean))
-        object.__setattr__(self, "std", tuple(float(s) for s in self.std))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         _per_channel("Normalize", self.mean, spec, torch.empty(()))
@@ -204,10 +190,8 @@ class Denormalize(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_statistics("Denormalize", self.mean, self.std)
-        object.__setattr__(self, "mean", tuple(float(m) for m in self.mean))
-        object.__setattr__(self, "std", tuple(float(s) for s in self.std))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         _per_channel("Denormalize", self.mean, spec, torch.empty(()))

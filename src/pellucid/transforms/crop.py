@@ -16,12 +16,11 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
-from pellucid.random.distributions import Distribution, Offset, Uniform
+from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Range, interval, log_interval
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_size, check_padding
-from pellucid.transforms.resize import Padding, as_padding
-from pellucid.types import Fill, ImageSpec, Size
+from pellucid.transforms.base import Params, Transform, as_padding, as_size
+from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
 
@@ -51,15 +50,10 @@ class RandomCrop(Transform):
     padding: Padding | None = None
     pad_if_needed: bool = False
     fill: Fill = 0.0
-    padding_mode: str = "constant"
+    padding_mode: PaddingMode = "constant"
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "top": "almost_everywhere", "left": "almost_everywhere"}
-
-    def __post_init__(self) -> None:
-        as_size("RandomCrop.size", self.size)
-        as_padding("RandomCrop.padding", self.padding or 0)
-        check_padding("RandomCrop", self.padding_mode)
 
     def _room(self, spec: ImageSpec) -> tuple[Offset, Offset]:
         """The offsets (top, left) a crop may have."""
@@ -118,9 +112,6 @@ class CenterCrop(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
-    def __post_init__(self) -> None:
-        as_size("CenterCrop.size", self.size)
-
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("CenterCrop.size", self.size)
         exposes = size[0] > spec.height or size[1] > spec.width
@@ -167,7 +158,7 @@ class RandomResizedCrop(Transform):
     size: int | Size
     scale: Range = (0.08, 1.0)
     ratio: Range = (3.0 / 4.0, 4.0 / 3.0)
-    interpolation: str = "bilinear"
+    interpolation: Interpolation = "bilinear"
     antialias: bool = True
     same_on_batch: bool = False
 
@@ -175,11 +166,6 @@ class RandomResizedCrop(Transform):
         "image": "exact",
         **dict.fromkeys(("scale", "ratio", "x", "y"), "almost_everywhere"),
     }
-
-    def __post_init__(self) -> None:
-        as_size("RandomResizedCrop.size", self.size)
-        check_padding("RandomResizedCrop", "zeros", self.interpolation)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("RandomResizedCrop.size", self.size)
@@ -195,6 +181,9 @@ class RandomResizedCrop(Transform):
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         scale = interval("RandomResizedCrop.scale", self.scale, low=0.0, high=1.0)
+        low, high = scale.span()
+        if high <= 0 or (low <= 0 and isinstance(scale, Bernoulli | Categorical)):  # a continuous draw is never its end
+            raise invalid("RandomResizedCrop.scale", expected="an area above 0", got=repr(self.scale))
         ratio = log_interval("RandomResizedCrop.ratio", self.ratio)
         return {"scale": scale, "ratio": ratio, "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
 

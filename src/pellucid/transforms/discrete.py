@@ -17,17 +17,13 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, interval, probability
 from pellucid.segments import CurveSpec, Tone
-from pellucid.transforms.base import Params, Transform, check_choice
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import Params, Transform
+from pellucid.types import ImageGradient, ImageSpec, Magnitude
 
 __all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
 
-_IMAGE = ("straight_through", "soft", "none")
-_MAGNITUDE = ("secant", "straight_through", "none")
 
-
-def _check_secant(owner: str, magnitude: str, h: float) -> None:
-    check_choice(f"{owner}.magnitude", magnitude, _MAGNITUDE)
+def _check_reach(owner: str, h: float) -> None:
     if not h > 0:
         raise invalid(f"{owner}.h", expected="a reach > 0", got=h)
 
@@ -61,8 +57,8 @@ class RandomPosterize(Transform):
 
     bits: Range = 4
     p: Chance = 0.5
-    image_gradient: str = "straight_through"
-    magnitude: str = "secant"
+    image_gradient: ImageGradient = "straight_through"
+    magnitude: Magnitude = "secant"
     h: float = 1.0
     same_on_batch: bool = False
 
@@ -72,10 +68,8 @@ class RandomPosterize(Transform):
         "gate": "almost_everywhere",
     }
 
-    def __post_init__(self) -> None:
-        check_choice("RandomPosterize.image_gradient", self.image_gradient, _IMAGE)
-        _check_secant("RandomPosterize", self.magnitude, self.h)
-        self.draws(ImageSpec(3, 1, 1))
+    def check(self) -> None:
+        _check_reach("RandomPosterize", self.h)
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()
@@ -113,7 +107,7 @@ class RandomSolarize(Transform):
 
     threshold: Range = 0.5
     p: Chance = 0.5
-    magnitude: str = "secant"
+    magnitude: Magnitude = "secant"
     h: float = 0.1
     same_on_batch: bool = False
 
@@ -123,9 +117,8 @@ class RandomSolarize(Transform):
         "gate": "almost_everywhere",
     }
 
-    def __post_init__(self) -> None:
-        _check_secant("RandomSolarize", self.magnitude, self.h)
-        self.draws(ImageSpec(3, 1, 1))
+    def check(self) -> None:
+        _check_reach("RandomSolarize", self.h)
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()
@@ -161,14 +154,10 @@ class RandomEqualize(Transform):
     """
 
     p: Chance = 0.5
-    image_gradient: str = "straight_through"
+    image_gradient: ImageGradient = "straight_through"
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "surrogate: straight_through", "gate": "almost_everywhere"}
-
-    def __post_init__(self) -> None:
-        check_choice("RandomEqualize.image_gradient", self.image_gradient, _IMAGE)
-        probability("RandomEqualize.p", self.p)
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()
@@ -205,9 +194,6 @@ class RandomAutoContrast(Transform):
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "almost_everywhere"}
-
-    def __post_init__(self) -> None:
-        probability("RandomAutoContrast.p", self.p)
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()

@@ -46,14 +46,11 @@ class RandomHorizontalFlip(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
 
-    def __post_init__(self) -> None:
-        probability("RandomHorizontalFlip.p", self.p)
-
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, resamples=False, along_axes=True, exposes=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p)}
+        return {"gate": probability("RandomHorizontalFlip.p", self.p)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -81,14 +78,11 @@ class RandomVerticalFlip(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
 
-    def __post_init__(self) -> None:
-        probability("RandomVerticalFlip.p", self.p)
-
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, resamples=False, along_axes=True, exposes=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p)}
+        return {"gate": probability("RandomVerticalFlip.p", self.p)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -121,12 +115,6 @@ class RandomRotation90(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "times": "almost_everywhere", "gate": "almost_everywhere"}
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "times", tuple(self.times))
-        if not self.times or not all(isinstance(k, int) and not isinstance(k, bool) for k in self.times):
-            raise invalid("RandomRotation90.times", expected="at least one integer", got=self.times)
-        probability("RandomRotation90.p", self.p)
-
     def segment(self, spec: ImageSpec) -> WarpSpec:
         if spec.height != spec.width and any(k % 2 for k in self.times):
             raise invalid(
@@ -138,7 +126,7 @@ class RandomRotation90(Transform):
         return WarpSpec(spec.size, resamples=False, exposes=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("p", self.p), "times": Categorical(tuple(float(k) for k in self.times))}
+        return {"gate": probability("RandomRotation90.p", self.p), "times": Categorical(tuple(float(k % 4) for k in self.times))}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         center = ((spec.width - 1) / 2, (spec.height - 1) / 2)

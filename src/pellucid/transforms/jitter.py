@@ -20,14 +20,13 @@ from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, confined, factor, interval, probability, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
-from pellucid.transforms.base import Params, Transform, check_choice, gated
+from pellucid.transforms.base import Params, Transform, gated
 from pellucid.types import ClipRule, ImageSpec
 
 __all__ = ["ColorJitter", "RandomBrightness", "RandomContrast", "RandomHue", "RandomSaturation"]
 
 NAMES = ("brightness", "contrast", "saturation", "hue")
 _RESTING = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
-_CLIPS = ("end", "each", "none")
 _COLOR = "almost_everywhere"
 
 
@@ -53,13 +52,12 @@ def _active(spec: ImageSpec, names: tuple[str, ...]) -> tuple[str, ...]:
     return names if spec.channels != 1 else tuple(name for name in names if name in ("brightness", "contrast"))
 
 
-def _spec(spec: ImageSpec, names: tuple[str, ...], clip: str) -> ColorSpec:
+def _spec(spec: ImageSpec, names: tuple[str, ...], clip: ClipRule) -> ColorSpec:
     names = _active(spec, names)
-    rule: ClipRule = clip  # type: ignore[assignment]
-    return ColorSpec(clip=rule, stepwise=clip == "each", pivot="contrast" in names)
+    return ColorSpec(clip=clip, stepwise=clip == "each", pivot="contrast" in names)
 
 
-def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: str, like: Tensor) -> Color | ColorSteps:
+def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: ClipRule, like: Tensor) -> Color | ColorSteps:
     factors = {name: gated(values, values[name], _RESTING[name]) for name in _active(spec, names)}
     order = values.get("order")
     if clip == "each":
@@ -118,15 +116,11 @@ class ColorJitter(Transform):
     contrast: Range = 0.0
     saturation: Range = 0.0
     hue: Range = 0.0
-    clip: str = "end"
+    clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, **dict.fromkeys(NAMES, _COLOR), "gate": _COLOR, "order": "none"}
-
-    def __post_init__(self) -> None:
-        check_choice("ColorJitter.clip", self.clip, _CLIPS)
-        self.draws(ImageSpec(3, 1, 1))
 
     def _names(self) -> tuple[str, ...]:
         return tuple(name for name in NAMES if not (is_number(getattr(self, name)) and getattr(self, name) == 0))
@@ -166,15 +160,11 @@ class RandomBrightness(Transform):
     """
 
     brightness: Range = 0.2
-    clip: str = "end"
+    clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "brightness": _COLOR, "gate": _COLOR}
-
-    def __post_init__(self) -> None:
-        check_choice("RandomBrightness.clip", self.clip, _CLIPS)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return _spec(spec, ("brightness",), self.clip)
@@ -206,15 +196,11 @@ class RandomContrast(Transform):
     """
 
     contrast: Range = 0.2
-    clip: str = "end"
+    clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "contrast": _COLOR, "gate": _COLOR}
-
-    def __post_init__(self) -> None:
-        check_choice("RandomContrast.clip", self.clip, _CLIPS)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return _spec(spec, ("contrast",), self.clip)
@@ -246,15 +232,11 @@ class RandomSaturation(Transform):
     """
 
     saturation: Range = 0.2
-    clip: str = "end"
+    clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "saturation": _COLOR, "gate": _COLOR}
-
-    def __post_init__(self) -> None:
-        check_choice("RandomSaturation.clip", self.clip, _CLIPS)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         _check_channels("RandomSaturation", spec, ("saturation",))
@@ -287,15 +269,11 @@ class RandomHue(Transform):
     """
 
     hue: Range = 0.05
-    clip: str = "end"
+    clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "hue": _COLOR, "gate": _COLOR}
-
-    def __post_init__(self) -> None:
-        check_choice("RandomHue.clip", self.clip, _CLIPS)
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         _check_channels("RandomHue", spec, ("hue",))

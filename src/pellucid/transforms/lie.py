@@ -19,8 +19,8 @@ from pellucid.geometry.matrices import from_rows, scale_shift
 from pellucid.random.distributions import Distribution, MultivariateNormal
 from pellucid.random.fields import Chance, probability
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, check_padding, gated_matrix
-from pellucid.types import Fill, ImageSpec
+from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomLieAffine"]
 
@@ -57,8 +57,8 @@ class RandomLieAffine(Transform):
     """
 
     generators: MultivariateNormal = _DEFAULT
-    interpolation: str = "bilinear"
-    padding_mode: str = "zeros"
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -69,8 +69,7 @@ class RandomLieAffine(Transform):
         "gate": "almost_everywhere",
     }
 
-    def __post_init__(self) -> None:
-        check_padding("RandomLieAffine", self.padding_mode, self.interpolation)
+    def check(self) -> None:
         if not isinstance(self.generators, MultivariateNormal):
             raise wrong_type("RandomLieAffine.generators", expected="a MultivariateNormal of 6 numbers", got=repr(self.generators))
         if len(self.generators.mean) != len(_GENERATORS):
@@ -79,7 +78,6 @@ class RandomLieAffine(Transform):
                 expected=f"6 numbers: {', '.join(_GENERATORS)}",
                 got=f"{len(self.generators.mean)} numbers",
             )
-        probability("RandomLieAffine.p", self.p)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)

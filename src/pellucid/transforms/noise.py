@@ -19,8 +19,8 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval, log_interval, probability
 from pellucid.segments import BlendSpec, Noise, Patch
-from pellucid.transforms.base import Params, Transform, check_choice, gated
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import Params, Transform, gated
+from pellucid.types import EndClip, Fill, ImageSpec, RandomNoise
 
 __all__ = ["RandomErasing", "RandomGaussianNoise"]
 
@@ -48,7 +48,7 @@ class RandomGaussianNoise(Transform):
 
     mean: Range = 0.0
     sigma: Range = 0.1
-    clip: str = "end"
+    clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -56,10 +56,6 @@ class RandomGaussianNoise(Transform):
         **dict.fromkeys(("image", "mean", "sigma", "gate"), "almost_everywhere"),
         "words": "none",
     }
-
-    def __post_init__(self) -> None:
-        check_choice("RandomGaussianNoise.clip", self.clip, ("end", "none"))
-        self.draws(ImageSpec(3, 1, 1))
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         return BlendSpec()
@@ -100,7 +96,7 @@ class RandomErasing(Transform):
     p: Chance = 0.5
     scale: Range = (0.02, 0.33)
     ratio: Range = (0.3, 3.3)
-    value: float | tuple[float, ...] | str = 0.0
+    value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
@@ -109,13 +105,8 @@ class RandomErasing(Transform):
         "words": "none",
     }
 
-    def __post_init__(self) -> None:
-        if isinstance(self.value, str):
-            check_choice("RandomErasing.value", self.value, ("random",))
-        self.draws(ImageSpec(3, 1, 1))
-
     def segment(self, spec: ImageSpec) -> BlendSpec:
-        if isinstance(self.value, tuple | list) and len(self.value) != spec.channels:
+        if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
             raise invalid("RandomErasing.value", expected=f"{spec.channels} numbers, one per channel", got=self.value)
         return BlendSpec()
 
@@ -123,7 +114,7 @@ class RandomErasing(Transform):
         draws: dict[str, Distribution] = {
             "gate": probability("RandomErasing.p", self.p),
             "scale": interval("RandomErasing.scale", self.scale, low=0.0, high=1.0),
-            "ratio": log_interval("RandomErasing.ratio", self.ratio, low=1e-6),
+            "ratio": log_interval("RandomErasing.ratio", self.ratio),
             "x": Uniform(0.0, 1.0),
             "y": Uniform(0.0, 1.0),
         }
@@ -140,5 +131,6 @@ class RandomErasing(Transform):
         box = torch.stack((left, top, left + width, top + height), dim=-1)
         if isinstance(self.value, str):
             return Patch(box, None, values["words"])
-        colors = tuple(self.value) if isinstance(self.value, tuple | list) else (float(self.value),) * spec.channels
+        colors = self.value if isinstance(self.value, tuple) else (self.value,)
+        colors = colors * (spec.channels // len(colors))
         return Patch(box, constant(colors, like.dtype, like.device)[None], None)

@@ -9,32 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import scale_shift
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_size, check_padding
-from pellucid.types import Fill, ImageSpec, Size
+from pellucid.transforms.base import Params, Transform, as_padding, as_size
+from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["Letterbox", "Pad", "Padding", "Resize", "as_padding"]
-
-Padding: TypeAlias = int | tuple[int, int] | tuple[int, int, int, int]
-
-
-def as_padding(name: str, padding: Padding) -> tuple[int, int, int, int]:
-    """Read padding as (left, top, right, bottom)."""
-    if isinstance(padding, int) and not isinstance(padding, bool):
-        padding = (padding, padding, padding, padding)
-    if not isinstance(padding, tuple | list) or len(padding) not in (2, 4) or not all(isinstance(p, int) for p in padding):
-        raise wrong_type(name, expected="an int, (left-right, top-bottom) or (left, top, right, bottom)", got=repr(padding))
-    if min(padding) < 0:
-        raise invalid(name, expected="numbers of pixels >= 0", got=padding, fix="Use a crop to cut pixels off.")
-    left, top = padding[0], padding[1]
-    right, bottom = (padding[2], padding[3]) if len(padding) == 4 else (left, top)
-    return left, top, right, bottom
 
 
 def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:
@@ -62,14 +46,10 @@ class Resize(Transform):
     """
 
     size: int | Size
-    interpolation: str = "bilinear"
+    interpolation: Interpolation = "bilinear"
     antialias: bool = True
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
-
-    def __post_init__(self) -> None:
-        as_size("Resize.size", self.size)
-        check_padding("Resize", "zeros", self.interpolation)
 
     def _target(self, spec: ImageSpec) -> Size:
         if not isinstance(self.size, int):
@@ -115,13 +95,9 @@ class Pad(Transform):
 
     padding: Padding
     fill: Fill = 0.0
-    padding_mode: str = "constant"
+    padding_mode: PaddingMode = "constant"
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
-
-    def __post_init__(self) -> None:
-        as_padding("Pad.padding", self.padding)
-        check_padding("Pad", self.padding_mode)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         left, top, right, bottom = as_padding("Pad.padding", self.padding)
@@ -153,14 +129,10 @@ class Letterbox(Transform):
 
     size: int | Size
     fill: Fill = 0.0
-    interpolation: str = "bilinear"
+    interpolation: Interpolation = "bilinear"
     antialias: bool = True
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
-
-    def __post_init__(self) -> None:
-        as_size("Letterbox.size", self.size)
-        check_padding("Letterbox", "constant", self.interpolation)
 
     def _inner(self, spec: ImageSpec) -> tuple[Size, int, int]:
         """Size of the resized image, and its offset (top, left) in the output."""

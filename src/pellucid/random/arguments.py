@@ -1,0 +1,89 @@
+"""What constructors may be handed where a number, a flag or an option belongs, read in one way.
+
+Owns: what counts as a number, and the checks of plain arguments.
+Must not: know what the numbers are for, or look into tensors.
+Read next: ``learnable.py``, ``../transforms/base.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+
+import torch
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["check_choice", "check_flag", "finite_number", "finite_numbers", "is_number", "items", "plain", "table", "texts"]
+
+_LARGEST = torch.finfo(torch.float32).max
+
+
+def is_number(value: object) -> bool:
+    """A plain Python number (a truth value is none)."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def plain(value: object, depth: int = 2) -> object:
+    """Numbers of other libraries as Python's and sequences as tuples, so that equal values are equal; the rest as it is."""
+    if isinstance(value, bool | str | bytes | bytearray | memoryview):
+        return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Sequence) and depth:
+        return tuple(plain(part, depth - 1) for part in value)
+    return value
+
+
+def finite_number(name: str, value: object, expected: str = "a number") -> float:
+    """Read a number that is one in float32, too."""
+    value = plain(value)
+    if not is_number(value):
+        raise wrong_type(name, expected=expected, got=repr(value))
+    if not abs(value) <= _LARGEST:  # type: ignore[arg-type, operator] # NaN and integers beyond any float as well
+        raise invalid(name, expected=f"{expected}, finite in float32", got=repr(value))
+    return float(value)  # type: ignore[arg-type]
+
+
+def items(name: str, values: object, expected: str = "a sequence of at least one number") -> tuple[object, ...]:
+    """Read a sequence with something in it."""
+    read = plain(values)
+    if not isinstance(read, tuple):
+        raise wrong_type(name, expected=expected, got=repr(values))
+    if not read:
+        raise invalid(name, expected=expected, got=repr(values))
+    return read
+
+
+def finite_numbers(name: str, values: object) -> tuple[float, ...]:
+    """Read a sequence of at least one such number."""
+    return tuple(finite_number(name, value, "a sequence of numbers") for value in items(name, values))
+
+
+def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Raise unless ``value`` is one of ``choices``: texts, or singletons such as None."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise invalid(name, expected=f"one of {choices}", got=repr(value))
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Raise unless ``value`` is a truth value: ``"false"``, 0 and None are none."""
+    if not isinstance(value, bool):
+        raise wrong_type(name, expected="True or False", got=repr(value))
+    return value
+
+
+def table(name: str, value: object) -> dict[str, object]:
+    """Read a mapping with text for keys; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise wrong_type(name, expected="a dict whose keys are text", got=repr(value))
+    return dict(value)
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Read a list of texts; one text is none, as its letters would be read."""
+    if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
+        raise wrong_type(name, expected="a list of texts", got=repr(value))
+    return tuple(value)

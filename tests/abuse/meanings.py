@@ -1,0 +1,298 @@
+"""What a field's documentation says of a value: the oracle of the abuse suite, written without looking at the constructors.
+
+A kind maps a value to a `Meaning`, or to None where the value must be refused.
+"""
+
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import torch
+
+import pellucid
+from pellucid.random.distributions import Bernoulli, Bits, Distribution, MultivariateNormal, Permutation
+
+ABOVE_ZERO = math.nextafter(0.0, 1.0)
+LARGEST = torch.finfo(torch.float32).max
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a value stands for.
+
+    Args:
+        value: the canonical spelling.
+        must: refusing it is a fault, too; otherwise a clear refusal is as good as the right result.
+        exact: the result is that of the canonical spelling; otherwise any finite result will do.
+    """
+
+    value: Any = None
+    must: bool = True
+    exact: bool = True
+
+
+EITHER = Meaning(must=False, exact=False)
+Kind = Callable[[Any], Meaning | None]
+
+
+def number(low: float = -math.inf, high: float = math.inf, *, whole: bool = False) -> Kind:
+    """A finite number in [low, high]; other libraries' numbers may be read or refused."""
+
+    def read(value: Any) -> Meaning | None:
+        if isinstance(value, torch.nn.Parameter):
+            return None
+        must = type(value) in (int, float)
+        if isinstance(value, np.ndarray | torch.Tensor) and value.shape == ():
+            value = value.detach().numpy()[()] if isinstance(value, torch.Tensor) else value[()]
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+            return None
+        if whole and not isinstance(value, numbers.Integral):
+            return None
+        if whole and low == -math.inf and abs(value) > 1e6:
+            return EITHER
+        if not (isinstance(value, int) or math.isfinite(value)) or not low <= value <= high or abs(value) > LARGEST:
+            return None
+        extreme = abs(value) > 1e6 or 0 < abs(value) < 1e-12
+        if extreme:
+            return EITHER
+        return Meaning(int(value) if isinstance(value, numbers.Integral) else float(value), must=must)
+
+    return read
+
+
+def sequence(part: Kind, *lengths: int) -> Kind:
+    """A tuple or list of the given lengths; other ordered holders may be read or refused, text and sets must not be read."""
+
+    def read(value: Any) -> Meaning | None:
+        if isinstance(value, str | bytes | bytearray | dict | set | frozenset | type) or not isinstance(value, Iterable):
+            return None
+        if isinstance(value, Distribution | torch.nn.Module | torch.Tensor | np.ndarray) and not getattr(value, "shape", ()):
+            return None
+        if len(value.shape if isinstance(value, np.ndarray | torch.Tensor) else (0,)) != 1:
+            return None
+        parts = [part(one) for one in value]
+        if not parts or (lengths and len(parts) not in lengths) or any(one is None for one in parts):
+            return None
+        must = type(value) in (tuple, list) and all(one.must for one in parts)
+        return Meaning(tuple(one.value for one in parts), must=must, exact=all(one.exact for one in parts))
+
+    return read
+
+
+def first(*kinds: Kind) -> Kind:
+    """The first kind that knows the value."""
+    return lambda value: next((m for m in (kind(value) for kind in kinds) if m is not None), None)
+
+
+def nothing(value: Any) -> Meaning | None:
+    return Meaning(None) if value is None else None
+
+
+def truth(value: Any) -> Meaning | None:
+    if isinstance(value, bool | np.bool_):
+        return Meaning(bool(value), must=type(value) is bool)
+    return None
+
+
+def choice(*options: str) -> Kind:
+    def read(value: Any) -> Meaning | None:
+        if not isinstance(value, str) or value not in options:
+            return None
+        return Meaning(str(value.value if isinstance(value, Enum) else value), must=type(value) is str)
+
+    return read
+
+
+def learned(value: Any) -> Meaning | None:
+    """Numbers that others supply: what they do in a call is theirs to know, and a refusal names the field."""
+    if isinstance(value, pellucid.Learnable | torch.nn.Parameter):
+        return EITHER
+    if isinstance(value, torch.Tensor):
+        return EITHER if value.numel() == 1 and value.is_floating_point() else None
+    return EITHER if callable(value) and not isinstance(value, type | Distribution) else None
+
+
+def distribution(low: float, high: float, *, discrete: bool = True) -> Kind:
+    def read(value: Any) -> Meaning | None:
+        if not isinstance(value, Distribution) or isinstance(value, MultivariateNormal | Permutation | Bits):
+            return None
+        if not discrete and isinstance(value, Bernoulli):  # which draws 0
+            return None
+        reach = value.span()
+        outside = (math.isfinite(reach[0]) and reach[0] < low) or (math.isfinite(reach[1]) and reach[1] > high)
+        return None if outside else EITHER
+
+    return read
+
+
+def _ordered(kind: Kind, zero: bool) -> Kind:
+    """A pair (low, high) with low <= high, and something above 0 in it."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        if meaning is None or not meaning.exact:
+            return meaning
+        low, high = meaning.value
+        return meaning if low <= high and (zero or high > 0) else None
+
+    return read
+
+
+def _mixed(kind: Kind, wanted: type | None = None) -> Kind:
+    """A sequence with something learned, or something of a type, in it."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        found = meaning is not None and any(isinstance(p, wanted) if wanted else learned(p) for p in value)
+        return meaning if found else None
+
+    return read
+
+
+def drawn(low: float, high: float = math.inf, *, pairs: tuple[float, float] | None = None, zero: bool = True) -> Kind:
+    """A number in [low, high], a pair or a distribution within ``pairs`` (0 alone may not count), or a learned number."""
+    inside = pairs or (low, high)
+    return first(
+        number(low, high),
+        _ordered(sequence(number(*inside), 2), zero),
+        _mixed(sequence(first(number(*inside), learned), 2)),
+        learned,
+        distribution(*inside, discrete=zero),
+    )
+
+
+def optional(kind: Kind) -> Kind:
+    return first(nothing, kind)
+
+
+def chance(value: Any) -> Meaning | None:
+    return EITHER if isinstance(value, Bernoulli) else first(number(0, 1), learned)(value)
+
+
+def generators(value: Any) -> Meaning | None:
+    return Meaning(value) if isinstance(value, MultivariateNormal) and len(value.mean) == 6 else None
+
+
+def unordered(kind: Kind) -> Kind:
+    """A single value may stand for a sequence of one, or be refused."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        return None if meaning is None else Meaning((meaning.value,), must=False, exact=meaning.exact)
+
+    return read
+
+
+PIXELS = 2**24 - 1
+"""Beyond, float32 cannot count pixels."""
+
+ANY = (-math.inf, math.inf)
+SYMMETRIC = drawn(0, pairs=ANY)
+FACTOR = drawn(0)
+SCALE = drawn(ABOVE_ZERO)
+RATIO = drawn(1e-6)
+NUMBER = number()
+FILL = first(NUMBER, sequence(NUMBER, 1, 3))
+TAPS = first(number(1, PIXELS, whole=True))
+SIZE = first(number(1, PIXELS, whole=True), sequence(number(1, PIXELS, whole=True), 2))
+PADDING = first(number(0, PIXELS, whole=True), sequence(number(0, PIXELS, whole=True), 2, 4))
+SHEAR = first(
+    SYMMETRIC,
+    sequence(NUMBER, 4),
+    _mixed(sequence(first(SYMMETRIC, distribution(*ANY)), 2), Distribution),
+    _mixed(sequence(first(NUMBER, learned), 4)),
+)
+FRACTION = drawn(0, 1, pairs=(-1, 1))
+
+
+def odd(kind: Kind) -> Kind:
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        if meaning is None or not meaning.exact:
+            return meaning
+        whole = meaning.value if isinstance(meaning.value, tuple) else (meaning.value,)
+        return meaning if all(n % 2 for n in whole) else None
+
+    return read
+
+
+def increasing(kind: Kind) -> Kind:
+    """Four numbers are two ranges."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        if meaning is None or not isinstance(meaning.value, tuple) or len(meaning.value) != 4 or None in meaning.value:
+            return meaning
+        low_x, high_x, low_y, high_y = meaning.value
+        return meaning if low_x <= high_x and low_y <= high_y else None
+
+    return read
+
+
+OPTIONS = {
+    "interpolation": ("bilinear", "nearest", "bicubic"),
+    "padding_mode": ("zeros", "constant", "border", "reflection"),
+    "clip": ("end", "none"),
+    "image_gradient": ("straight_through", "soft", "none"),
+    "magnitude": ("secant", "straight_through", "none"),
+}
+STEPWISE = ("ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue")
+
+BY_TYPE: dict[str, Kind] = {
+    "bool": truth,
+    "Chance": chance,
+    "Fill": FILL,
+    "Point | None": optional(sequence(NUMBER, 2)),
+    "Size": SIZE,
+    "int | Size": SIZE,
+    "Padding": PADDING,
+    "Padding | None": optional(PADDING),
+    "Pair": sequence(FRACTION, 2),
+    "Pair | None": optional(sequence(FRACTION, 2)),
+    "MultivariateNormal": generators,
+    "Fill | RandomNoise": first(FILL, choice("random")),
+}
+
+BY_NAME: dict[str, Kind] = {
+    "degrees": SYMMETRIC,
+    "shear": increasing(SHEAR),
+    "RandomAffine.shear": optional(increasing(SHEAR)),
+    "RandomAffine.scale": optional(SCALE),
+    "RandomScale.scale": SCALE,
+    "RandomResizedCrop.scale": drawn(ABOVE_ZERO, 1, pairs=(0, 1), zero=False),
+    "RandomErasing.scale": drawn(0, 1),
+    "ratio": RATIO,
+    "distortion_scale": drawn(0, 1),
+    "brightness": FACTOR,
+    "contrast": FACTOR,
+    "saturation": FACTOR,
+    "hue": drawn(0, 0.5, pairs=(-0.5, 0.5)),
+    "gamma": drawn(1e-6),
+    "gain": drawn(0),
+    "bits": drawn(0, 8),
+    "threshold": drawn(0, 1),
+    "h": number(ABOVE_ZERO),
+    "kernel_size": optional(odd(first(TAPS, sequence(TAPS, 2)))),
+    "RandomGaussianBlur.sigma": drawn(1e-3),
+    "RandomGaussianNoise.sigma": drawn(0),
+    "RandomGaussianNoise.mean": drawn(*ANY),
+    "sharpness": FACTOR,
+    "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
+    "mean": first(sequence(NUMBER, 3), unordered(NUMBER)),
+    "std": first(sequence(number(ABOVE_ZERO), 3), unordered(number(ABOVE_ZERO))),
+}
+
+
+def kind_of(owner: str, field: str, annotation: str) -> Kind:
+    """What a field of a transform takes; a new one needs a line in the tables above."""
+    if field in OPTIONS:
+        stepwise = owner in STEPWISE and field == "clip"
+        return choice(*OPTIONS[field], *(("each",) if stepwise else ()))
+    for table, name in ((BY_NAME, f"{owner}.{field}"), (BY_NAME, field), (BY_TYPE, annotation)):
+        if name in table:
+            return table[name]
+    raise KeyError(f"tests/abuse/meanings.py does not say what {owner}.{field}: {annotation} takes")

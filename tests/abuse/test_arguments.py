@@ -1,0 +1,185 @@
+"""What a pipeline is built from and called with, given everything in the pool."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import pellucid
+from pellucid import InvalidArgument, InvalidType, Key, Pipeline
+from tests.abuse.hostile import pool
+from tests.abuse.meanings import EITHER, choice, first, number, truth
+from tests.abuse.verdicts import attempt, sample, settle
+
+POOL = pool()
+FLIP = pellucid.RandomHorizontalFlip(p=1.0)
+
+
+def _texts(value):
+    good = isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
+    return truth(True) if good else None
+
+
+def _mapping(value):
+    return truth(True) if value is None or (isinstance(value, dict) and not value) else None
+
+
+def _absent(value):
+    return EITHER if value is None or (torch.is_tensor(value) and value.dtype == torch.int64 and not value.dim()) else None
+
+
+def _transforms(value):
+    return truth(True) if isinstance(value, list | tuple) and not value else None
+
+
+OPTIONS = {
+    "transforms": _transforms,
+    "seed": first(_absent, number(0, 2**62, whole=True)),
+    "same_on_batch": truth,
+    "fuse": truth,
+    "impl": choice("auto", "reference", "cpu", "triton"),
+    "targets": _mapping,
+    "passthrough": _texts,
+    "interpolation": _mapping,
+    "return_valid": truth,
+}
+"""What each argument of the constructor takes; an empty or missing table counts as none."""
+CALLS = {
+    "Pipeline.key": lambda value: Pipeline([FLIP])(_picture(), key=value),
+    "Pipeline.draw key": lambda value: Pipeline([FLIP]).draw(_picture(), key=value),
+    "Pipeline.return_record": lambda value: Pipeline([FLIP])(_picture(), return_record=value),
+    "Pipeline.apply record": lambda value: Pipeline([FLIP]).apply(_picture(), value),
+    "Pipeline.inverse record": lambda value: Pipeline([FLIP]).inverse(_picture(), value),
+    "Pipeline.valid_mask record": lambda value: Pipeline([FLIP]).valid_mask(value),
+    "Pipeline.from_dict spec": lambda value: Pipeline.from_dict(value),
+    "Pipeline.batch": lambda value: Pipeline([FLIP])(value),
+    "transform.batch": lambda value: FLIP(value),
+    "Pipeline.expected loss_fn": lambda value: Pipeline([FLIP]).expected(value, _picture()),
+    "Pipeline.explain size": lambda value: Pipeline([FLIP]).explain(size=value),
+    "Pipeline.explain channels": lambda value: Pipeline([FLIP]).explain(channels=value),
+}
+ACCEPTED = {
+    "Pipeline.key": ("None", "Key"),
+    "Pipeline.draw key": ("None", "Key"),
+    "Pipeline.return_record": ("True", "False"),
+    "Pipeline.batch": ("image",),
+    "transform.batch": ("image",),
+    "Pipeline.explain size": (
+        *("1", "2", "3", "10", "(1, 2)", "(2, 1)", "(3, 5)", "[1, 2]", "[2, 1]", "[3, 5]"),
+        *("size", "IntEnum", "np.int64", "np.uint8"),
+    ),
+    "Pipeline.explain channels": ("1", "2", "3", "10", "IntEnum", "1099511627776", "huge"),
+}
+
+
+def _picture():
+    return torch.rand((2, 3, 4, 4), generator=torch.Generator().manual_seed(4))
+
+
+def cases():
+    return [f"{name}={label}" for name in (*OPTIONS, *CALLS) for label in POOL]
+
+
+def option_fault(name, label):
+    make = POOL[label]
+    meaning = OPTIONS[name](make())
+    arguments = {"transforms": [FLIP], name: make()}
+    pipeline, fault, refused = attempt(lambda: Pipeline(**arguments), name)
+    if refused:
+        return fault or ("refuses what it documents" if meaning is not None and meaning.must else None)
+    if meaning is None:
+        return "accepts nonsense"
+    out, fault, refused = attempt(lambda: pipeline(_picture(), key=Key(1)), "impl" if name == "impl" else name)
+    if refused:
+        return fault if name != "impl" else None  # an implementation that is not there says so
+    wanted = _picture() if name == "transforms" else _picture().flip(-1)
+    return None if torch.equal(out, wanted) else "another result"
+
+
+def call_fault(name, label):
+    if name == "Pipeline.expected loss_fn" and callable(POOL[label]()):
+        return None  # what a function of the user's does is the user's
+    _, fault, refused = attempt(
+        lambda: CALLS[name](POOL[label]()), name.replace(".", " ").split()[-1], "batch", "image", "pellucid"
+    )
+    if refused:
+        return fault
+    return None if label in ACCEPTED.get(name, ()) else "accepts nonsense"
+
+
+def _verdicts(chosen):
+    parts = [case.split("=", 1) for case in chosen]
+    return {f"{name}={label}": (option_fault if name in OPTIONS else call_fault)(name, label) for name, label in parts}
+
+
+def test_a_sample_of_hostile_calls_ends_well():
+    settle(_verdicts(sample(cases(), 29)))
+
+
+@pytest.mark.slow
+def test_every_hostile_call_ends_well():
+    settle(_verdicts(cases()))
+
+
+def test_transforms_may_come_from_a_generator():
+    chosen = Pipeline(t for t in (FLIP, pellucid.RandomInvert(p=1.0)))
+    assert len(chosen.transforms) == 2
+    assert torch.equal(chosen(_picture()), 1.0 - _picture().flip(-1))
+
+
+@pytest.mark.parametrize(
+    "transforms", [FLIP, [[FLIP]], {0: FLIP}, {"flip": FLIP}, {FLIP}, None, 3, "RandomHorizontalFlip", [FLIP, None]]
+)
+def test_what_is_no_list_of_transforms_is_refused(transforms):
+    with pytest.raises((InvalidArgument, InvalidType), match="transforms"):
+        Pipeline(transforms)
+
+
+def test_no_transforms_change_nothing():
+    for empty in ([], (), iter(())):
+        out, record = Pipeline(empty)(_picture(), return_record=True)
+        assert torch.equal(out, _picture())
+        assert torch.equal(Pipeline([]).inverse(out, record), _picture())
+
+
+@pytest.mark.parametrize("targets", [{3: "mask"}, {"left": 3}, {"left": ["mask"]}, {None: "mask"}, [("left", "mask")], "mask"])
+def test_targets_are_names_of_kinds_by_names_of_keys(targets):
+    with pytest.raises((InvalidArgument, InvalidType), match="targets"):
+        Pipeline([FLIP], targets=targets)
+
+
+@pytest.mark.parametrize(
+    "interpolation", ["bilinear", ["bilinear"], {3: "bilinear"}, {"mask": 3}, {"mask": ["nearest"]}, {"image": "nearest"}]
+)
+def test_interpolation_is_by_kind(interpolation):
+    with pytest.raises((InvalidArgument, InvalidType), match="interpolation"):
+        Pipeline([FLIP], interpolation=interpolation)
+
+
+@pytest.mark.parametrize("passthrough", ["name", 3, {"name": 1}, ["name", 3], [["name"]], b"name"])
+def test_passthrough_is_a_list_of_keys(passthrough):
+    with pytest.raises((InvalidArgument, InvalidType), match="passthrough"):
+        Pipeline([FLIP], passthrough=passthrough)
+
+
+@pytest.mark.parametrize("key", [0, None, 1.5, ("image", 0), b"image"])
+def test_keys_of_a_batch_are_text(key):
+    fault = attempt(lambda: Pipeline([FLIP])({"image": _picture(), key: _picture()}), "batch")[1:]
+    settle({f"batch key {key!r}": fault[0] if fault[1] else "accepts nonsense"})
+
+
+@pytest.mark.parametrize("options", [{"params": {}}, {"generator": None}, {"p": 0.5}, {"return_records": True}])
+def test_unknown_arguments_of_a_call_are_named(options):
+    name = next(iter(options))
+    faults = {}
+    for owner, call in (("Pipeline", Pipeline([FLIP])), ("transform", FLIP)):
+        _, fault, refused = attempt(lambda call=call: call(_picture(), **options), name)
+        faults[f"{owner} call {name}"] = fault if refused else "accepts nonsense"
+    settle(faults)
+
+
+def test_settings_survive_a_file():
+    pipeline = Pipeline([FLIP], seed=np.int64(3), same_on_batch=True, passthrough=["name"])
+    again = Pipeline.from_dict(json.loads(json.dumps(pipeline.to_dict())))
+    assert again.to_dict() == pipeline.to_dict()
