@@ -197,7 +197,7 @@ def read_pictures(data: Path | None) -> Pictures:
 
     if data is not None and not data.exists():
         data = find_data(str(data)) or data  # a name in the shared data folder
-    return loadread_pictures(data)
+    return load_pictures(data)
 
 
 def _console() -> Console:
