@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 
@@ -40,7 +41,7 @@ def finite_number(name: str, value: object, expected: str = "a number") -> float
     value = plain(value)
     if not is_number(value):
         raise wrong_type(name, expected=expected, got=repr(value))
-    if not abs(value) <= _LARGEST:  # type: ignore[arg-type, operator] # NaN and integers beyond any float as well
+    if not abs(value) <= _LARGEST:  # type: ignore[arg-type] # NaN and integers beyond any float as well
         raise invalid(name, expected=f"{expected}, finite in float32", got=repr(value))
     return float(value)  # type: ignore[arg-type]
 
@@ -73,7 +74,7 @@ def check_flag(name: str, value: object) -> bool:
     return value
 
 
-def table(name: str, value: object) -> dict[str, object]:
+def table(name: str, value: object) -> dict[str, Any]:
     """Read a mapping with text for keys; None is an empty one."""
     if value is None:
         return {}

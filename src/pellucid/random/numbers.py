@@ -47,7 +47,7 @@ def as_number(name: str, value: object) -> Number:
     """Read a number, a `Learnable`, a parameter of the user's, or a module or function of the images."""
     if isinstance(value, Learnable):
         return value
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if isinstance(value, Real):  # truth values too, which are told that they are none
         return finite_number(name, value)
     if isinstance(value, Tensor):
         if isinstance(value, nn.Parameter) and value.numel() == 1 and value.is_floating_point():

@@ -207,7 +207,7 @@ def _drawn(name: str, value: object) -> object:
 def _option(literal: Any) -> Callable[[str, object], object]:
     def read(name: str, value: object) -> object:
         check_choice(name, value, get_args(literal))
-        return str.__str__(value)  # type: ignore[arg-type] # also of enumerations that are text
+        return str.__str__(value)  # also of enumerations that are text
 
     return read
 
