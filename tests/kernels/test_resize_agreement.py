@@ -211,3 +211,18 @@ def test_empty_batches_and_long_epilogues():
     stages = [ClipStage(), AffineStage(torch.eye(3)[None] * 2, None), ClipStage()]
     image = torch.rand(2, 3, 4, 4)
     torch.testing.assert_close(*(resize(image, src_from_dst, epilogue=stages, impl=i, **options) for i in ("cpu", "reference")))
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [True, False])
+def test_slopes_at_whole_pixels_equal_the_reference_s(interpolation, antialias):
+    # A cubic's weight is 0 one pixel away, but its slope is not: such a pixel must not be left out.
+    image = torch.rand(1, 1, 6, 7, dtype=torch.float64)
+    window = torch.tensor([[0.0, 0.0, 6.0, 5.0]], dtype=torch.float64)
+    found = []
+    for impl in ("cpu", "reference"):
+        src_from_dst = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 0.5, 0.5]]], dtype=torch.float64, requires_grad=True)
+        options = {"size": (5, 4), "window": window, "filled": False, "interpolation": interpolation, "antialias": antialias}
+        out = resize(image, src_from_dst, impl=impl, **options)
+        found.append(torch.autograd.grad(out.sin().sum(), src_from_dst)[0])
+    assert (found[0] - found[1]).abs().max() < 1e-12

@@ -88,8 +88,10 @@ def _reach(centre, width, low, high, length, cubic):  # type: ignore[no-untyped-
 
 @exact
 def _empty(pixel, centre, width, low, high, cubic):  # type: ignore[no-untyped-def]
-    at = type(centre)(pixel)
-    return _kernel((at - centre) / width, cubic) == 0 or _share(at, low, high) == 0
+    cast = type(centre)
+    at = cast(pixel)
+    # Not where the weight is 0: that of a cubic is 0 one pixel away, but its slope is not.
+    return abs((at - centre) / width) >= (cast(2.0) if cubic else cast(1.0)) or _share(at, low, high) == 0
 
 
 @exact
