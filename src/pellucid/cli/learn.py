@@ -193,7 +193,7 @@ def _learn(
 
 def read_pictures(data: Path | None) -> Pictures:
     """A data set by its path or its name; none is scikit-learn's digits."""
-    from pellucid.learn.data import find_data
+    from pellucid.learn.data import find_data, load_pictures
 
     if data is not None and not data.exists():
         data = find_data(str(data)) or data  # a name in the shared data folder
