@@ -24,6 +24,7 @@ from pellucid.plan import Plan, make_plan
 from pellucid.random.arguments import table, texts
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
+from pellucid.random.stream import claim, own_seed
 from pellucid.record import Record
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
@@ -39,7 +40,9 @@ class Pipeline(nn.Module):
 
     Args:
         transforms: what may happen, in order.
-        seed: with the step counter and the sample's index, decides every draw; the global generator is not touched.
+        seed: with the step counter and the sample's index, decides every draw: equal pipelines with one seed draw the same. None
+            (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
+            repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
         same_on_batch: share every draw across the batch.
         fuse: compose runs of geometry and colour into one resample; off gives step-by-step semantics.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
@@ -73,7 +76,7 @@ class Pipeline(nn.Module):
         self,
         transforms: Sequence[Transform],
         *,
-        seed: int = 0,
+        seed: int | None = None,
         same_on_batch: bool = False,
         fuse: bool = True,
         impl: str = "auto",
@@ -99,7 +102,7 @@ class Pipeline(nn.Module):
         for kind, mode in interpolation.items():
             check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
-        Key(seed=seed)
+        Key(seed=0 if seed is None else seed)
         self.same_on_batch = same_on_batch
         self.fuse = fuse
         self.options = ApplyOptions(
@@ -114,14 +117,16 @@ class Pipeline(nn.Module):
             interpolation={"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear", **interpolation},
             return_valid=return_valid,
         )
-        self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
-        self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
-        self.learned = LearnedParameters(self.transforms)
+        self._named = seed is not None
+        with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
+            self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64))
+            self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
+            self.learned = LearnedParameters(self.transforms)
         self._losses = LossesSeen()
         self._plans: dict[tuple[int, int, int], Plan] = {}
         self._looked = False
 
-    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
+    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False, **unknown: Any) -> Any:
         """Augment a batch.
 
         Args:
@@ -133,6 +138,7 @@ class Pipeline(nn.Module):
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
             ``keypoints_valid``.
         """
+        check_no_more(unknown)
         check_flag("return_record", return_record)
         parsed = self._parse(batch)
         self.learned.hint()
@@ -235,7 +241,6 @@ class Pipeline(nn.Module):
         plan, seed, step, index = self._at(parsed, key)
         learned = self._raw(parsed)
         u = draw_uniforms(plan, seed, step, index)
-        self._advance(key)
         params = params_of(plan, u, learned)
         samples = index.shape[0]
 
@@ -333,35 +338,30 @@ class Pipeline(nn.Module):
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
         params = draw_params(plan, seed, step, index, self._raw(parsed))
-        self._advance(key)
         return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
+    def key_of(self, batch: Any, key: Key | None = None) -> Key:
+        """The key a call would draw with, all of it named; without a given one, this takes a step of the stream."""
+        _, seed, step, index = self._at(self._parse(batch), key)
+        return Key(seed, step, index)
+
     def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
-        """The plan and (seed, step, index) of a call, to draw with before the counter advances (:meth:`_advance`)."""
+        """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
         plan = self.plan(self._spec(parsed))
         samples, _ = batch_of(parsed)
         device = parsed.entries[0].tensor.device
         if not torch.compiler.is_compiling() and not self._looked:
             self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind == "image")
         if key is None:
-            if not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1:
-                raise RuntimeError(
-                    "This pipeline was called again during backward, as gradient checkpointing does, and would draw different "
-                    "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
-                    "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
-                )
-            seed, step, index = self._seed, self._step, default_index(samples, device)
-        else:
-            seed, step = on_device(key.seed, device), on_device(key.step, device)
-            index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
-            if index.shape[0] != samples:
-                raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
+            seed, step = claim(self._seed, self._step, shared=self.same_on_batch or any(plan.shared))
+            return plan, seed, step, default_index(samples, device)
+        if not isinstance(key, Key):
+            raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
+        seed, step = on_device(key.seed, device), on_device(key.step, device)
+        index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
+        if index.shape[0] != samples:
+            raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
         return plan, seed, step, index
-
-    def _advance(self, key: Key | None) -> None:
-        """Count a draw, unless a key decided it."""
-        if key is None:
-            self._step.add_(1)
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""
@@ -376,7 +376,7 @@ class Pipeline(nn.Module):
         """The constructor's arguments beside the transforms."""
         options = self.options
         return {
-            "seed": int(self._seed),
+            "seed": int(self._seed) if self._named else None,
             "same_on_batch": self.same_on_batch,
             "fuse": self.fuse,
             "impl": options.impl,
@@ -438,6 +438,17 @@ def _read_record(record: object) -> Record:
     return record
 
 
+def check_no_more(unknown: Mapping[str, Any]) -> None:
+    """Refuse what a call does not take, such as the ``params`` of other libraries."""
+    for name in unknown:
+        raise wrong_type(
+            name,
+            expected="no such argument; a call takes key= and return_record=",
+            got=f"{name}=...",
+            fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
+        )
+
+
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
@@ -489,8 +500,15 @@ def _solo(transform: Transform) -> Pipeline:
 
 
 def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
-    """A transform called on its own: a pipeline of one, kept per value, with its own step counter."""
-    pipeline = _solo(transform)
+    """A transform called on its own: a pipeline of one with a stream of its own, kept per value: equal ones take turns in it."""
+    if not torch.compiler.is_compiling():
+        pipeline = _solo(transform)
+    elif options.get("key") is None:  # its counter would be a constant of the graph
+        raise invalid(
+            "key", expected="a Key where a transform is compiled on its own", got=None, fix="Compile Pipeline([...]), or pass key=."
+        )
+    else:
+        pipeline = Pipeline([transform], seed=0)
     if pipeline.learned.distributions:
         raise invalid(
             type(transform).__name__,

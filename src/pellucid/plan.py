@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution
+from pellucid.random.stream import slot_of
 from pellucid.segments import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.types import Fill, ImageSpec, Size
@@ -102,7 +103,7 @@ class Plan:
         segments: what each transform lowers to.
         groups: the passes, in order.
         draws: everything drawn.
-        slots: the random slot of each four words.
+        slots: which number of the hash gives each four words.
         shared: whether the draw in that slot is the same for the whole batch.
         fuse: whether runs were composed.
     """
@@ -174,24 +175,23 @@ def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> No
 def _layout(
     transforms: tuple[Transform, ...], specs: list[ImageSpec], same_on_batch: bool
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
-    """Give every transform its own slots, so that no draw depends on what else is in the pipeline's other positions."""
+    """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
     draws: list[Draw] = []
     slots: list[int] = []
     shared: list[bool] = []
     for index, transform in enumerate(transforms):
-        word = 4 * len(slots)
         for name, distribution in transform.draws(specs[index]).items():
-            if not _certain(distribution):
-                draws.append(Draw(index, name, distribution, word))
-            word += distribution.words
-        blocks = -(-word // 4) - len(slots)
-        slots.extend((index << 16) + block for block in range(blocks))
-        shared.extend([same_on_batch or getattr(transform, "same_on_batch", False)] * blocks)
+            if _certain(distribution):
+                continue
+            draws.append(Draw(index, name, distribution, 4 * len(slots)))
+            for block in range(-(-distribution.words // 4)):
+                slots.append(slot_of(index, type(transform).__name__, name, block, taken=slots))
+                shared.append(same_on_batch or getattr(transform, "same_on_batch", False))
     return tuple(draws), tuple(slots), tuple(shared)
 
 
 def _certain(distribution: Distribution) -> bool:
-    """A gate that is always open need not be drawn (its words stay reserved)."""
+    """A gate that is always open need not be drawn."""
     return isinstance(distribution, Bernoulli) and distribution.p == 1.0 and distribution.temperature is None
 
 

@@ -12,7 +12,8 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,26 @@ def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
         while (part := next(counter)) < parts:
             task(part * total // parts, (part + 1) * total // parts)
 
-    futures: list[Future[None]] = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    futures: list[Future[None]] = []
+    try:
+        for _ in range(threads - 1):
+            futures.append(_pool(threads - 1).submit(work))  # noqa: PERF401 - those made before one fails count
+    except RuntimeError:  # no thread can be started: those there are do it all
+        _dissolve(threads - 1)
     try:
         work()
     finally:
         for future in futures:
-            future.result()
+            with suppress(CancelledError):
+                future.result()
+
+
+def _dissolve(workers: int) -> None:
+    """Forget a pool that lacks threads, with what waits in its queue, which might wait for ever."""
+    with _lock:
+        pool = _pools.pop((os.getpid(), workers), None)
+    if pool is not None:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:

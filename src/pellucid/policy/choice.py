@@ -15,17 +15,16 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from pellucid.constants import constant
 from pellucid.errors import invalid
-from pellucid.pipeline import Pipeline
+from pellucid.pipeline import Pipeline, check_no_more
 from pellucid.random.key import Key, default_index, draw_words, on_device
 from pellucid.random.philox import uniforms
+from pellucid.random.stream import slot_of
 from pellucid.record import Record
 from pellucid.transforms.base import Transform
 
 __all__ = ["RandomChoice"]
-
-_SLOT = (1 << 32) - 1
-"""The random slot of the choice: far above those of any transform."""
 
 
 class RandomChoice(nn.Module):
@@ -39,10 +38,11 @@ class RandomChoice(nn.Module):
         branches: lists of transforms; every transform must have a probability ``p``.
         weights: of the branches, not negative, normalised here; default equal.
         learn: train the weights (as the logits of a softmax).
+        times: how often a branch is drawn and applied. The branches lie in the pipeline this often, each time with parameters of
+            their own where numbers are learned; the weights are shared.
         temperature: None draws one branch and lets gradients pass straight through; a number > 0 mixes the branches by the
             Gumbel-softmax of that temperature, whose largest share falls on each branch with exactly its weight.
-        seed: with the step and the sample's index, decides every draw.
-        options: as in `Pipeline`.
+        seed, options: as in `Pipeline`; ``same_on_batch`` shares the branch as well.
 
     Gradient:
         images and learned numbers inside the branches: as in `Pipeline`. weights: surrogate (straight-through; or that of the
@@ -56,8 +56,6 @@ class RandomChoice(nn.Module):
         [(1.0, 0.0, 3.0, 2.0), (2.0, 3.0, 0.0, 1.0)]
     """
 
-    _seed: Tensor
-    _step: Tensor
     logits: Tensor
 
     def __init__(
@@ -66,8 +64,9 @@ class RandomChoice(nn.Module):
         *,
         weights: Sequence[float] | None = None,
         learn: bool = False,
+        times: int = 1,
         temperature: float | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -82,6 +81,8 @@ class RandomChoice(nn.Module):
                         got=repr(transform),
                         fix="Put it before or after the choice.",
                     )
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+            raise invalid("times", expected="an integer of at least 1", got=repr(times))
         shares = torch.ones(len(branches)) if weights is None else torch.tensor([float(w) for w in weights])
         if shares.shape[0] != len(branches) or float(shares.min()) < 0 or float(shares.sum()) <= 0:
             raise invalid("weights", expected=f"{len(branches)} non-negative numbers with a positive sum", got=weights)
@@ -90,39 +91,39 @@ class RandomChoice(nn.Module):
         if temperature is not None and temperature <= 0:
             raise invalid("temperature", expected="a number > 0, or None for hard choices", got=temperature)
         self.branches = tuple(tuple(branch) for branch in branches)
+        self.times = times
         self.temperature = temperature
-        self.pipeline = Pipeline([t for branch in self.branches for t in branch], seed=seed, **options)
-        # One hundred orders of magnitude stand in for the logarithm of zero, whose gradient is NaN.
-        logits = torch.log((shares / shares.sum()).clamp(min=1e-38))
-        if learn:
-            self.logits = nn.Parameter(logits)
-        else:
-            self.register_buffer("logits", logits)
-        self._owner = tuple(i for i, branch in enumerate(self.branches) for _ in branch)
-        self.register_buffer("_seed", torch.tensor(seed, dtype=torch.int64))
-        self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
+        self.pipeline = Pipeline([t for branch in self.branches for t in branch] * times, seed=seed, **options)
+        with torch.inference_mode(False):
+            # One hundred orders of magnitude stand in for the logarithm of zero, whose gradient is NaN.
+            logits = torch.log((shares / shares.sum()).clamp(min=1e-38))
+            if learn:
+                self.logits = nn.Parameter(logits)
+            else:
+                self.register_buffer("logits", logits)
+        # The choice and the branch that each transform belongs to.
+        self._owner = tuple((turn, i) for turn in range(times) for i, branch in enumerate(self.branches) for _ in branch)
 
     @property
     def weights(self) -> Float[Tensor, "k"]:
         """The probabilities of the branches; part of the graph where they are learned."""
         return torch.softmax(self.logits, 0)
 
-    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False) -> Any:
+    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False, **unknown: Any) -> Any:
         """Augment a batch; the arguments and results are those of a pipeline."""
+        check_no_more(unknown)
         record = self.draw(batch, key=key)
         result = self.pipeline.apply(batch, record)
         return (result, record) if return_record else result
 
     def draw(self, batch: Any, *, key: Key | None = None) -> Record:
         """Draw branches and parameters; ``apply(batch, record)`` finishes. The record is one of ``self.pipeline``."""
-        if key is None:
-            key = Key(self._seed, self._step.clone())
-            self._step.add_(1)
+        key = self.pipeline.key_of(batch, key)
         record = self.pipeline.draw(batch, key=key)
-        share = self.choose(record.samples, key, record.device)  # b k
+        shares = [self.choose(record.samples, key, record.device, turn=turn) for turn in range(self.times)]  # b k each
         params = []
-        for values, owner in zip(record.params, self._owner, strict=True):
-            mine = share[:, owner]
+        for values, (turn, branch) in zip(record.params, self._owner, strict=True):
+            mine = shares[turn][:, branch]
             params.append({**values, "gate": values["gate"] * mine if "gate" in values else mine})
         return replace(record, params=tuple(params))
 
@@ -133,23 +134,30 @@ class RandomChoice(nn.Module):
             return self.pipeline.apply(batch) if isinstance(batch, Tensor | dict) else super().apply(batch)
         return self.pipeline.apply(batch, record)
 
-    def choose(self, samples: int, key: Key, device: torch.device) -> Float[Tensor, "b k"]:
+    def inverse(self, batch: Any, record: Record) -> Any:
+        """Undo the geometry, as `Pipeline.inverse` does."""
+        return self.pipeline.inverse(batch, record)
+
+    def choose(self, samples: int, key: Key, device: torch.device, *, turn: int = 0) -> Float[Tensor, "b k"]:
         """The share of each branch in each sample: one-hot, or relaxed where there is a temperature."""
         index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
         logits = torch.log_softmax(self.logits.double(), 0).to(device)
         if self.temperature is None:
-            u = uniforms(self._words(key, index, 1))[:, :1]  # b 1
+            u = self._uniforms(key, index, turn, 1)  # b 1
             edges = torch.softmax(logits, 0).cumsum(0)[:-1]
             hard = nn.functional.one_hot((u >= edges).sum(1), len(self.branches)).to(u.dtype)
             soft = torch.softmax(logits, 0)
             return hard + (soft - soft.detach())
-        u = uniforms(self._words(key, index, -(-len(self.branches) // 4)))[:, : len(self.branches)]
+        u = self._uniforms(key, index, turn, len(self.branches))
         return torch.softmax((logits - torch.log(-torch.log(u))) / self.temperature, dim=1)
 
     def extra_repr(self) -> str:
         """One line per branch."""
         return "\n".join(f"({i}): {', '.join(map(repr, branch))}" for i, branch in enumerate(self.branches))
 
-    def _words(self, key: Key, index: Int64[Tensor, "b"], slots: int) -> Int64[Tensor, "b four_s"]:
-        at = _SLOT - torch.arange(slots, dtype=torch.int64, device=index.device)
-        return draw_words(on_device(key.seed, index.device), on_device(key.step, index.device), index, at)
+    def _uniforms(self, key: Key, index: Int64[Tensor, "b"], turn: int, count: int) -> Float[Tensor, "b n"]:
+        device = index.device
+        blocks = range(-(-count // 4))
+        slots = constant([slot_of(turn, "RandomChoice", "branch", block) for block in blocks], torch.int64, device)
+        keep = constant([0 for _ in blocks], torch.int64, device) if self.pipeline.same_on_batch else None
+        return uniforms(draw_words(on_device(key.seed, device), on_device(key.step, device), index, slots, keep))[:, :count]

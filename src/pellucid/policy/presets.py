@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from torch import nn
-
 from pellucid.errors import invalid
 from pellucid.policy.choice import RandomChoice
 from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable
@@ -35,13 +33,13 @@ _REACH = {"shear": 45.0, "translate": 0.45, "rotate": 135.0, "factor": 0.95}
 """The largest magnitudes of TrivialAugment's wide space (shear in degrees, translation as a fraction of the size)."""
 
 
-def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int = 0) -> RandomChoice:
+def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | None = None) -> RandomChoice:
     """One operation per sample, with a uniform magnitude: nothing to tune.
 
     Args:
         channels: 3, or 1 for grey pictures, which have no saturation.
         strength: scales every range.
-        seed: of the draws.
+        seed: of the draws; as in `Pipeline`.
 
     Source:
         Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021; the wide space,
@@ -51,8 +49,8 @@ def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int = 0) 
     return RandomChoice([(), *([one] for one in branches)], seed=seed)
 
 
-def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed: int = 0) -> nn.Sequential:
-    """``n`` operations per sample, one after the other, all of one magnitude and random sign.
+def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed: int | None = None) -> RandomChoice:
+    """``n`` operations per sample, one after the other in one pass, all of one magnitude and random sign.
 
     Args:
         n: operations per sample.
@@ -65,17 +63,17 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
     if not 0 < magnitude <= 1:
         raise invalid("magnitude", expected="a number in (0, 1]", got=magnitude)
     branches = _operations(channels, lambda reach: Categorical((-reach * magnitude, reach * magnitude)))
-    return nn.Sequential(*(RandomChoice([(), *([one] for one in branches)], seed=seed + i) for i in range(n)))
+    return RandomChoice([(), *([one] for one in branches)], times=n, seed=seed)
 
 
-def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int = 0) -> RandomChoice:
+def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int | None = None) -> RandomChoice:
     """Sub-policies of two operations, with learnable gates (relaxed) and magnitudes: where a policy search starts.
 
     Args:
         channels: as in :func:`trivial_augment`.
         pairs: how many of the pairs of operations to take; default all.
         temperature: of the relaxed gates.
-        seed: of the draws.
+        seed: of the draws; as in `Pipeline`.
 
     Source:
         The search space of Hataya, Zdenek, Yoshizoe, Nakayama: "Faster AutoAugment", ECCV 2020, with continuous operations.

@@ -19,6 +19,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.random import compiled
 from pellucid.random.arguments import plain
 from pellucid.random.philox import MASK, philox4x32, round_keys
+from pellucid.random.stream import rank
 from pellucid.tape import undisturbed
 
 __all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words", "on_device"]
@@ -38,7 +39,7 @@ class Key:
             rank folded into the upper 32 bits.
 
     Two calls with equal (seed, step, index of a sample) draw equal parameters for that sample, whatever else is in
-    the batch, on every device.
+    the batch, on every device and in every data-loading worker.
 
     Example:
         >>> Key(seed=7, step=3).step
@@ -81,10 +82,8 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
     """Sample indices 0..B-1 of this rank; never write to them."""
     index = _counted(batch) if device.type == "cpu" and undisturbed() else torch.arange(batch, dtype=torch.int64, device=device)
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return index + distributed.get_rank() * RANK_STRIDE
-    return index
+    at = rank()
+    return index + at * RANK_STRIDE if at else index
 
 
 @lru_cache(maxsize=64)

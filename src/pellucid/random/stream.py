@@ -1,0 +1,151 @@
+"""The stream that a module draws from when no key is given: whose it is, and which step comes next.
+
+Owns: hashed seeds and slots, what process draws, and taking a step: `claim`.
+Must not: turn a key into words; nor touch torch's global generator, whose seed it only reads.
+Read next: ``key.py``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Collection
+from hashlib import blake2b
+from typing import Any
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils.checkpoint import CheckpointPolicy
+from torch.utils.data import get_worker_info
+
+__all__ = ["claim", "fold_in", "own_seed", "rank", "slot_of"]
+
+_lock = threading.RLock()
+_made = itertools.count()  # streams without a seed, in this process
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it at the moment of the fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def fold_in(seed: int, *names: int | str) -> int:
+    """Another seed in [0, 2^63): that of a substream. Hashed, because sums of seeds and numbers meet: 0 + 1 = 1 + 0."""
+    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=8).digest(), "little") >> 1
+
+
+def own_seed() -> int:
+    """The seed of a stream that nobody named: from torch's seed, and how many of them were made before."""
+    return fold_in(torch.initial_seed(), "stream", next(_made))
+
+
+def slot_of(*names: int | str, taken: Collection[int] = ()) -> int:
+    """Which number of the hash gives a draw its four words: by the draw's own name, whatever else is drawn."""
+    attempt = 0
+    while (slot := _slot(*names, attempt)) in taken:
+        attempt += 1
+    return slot
+
+
+def _slot(*names: int | str) -> int:
+    return fold_in(0, *names) % (1 << 32)
+
+
+# What `torch.compiler.assume_constant_result` does, without its import of the compiler, which takes a second.
+_slot._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def rank() -> int:
+    """Of this process, or of the one whose data it loads."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    if torch.compiler.is_compiling() or get_worker_info() is None:
+        return 0
+    given = os.environ.get("RANK", "")  # a worker that was spawned knows nothing of the group, but has what the launcher set
+    return int(given) if given.isdecimal() else 0
+
+
+def _place(shared: bool) -> int:
+    """What tells this process' stream from that of others; 0 where nothing more is needed.
+
+    The index of a sample already tells ranks apart, but what a batch shares does not see it. A worker's seed differs between
+    workers and, unless they persist, epochs.
+    """
+    worker = get_worker_info()
+    at = rank() if shared or worker is not None else 0
+    if worker is not None:
+        return fold_in(worker.seed, "worker", at)
+    return fold_in(0, "rank", at) if at else 0
+
+
+def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[Int64[Tensor, ""], Int64[Tensor, ""]]:
+    """Take a step of a stream: (seed, step) to draw with, of which nobody else gets the same; ``step`` advances in place.
+
+    Args:
+        seed, step: the state of the stream, on any device.
+        shared: the batch shares a draw, so that ranks must differ by more than the index.
+
+    Errors:
+        RuntimeError where a backward pass asks: gradient checkpointing recomputes, and would get another draw.
+    """
+    if torch.compiler.is_compiling():
+        taken = torch.ops.pellucid.claim.default(seed, step, shared)
+        step.copy_(taken[2])
+        return taken[0], taken[1]
+    _refuse_in_backward()
+    with _lock:
+        now = step.clone()
+        step.add_(1)
+    place = _place(shared)
+    return (seed ^ place if place else seed), now
+
+
+def _refuse_in_backward() -> None:
+    if torch._C._current_graph_task_id() != -1:
+        raise RuntimeError(
+            "This pipeline was called again during backward, as gradient checkpointing does, and would draw different "
+            "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
+            "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
+        )
+
+
+# Compiled graphs claim by an operator. What is recomputed in backward, by a checkpoint or to save memory, must not read a counter
+# that has moved since: its result is marked as to be saved. And where the whole graph runs again, the operator refuses.
+torch.library.define("pellucid::claim", "(Tensor seed, Tensor step, bool shared) -> Tensor")
+
+
+def _claimed(seed: Tensor, step: Tensor, shared: bool) -> Tensor:
+    """(3,): the seed and the step to draw with, and the step to go on from."""
+    _refuse_in_backward()
+    return torch.stack((seed ^ _place(shared), step, step + 1))
+
+
+@torch.library.register_fake("pellucid::claim")
+def _fake(seed: Tensor, step: Tensor, shared: bool) -> Tensor:
+    del seed, shared
+    return step.new_empty(3)
+
+
+def _traced(keys: Any, seed: Tensor, step: Tensor, shared: bool) -> Tensor:
+    """Where autograd passes by, after which a checkpoint has said what it wants: what stands in the graph so far is saved."""
+    operator = torch.ops.pellucid.claim.default
+    with torch._C._AutoDispatchBelowAutograd():
+        taken: Tensor = operator.redispatch(keys & torch._C._after_autograd_keyset, seed, step, shared)
+    tracing = get_proxy_mode()
+    for node in tracing.tracer.graph.nodes if tracing is not None else ():
+        if node.target is operator:
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+    return taken
+
+
+_library = torch.library.Library("pellucid", "FRAGMENT")
+_library.impl("claim", _claimed, "CompositeExplicitAutograd")
+_library.impl("claim", _traced, "Autograd", with_keyset=True)

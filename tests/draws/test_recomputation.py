@@ -1,0 +1,107 @@
+"""What is computed again in backward is the same draw, or refused: never the gradient of another one."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from pellucid import Pipeline, RandomAffine, RandomGamma, RandomHorizontalFlip, RandomRotation
+from pellucid.policy import RandomChoice, rand_augment, trivial_augment
+
+X = torch.rand(4, 3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def pipeline():
+    return Pipeline([RandomAffine(30, translate=(0.1, 0.1)), RandomGamma((0.5, 2.0))], seed=3)
+
+
+def choice():
+    return RandomChoice([[RandomRotation(30.0)], [RandomHorizontalFlip(), RandomGamma((0.5, 2.0))]], seed=3)
+
+
+MAKERS = {
+    "pipeline": pipeline,
+    "choice": choice,
+    "trivial": lambda: trivial_augment(seed=1),
+    "rand": lambda: rand_augment(seed=1),
+    "alone": lambda: RandomRotation(30.0),
+}
+
+
+def gradient(call):
+    x = X.clone().requires_grad_()
+    out = call(x)
+    out.square().sum().backward()
+    return out.detach(), x.grad
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_drawing_inside_of_an_eager_checkpoint_is_refused(make, reentrant):
+    augment = make()
+    out = checkpoint(augment, X.clone().requires_grad_(), use_reentrant=reentrant)
+    with pytest.raises(RuntimeError, match="gradient checkpointing"):
+        out.sum().backward()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_choice_drawn_outside_of_a_checkpoint_has_the_eager_gradient(reentrant):
+    augment = choice()
+    record = augment.draw(X)
+    _, eager = gradient(lambda x: augment.apply(x, record))
+    _, again = gradient(lambda x: checkpoint(augment.apply, x, record, use_reentrant=reentrant))
+    assert torch.equal(again, eager)
+
+
+def same_draws(fast, augment):
+    for _ in range(2):
+        (expected, wanted), (out, found) = gradient(augment), gradient(fast)
+        assert (out - expected).abs().max() < 1e-12
+        assert (found - wanted).norm() < 1e-12 * wanted.norm()
+
+
+@pytest.mark.parametrize("make", [pipeline, choice])
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_a_compiled_checkpoint_has_the_gradient_of_its_draw(make, backend):
+    torch._dynamo.reset()
+    augment = make()
+    # What follows the pipeline inside of the region has to be computed again.
+    region = torch.compile(
+        lambda x: checkpoint(lambda y: augment(augment(y)).sin(), x, use_reentrant=False), fullgraph=True, backend=backend
+    )
+    twice = make()
+    same_draws(region, lambda x: twice(twice(x)).sin())
+
+
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_saving_memory_by_computing_again_keeps_the_draw(backend):
+    torch._dynamo.reset()
+    with torch._functorch.config.patch(activation_memory_budget=0.5):
+        same_draws(torch.compile(pipeline(), fullgraph=True, backend=backend), pipeline())
+
+
+def test_running_a_compiled_pipeline_again_is_refused():
+    torch._dynamo.reset()
+    fast = torch.compile(pipeline(), fullgraph=True, backend="aot_eager")
+    out = checkpoint(fast, X.clone().requires_grad_(), use_reentrant=False)
+    with pytest.raises(RuntimeError, match="gradient checkpointing"):
+        out.sum().backward()
+
+
+def test_a_graph_break_inside_of_a_checkpoint_is_refused_or_right():
+    torch._dynamo.reset()
+    augment = pipeline()
+
+    def broken(x):
+        out = augment(x)
+        torch._dynamo.graph_break()
+        return out.sin()
+
+    out = torch.compile(lambda x: checkpoint(broken, x, use_reentrant=False), backend="aot_eager")(X.clone().requires_grad_())
+    with pytest.raises(RuntimeError, match="gradient checkpointing"):
+        out.sum().backward()
+
+
+def test_the_claim_is_a_sound_operator():
+    torch.library.opcheck(torch.ops.pellucid.claim.default, (torch.tensor(7), torch.tensor(3), True))
+    taken = torch.ops.pellucid.claim.default(torch.tensor(7), torch.tensor(3), False)
+    assert taken.tolist() == [7, 3, 4]
