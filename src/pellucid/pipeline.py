@@ -25,7 +25,7 @@ from pellucid.random.arguments import table, texts
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
-from pellucid.record import Record
+from pellucid.record import Record, read_record, record_agrees
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_choice, check_flag, set_runner
@@ -158,7 +158,7 @@ class Pipeline(nn.Module):
         """
         if record is None and callable(batch) and not isinstance(batch, Tensor):
             return super().apply(batch)
-        record = _read_record(record)
+        record = read_record(record)
         return apply_targets(record, self._parse(batch, record), self.options)
 
     def inverse(self, batch: Any, record: Record) -> Any:
@@ -171,7 +171,7 @@ class Pipeline(nn.Module):
 
     def valid_mask(self, record: Record) -> Tensor:
         """(B, 1, H, W): the share of each output pixel that shows the input image."""
-        _read_record(record)
+        read_record(record)
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = ApplyOptions(return_valid=True)
@@ -304,7 +304,7 @@ class Pipeline(nn.Module):
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
         if inverse or record is not None:
-            _read_record(record)
+            read_record(record)
         options = self.options
         lead = None if record is None else record.lead
         parsed = parse(batch, named=options.targets, passthrough=options.passthrough, lead=lead, reading=options.reading)
@@ -427,17 +427,6 @@ class Pipeline(nn.Module):
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
 
 
-def _read_record(record: object) -> Record:
-    if not isinstance(record, Record):
-        raise wrong_type(
-            "record",
-            expected="the Record of an earlier call",
-            got=repr(record),
-            fix="out, record = pipeline(batch, return_record=True).",
-        )
-    return record
-
-
 def check_no_more(unknown: Mapping[str, Any]) -> None:
     """Refuse what a call does not take, such as the ``params`` of other libraries."""
     for name in unknown:
@@ -447,19 +436,6 @@ def check_no_more(unknown: Mapping[str, Any]) -> None:
             got=f"{name}=...",
             fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
         )
-
-
-def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
-    """Check that a batch fits the record it is replayed with."""
-    samples, _ = batch_of(parsed)
-    if parsed.entries and samples != record.samples:
-        raise invalid(
-            "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
-        )
-    size = record.size_out if inverse else record.size_in
-    for entry in parsed.entries:
-        if entry.size not in (None, size):
-            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)
 
 
 def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:

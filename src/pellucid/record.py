@@ -1,6 +1,6 @@
 """The record of a call: what was drawn for each sample, enough to replay, invert and differentiate it.
 
-Owns: `Record`.
+Owns: `Record`, and whether a batch fits one.
 Must not: hold pixels.
 Read next: ``pipeline.py``.
 """
@@ -18,16 +18,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.lowering import Lowered, Replayed
 from pellucid.plan import Plan, make_plan
 from pellucid.serialize import transforms_from_list, transforms_to_list
+from pellucid.targets import Parsed, batch_of
 from pellucid.types import ImageSpec, Size
 from pellucid.writing import whole
 
-__all__ = ["Record"]
+__all__ = ["Record", "read_record", "record_agrees"]
 
 _VERSION = 1
 _CPU = torch.device("cpu")
@@ -196,3 +197,28 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
             if not isinstance(value, Tensor) or value.dim() == 0 or value.shape[0] != samples:
                 shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
                 raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=shape)
+
+
+def read_record(record: object) -> Record:
+    """Check that this is a record."""
+    if not isinstance(record, Record):
+        raise wrong_type(
+            "record",
+            expected="the Record of an earlier call",
+            got=repr(record),
+            fix="out, record = pipeline(batch, return_record=True).",
+        )
+    return record
+
+
+def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
+    """Check that a batch fits the record it is replayed with."""
+    samples, _ = batch_of(parsed)
+    if parsed.entries and samples != record.samples:
+        raise invalid(
+            "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
+        )
+    size = record.size_out if inverse else record.size_in
+    for entry in parsed.entries:
+        if entry.size not in (None, size):
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)
