@@ -51,8 +51,10 @@ def _how(run: Run, impl: str, device: str) -> str:
     parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
     if run.footprint is not None:
         parts.append("antialiased")
-    if run.window_at is not None:
-        parts.append(f"within the crop of [{run.window_at}]")
+    if run.windows:
+        parts.append(f"within the crop {'of' if run.windows[0].windowed else 'before'} [{run.windows[0].at}]")
+    if run.canvases:
+        parts.append(f"canvases before {', '.join(f'[{canvas.at}] ({canvas.padding_mode})' for canvas in run.canvases)}")
     parts.append(f"by {_who(run, impl, device)}")
     return ", ".join(parts)
 
@@ -67,7 +69,7 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
 
 def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
-    if run.clamped and run.footprint is not None:
+    if run.clamped and run.footprint is not None and not run.canvases:
         return choose(impl, available=resize.AVAILABLE, device=device)
     what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

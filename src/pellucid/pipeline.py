@@ -20,7 +20,7 @@ from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
-from pellucid.plan import Plan, make_plan
+from pellucid.plan import CANVAS_RULES, Plan, make_plan
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.record import Record
@@ -42,7 +42,9 @@ class Pipeline(nn.Module):
         transforms: what may happen, in order.
         seed: with the step counter and the sample's index, decides every draw; the global generator is not touched.
         same_on_batch: share every draw across the batch.
-        fuse: compose runs of geometry and colour into one resample; off gives step-by-step semantics.
+        fuse: compose runs of geometry and colour into one resample; off resamples step by step.
+        canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
+            were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
         dtype: of the images returned; default that of the input (8-bit results are rounded).
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
@@ -73,6 +75,7 @@ class Pipeline(nn.Module):
         seed: int = 0,
         same_on_batch: bool = False,
         fuse: bool = True,
+        canvas: str = "each",
         impl: str = "auto",
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
@@ -95,6 +98,7 @@ class Pipeline(nn.Module):
                 )
         for key, kind in (targets or {}).items():
             check_choice(f"targets[{key!r}]", kind, KINDS)
+        check_choice("canvas", canvas, CANVAS_RULES)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
         check_choice("box_format", box_format, ("xyxy", "xywh", "cxcywh", "cxcywhr"))
         for kind, mode in (interpolation or {}).items():
@@ -104,6 +108,7 @@ class Pipeline(nn.Module):
         self.transforms = tuple(transforms)
         self.same_on_batch = same_on_batch
         self.fuse = fuse
+        self.canvas = canvas
         self.options = ApplyOptions(
             impl=impl,
             dtype=dtype,
@@ -189,11 +194,14 @@ class Pipeline(nn.Module):
     def plan(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
         if torch.compiler.is_compiling():
-            return make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+            return self._make_plan(spec)
         at = (spec.channels, spec.height, spec.width)
         if at not in self._plans:
-            self._plans[at] = make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+            self._plans[at] = self._make_plan(spec)
         return self._plans[at]
+
+    def _make_plan(self, spec: ImageSpec) -> Plan:
+        return make_plan(self.transforms, spec, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
 
     def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
         """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.
@@ -368,6 +376,7 @@ class Pipeline(nn.Module):
             "seed": int(self._seed),
             "same_on_batch": self.same_on_batch,
             "fuse": self.fuse,
+            "canvas": self.canvas,
             "impl": options.impl,
             "dtype": options.dtype,
             "targets": options.targets,

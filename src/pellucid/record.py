@@ -126,7 +126,7 @@ class Record:
     def step(self, transform: int) -> Record:
         """The record of one transform on its own, as a pipeline of that transform would have made it."""
         transform %= len(self.params)
-        plan = make_plan((self.plan.transforms[transform],), self.plan.specs[transform])
+        plan = make_plan((self.plan.transforms[transform],), self.plan.specs[transform], canvas=self.plan.canvas)
         return replace(self, plan=plan, params=(self.params[transform],))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -137,6 +137,7 @@ class Record:
             "transforms": transforms_to_list(self.plan.transforms),
             "image": [spec.channels, spec.height, spec.width],
             "fuse": self.plan.fuse,
+            "canvas": self.plan.canvas,
             "samples": self.samples,
             "lead": self.lead,
             "impl": self.impl,
@@ -157,5 +158,7 @@ class Record:
         state: Mapping[str, Any] = torch.load(path, weights_only=True)
         if state.get("pellucid_record") != _VERSION:
             raise invalid("Record.load", expected=f"a record of version {_VERSION}", got=state.get("pellucid_record"))
-        plan = make_plan(transforms_from_list(state["transforms"]), ImageSpec(*state["image"]), fuse=state["fuse"])
+        rule = state.get("canvas", "image")  # which was the only one when records did not say
+        transforms = transforms_from_list(state["transforms"])
+        plan = make_plan(transforms, ImageSpec(*state["image"]), fuse=state["fuse"], canvas=rule)
         return Record(plan, tuple(state["params"]), state["samples"], state["lead"], state["impl"])
