@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from pellucid.errors import invalid
@@ -129,6 +128,7 @@ class Plan:
         shared: whether the draw in that slot is the same for the whole batch.
         fuse: whether runs were composed.
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
+        hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size.
     """
 
     transforms: tuple[Transform, ...]
@@ -140,6 +140,7 @@ class Plan:
     shared: tuple[bool, ...]
     fuse: bool = True
     canvas: str = "each"
+    hops: tuple[tuple[int, ...], ...] = ()
 
     @property
     def size_in(self) -> Size:
@@ -150,26 +151,6 @@ class Plan:
     def size_out(self) -> Size:
         """(height, width) of the output."""
         return self.specs[-1].size
-
-    @cached_property
-    def hops(self) -> tuple[tuple[int, ...], ...]:
-        """The warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size."""
-        found: list[tuple[int, ...]] = []
-        cut = False
-        for group in self.groups:
-            warps = group.warps if isinstance(group, Run) else ()
-            steps = [(i, spec, self.specs[i].size) for i in warps if isinstance(spec := self.segments[i], WarpSpec)]
-            if self.canvas == "image" and steps:  # one canvas for all of them
-                exposes, cuts = (any(f(spec, size) for _, spec, size in steps) for f in (_exposes, _cuts))
-                parts = [(warps, exposes, cuts)]
-            else:
-                parts = [((i,), spec.exposes, _cuts(spec, size)) for i, spec, size in steps]
-            for indices, exposes, cuts in parts:
-                if not found or (exposes and cut):
-                    found.append(())
-                found[-1] += indices
-                cut = cut or exposes or cuts
-        return tuple(found)
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"
@@ -206,7 +187,26 @@ def make_plan(
         else:
             groups += pending.add(index) if fuse else [*pending.closed(), *pending.add(index)]
     groups += pending.closed()
-    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse, canvas)
+    hops = _hops(groups, segments, specs, canvas)
+    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse, canvas, hops)
+
+
+def _hops(groups: list[Group], segments: list[SegmentSpec], specs: list[ImageSpec], canvas: str) -> tuple[tuple[int, ...], ...]:
+    """The hops of a plan."""
+    found: list[tuple[int, ...]] = []
+    cut = False
+    for group in groups:
+        warps = group.warps if isinstance(group, Run) else ()
+        steps = [(i, spec, specs[i].size) for i in warps if isinstance(spec := segments[i], WarpSpec)]
+        parts = [((i,), spec.exposes, _cuts(spec, size)) for i, spec, size in steps]
+        if canvas == "image" and steps:  # one canvas for all of them
+            parts = [(warps, any(exposes for _, exposes, _ in parts), any(cuts for *_, cuts in parts))]
+        for indices, exposes, cuts in parts:
+            if not found or (exposes and cut):
+                found.append(())
+            found[-1] += indices
+            cut = cut or exposes or cuts
+    return tuple(found)
 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
@@ -302,11 +302,6 @@ class _Step(NamedTuple):
     def plain(self) -> bool:
         """Only moves all its pixels: a flip, a quarter turn."""
         return not (self.spec.exposes or self.spec.resamples or self.cuts)
-
-
-def _exposes(spec: WarpSpec, size: Size) -> bool:
-    del size
-    return spec.exposes
 
 
 def _cuts(spec: WarpSpec, size: Size) -> bool:
