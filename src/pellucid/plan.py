@@ -198,7 +198,7 @@ def _hops(groups: list[Group], segments: list[SegmentSpec], specs: list[ImageSpe
     for group in groups:
         warps = group.warps if isinstance(group, Run) else ()
         steps = [(i, spec, specs[i].size) for i in warps if isinstance(spec := segments[i], WarpSpec)]
-        parts = [((i,), spec.exposes, _cuts(spec, size)) for i, spec, size in steps]
+        parts: list[tuple[tuple[int, ...], bool, bool]] = [((i,), spec.exposes, _cuts(spec, size)) for i, spec, size in steps]
         if canvas == "image" and steps:  # one canvas for all of them
             parts = [(warps, any(exposes for _, exposes, _ in parts), any(cuts for *_, cuts in parts))]
         for indices, exposes, cuts in parts:
