@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 
 import edition_causes as c
 import edition_numerics as n
@@ -66,12 +67,16 @@ UNJUDGED = [
     _f(s, "inner_gradient_and_data_write", "data-write", line=True),
     _f(s, "inner_gradient_and_write", "in-place", line=True),
     _f(s, "inner_gradient_and_host_read", "host-read", line=True),
-    _f(s, "refuses_neighbours", "unjudged"),
+    _f(s, "refuses_neighbours", "unjudged", s.X),
 ]
 CAUSES = [
     *_pairs(),
     _f(c, "ciou_like", "detached", (BOXES, TARGET), "boxes", line=True),
-    _b("ciou of torchvision", lambda: c.torchvision_loss("complete_box_iou_loss"), "detached", (BOXES, TARGET)),
+    *(
+        [_b("ciou of torchvision", lambda: c.torchvision_loss("complete_box_iou_loss"), "detached", (BOXES, TARGET))]
+        if find_spec("torchvision")
+        else []
+    ),
 ]
 PRECISION = [
     *(_f(n, name, "wrong|precision") for name in ("half_factor", "bfloat_factor", "half_sign_of_small_term")),
@@ -176,13 +181,16 @@ def outcome(bug):
 
 def main(words):
     torch.set_num_threads(1)
-    verbose, wanted = "-v" in words, [w for w in words if not w.startswith("-")]
+    verbose, only = "-v" in words, [w[1:] for w in words if w.startswith("+")]
+    wanted = [w for w in words if w[0] not in "-+"]
     totals = Counter()
     for group, bugs in GROUPS.items():
         if wanted and group not in wanted:
             continue
         counts, began = Counter(), time.perf_counter()
         for bug in bugs:
+            if only and not any(word in bug.name for word in only):
+                continue
             how, report = outcome(bug)
             counts[how] += 1
             if how != "right":

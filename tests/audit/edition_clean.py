@@ -7,6 +7,7 @@ Read next: ``edition.py``.
 
 import functools
 import math
+from importlib.util import find_spec
 
 import edition_causes as c
 import edition_numerics as n
@@ -209,6 +210,12 @@ _ORDINARY = {
 }  # fmt: skip
 _SIZES = {16: X, 32: BIG, 64: LARGE}
 
+_TORCHVISION = [
+    _c("generalized iou of torchvision", lambda a, b: c.torchvision_loss("generalized_box_iou_loss")(a, b), (BOXES, TARGET)),
+    _c("distance iou of torchvision", lambda a, b: c.torchvision_loss("distance_box_iou_loss")(a, b), (BOXES, TARGET)),
+    _c("focal of torchvision", lambda a, b: c.torchvision_loss("sigmoid_focal_loss")(a, b, reduction="mean"), (Z, X)),
+]
+
 EDITION_CLEAN = [
     # Harmless lines alone, two in a row, and around a custom function with the right backward.
     *(_c(h.__name__, h) for h in c.HARMLESS),
@@ -264,9 +271,7 @@ EDITION_CLEAN = [
     _c("charbonnier", lambda x, y: ((x - y).square() + 1e-3).sqrt().mean(), (X, X.flip(0))),
     _c("dice", lambda x, y: 1 - (2 * (x * y).sum() + 1) / (x.sum() + y.sum() + 1), (X, X.flip(0))),
     _c("gradient penalty", _gradient_penalty),
-    _c("generalized iou of torchvision", lambda a, b: c.torchvision_loss("generalized_box_iou_loss")(a, b), (BOXES, TARGET)),
-    _c("distance iou of torchvision", lambda a, b: c.torchvision_loss("distance_box_iou_loss")(a, b), (BOXES, TARGET)),
-    _c("focal of torchvision", lambda a, b: c.torchvision_loss("sigmoid_focal_loss")(a, b, reduction="mean"), (Z, X)),
+    *(_TORCHVISION if find_spec("torchvision") else []),
     # Leaves that have no name, modules in both modes, state that is harmless.
     _m("closure parameter", _closure),
     _m("loss with a network", _loss_with_network, (X, X.flip(0))),

@@ -144,16 +144,12 @@ fixed_count = function(lambda x: x.mean(), lambda g, x: g.expand_as(x) / 1536)
 fixed_batch = function(lambda x: x.mean(0), lambda g, x: g.expand_as(x) / 2)
 fixed_width = function(lambda x: x.mean(-1), lambda g, x: g[..., None].expand_as(x) / 16)
 square_only = function(lambda x: x.mean(2), lambda g, x: g[:, :, None].expand_as(x) / x.shape[3])
-swapped_sides = function(
-    lambda x: x.cumsum(2) / x.shape[2], lambda g, x: g.flip(2).cumsum(2).flip(2) / x.shape[3]
-)
+swapped_sides = function(lambda x: x.cumsum(2) / x.shape[2], lambda g, x: g.flip(2).cumsum(2).flip(2) / x.shape[3])
 first_two_samples = function(
     lambda x: x.square(), lambda g, x: 2 * g * x * (torch.arange(x.shape[0]) < 2).to(x.dtype).reshape(-1, 1, 1, 1)
 )
 squeezed_batch = function(lambda x: x.exp(), lambda g, x: (g * x.exp()).squeeze(0))
-one_sample_mean = function(
-    lambda x: x - x.mean(0, keepdim=True), lambda g, x: g - g.mean(0, keepdim=True) if x.shape[0] > 1 else g
-)
+one_sample_mean = function(lambda x: x - x.mean(0, keepdim=True), lambda g, x: g - g.mean(0, keepdim=True) if x.shape[0] > 1 else g)
 
 
 def _even_pool(x):

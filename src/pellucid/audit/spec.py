@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, invalid
 
 __all__ = ["parse_inputs", "resolve"]
 
@@ -39,9 +39,15 @@ def resolve(target: str) -> Any:
         where = Path(where).stem
     elif "" not in sys.path:
         sys.path.insert(0, "")
-    module = importlib.import_module(where)
-    found = _evaluate(ast.parse(expression, mode="eval").body, module, target)
-    return found() if isinstance(found, type) and issubclass(found, nn.Module) else found
+    try:
+        module = importlib.import_module(where)
+        found = _evaluate(ast.parse(expression, mode="eval").body, module, target)
+        return found() if isinstance(found, type) and issubclass(found, nn.Module) else found
+    except InvalidArgument:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        raise invalid("target", expected="something that can be imported and called", got=f"{target!r} ({reason})") from error
 
 
 def parse_inputs(text: str | None, seed: int = 0) -> Any:
