@@ -229,7 +229,7 @@ def test_quick_leaves_out_the_other_conditions():
 
 
 def test_a_loss_that_is_right_stays_clean_with_its_network():
-    net = nn.Conv2d(3, 2, 3)
+    net = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Tanh())
     report = audit(lambda x, y: F.mse_loss(net(x), net(y)), (SMALL, SMALL.flip(0)))
     assert report.exit_code == 0, str(report)
-    assert {"net.weight", "net.bias"} <= set(report.measures)
+    assert {"net.0.weight", "net.0.bias"} <= set(report.measures)
