@@ -184,7 +184,7 @@ def ciou_like(boxes, target):
 
 
 def torchvision_loss(name):
-    from pellucid.audit.peers import _foreign_kernels_ignored
+    from pellucid_bench.audit_peers import _foreign_kernels_ignored
 
     with _foreign_kernels_ignored():
         from torchvision import ops
