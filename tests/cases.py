@@ -120,7 +120,7 @@ CASES = (
         batch_exact=False,
     ),
     Case(P.RandomPosterize((3.5, 7.5), p=0.7), P.RandomPosterize(p=0.0), off_kinks={"gate": 0.9, "bits": 5.2}, jumps=True),
-    Case(P.RandomSolarize((0.3, 0.9), p=0.7), P.RandomSolarize(p=0.0), off_kinks={"gate": 0.9, "threshold": 0.6}),
+    Case(P.RandomSolarize((0.3, 0.9), p=0.7), P.RandomSolarize(p=0.0), off_kinks={"gate": 0.9, "threshold": 0.6}, jumps=True),
     Case(P.RandomEqualize(p=0.7), P.RandomEqualize(p=0.0), off_kinks={"gate": 0.9}, size=(18, 16), jumps=True),
     Case(P.RandomAutoContrast(p=0.7), P.RandomAutoContrast(p=0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomChannelShuffle(), P.RandomChannelShuffle(p=0.0), off_kinks={"gate": 0.4}),

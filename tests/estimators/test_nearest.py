@@ -70,7 +70,7 @@ def test_masks_learn_as_nearest_images_do(impl):
     for key in ("mask", "image"):
         degrees = P.Learnable(20.0, low=0.0, high=90.0)
         augment = Pipeline([P.RandomRotation(degrees, interpolation="nearest")], seed=3, impl=impl)
-        out = augment({"image": torch.zeros_like(picture), key: picture}, key=Key(1, 2))[key]
+        out = augment({"image": torch.zeros_like(picture), key: picture}, key=Key(1, 3))[key]
         (out * weights).sum().backward()
         found.append((out.detach(), next(augment.parameters()).grad))
     (mask, to_mask), (image, to_image) = found

@@ -14,7 +14,6 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
-from pellucid.functional.patches import extract_patches, patch_coverage
 from pellucid.functional.remap import remap
 from pellucid.functional.sizes import crop, pad, resize
 from pellucid.functional.targets import transform_boxes, transform_points
@@ -32,7 +31,6 @@ __all__ = [
     "crop",
     "denormalize",
     "erase",
-    "extract_patches",
     "gaussian_blur",
     "get_affine_transform",
     "get_perspective_transform",
@@ -43,7 +41,6 @@ __all__ = [
     "invert_affine_transform",
     "normalize",
     "pad",
-    "patch_coverage",
     "remap",
     "resize",
     "rgb_to_grayscale",

@@ -44,6 +44,8 @@ def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w
     """
     if image.is_cpu and image.numel() and undisturbed() and numba_works():
         turns = _turns(image)
+        if turns is None and image.dtype in _ADDED:
+            return image, with_mean(image.contiguous())[1]  # the same sums, whatever lies between the pixels
         if turns is not None:
             if torch.is_grad_enabled() and image.requires_grad:
                 same, mean = _WithMean.apply(image, turns)

@@ -110,6 +110,8 @@ class _Through(torch.autograd.Function):
         needed = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # to be differentiated again
             return *_again(tensors, ctx.how, grads, needed), None
+        if not (needed[0] or needed[1]):
+            return None, None, _to_fills(tensors, ctx.how, grads[2]), None
         return *_backward(tensors, ctx.how, grads, needed), None
 
 
@@ -133,6 +135,15 @@ def _again(tensors: Any, how: How, grads: tuple[Tensor, ...], needed: Any) -> li
     wanted = [tensor for tensor, need in zip(inputs, needed, strict=True) if need]
     given = iter(torch.autograd.grad([o for o, _ in outs], wanted, [g for _, g in outs], create_graph=True, allow_unused=True))
     return [next(given) if need else None for need in needed]
+
+
+def _to_fills(tensors: Any, how: How, to_ground: Tensor) -> Tensor:
+    """The gradient of the fills alone, as where only colours follow the image: how much of each canvas's fill every pixel shows."""
+    maps, windows, fills = tensors
+    batch, canvases = fills.shape[:2]
+    each = torch.eye(canvases, dtype=fills.dtype).expand(batch, canvases, canvases)
+    shown = _forward(maps, windows, each, how)[2].flatten(2).double()  # b k h2*w2
+    return (shown @ to_ground.flatten(2).double().mT).to(fills.dtype)
 
 
 def _backward(tensors: Any, how: How, grads: tuple[Tensor, ...], needed: Any) -> list[Tensor | None]:
