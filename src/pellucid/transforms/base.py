@@ -36,10 +36,12 @@ __all__ = [
     "as_padding",
     "as_size",
     "as_transforms",
+    "by_options",
     "check_choice",
     "check_flag",
     "gated",
     "gated_matrix",
+    "moved_by",
     "set_runner",
 ]
 
@@ -66,7 +68,10 @@ class Transform:
     """
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
-    """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``."""
+    """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``.
+
+    Of this transform on its own. Where an option decides, it is a method under `by_options`.
+    """
 
     tied: ClassVar[tuple[str, ...]] = ()
     """Drawn values that come from one distribution: what is learned of it, they share."""
@@ -101,6 +106,22 @@ class Transform:
         if _runner is None:
             raise RuntimeError("Import pellucid (not pellucid.transforms alone) to call a transform on its own.")
         return _runner(self, batch, **options)
+
+
+class by_options:  # noqa: N801 - a decorator
+    """Gradients that options decide: read on an instance they are that instance's, on the class those of the default options."""
+
+    def __init__(self, declare: Callable[[Any], Mapping[str, str]]) -> None:
+        self._declare = declare
+
+    def __get__(self, instance: Transform | None, owner: type[Transform]) -> Mapping[str, str]:
+        return self._declare(owner if instance is None else instance)  # a class holds the defaults of its fields
+
+
+def moved_by(*names: str, interpolation: str) -> dict[str, str]:
+    """The gradients of a resample whose map these values decide; nearest sampling jumps, and gets the bilinear warp's slope."""
+    kind = "surrogate: bilinear" if interpolation == "nearest" else "almost_everywhere"
+    return {"image": "exact", **dict.fromkeys(names, kind)}
 
 
 def gated(values: Params, value: Tensor, resting: Tensor | float) -> Tensor:

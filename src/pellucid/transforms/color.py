@@ -35,7 +35,7 @@ class RandomGrayscale(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: exact as a mixing weight.
+        image: exact. gate: exact (as a mixing weight).
     On each target:
         image only; the number of channels stays.
     Identity at:
@@ -70,7 +70,7 @@ class RandomInvert(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: exact as a mixing weight.
+        image: exact. gate: exact (as a mixing weight).
     On each target:
         image only.
     Identity at:
@@ -103,7 +103,7 @@ class RandomChannelShuffle(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. order: none.
+        image, gate: exact. order: none.
     On each target:
         image only.
     Identity at:
