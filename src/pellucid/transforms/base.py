@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ from pellucid.types import (
 )
 
 __all__ = [
+    "ANY_IMAGE",
     "Params",
     "Transform",
     "as_padding",
@@ -50,6 +51,9 @@ Params = Mapping[str, Tensor]
 
 _MOST_PIXELS = (1 << 24) - 1
 """Along one axis; float32, in which coordinates are computed, counts no further."""
+
+ANY_IMAGE = ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS)
+"""What `draws` is asked with where there are no images yet."""
 
 _runner: Callable[..., Any] | None = None
 
@@ -76,6 +80,12 @@ class Transform:
     tied: ClassVar[tuple[str, ...]] = ()
     """Drawn values that come from one distribution: what is learned of it, they share."""
 
+    units: ClassVar[Literal["picture", "normalised"] | None] = None
+    """What the image's values are afterwards, where this changes it: 1 for white again, or standardised."""
+
+    white: ClassVar[bool] = False
+    """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
+
     def __post_init__(self) -> None:
         """Read every field by its declared type, and have the draws checked on images so large that every crop fits."""
         for field in fields(self):  # type: ignore[arg-type] # what is made is a dataclass
@@ -84,7 +94,7 @@ class Transform:
             if read is not None and not (value is None and field.default is None):
                 object.__setattr__(self, field.name, read(f"{type(self).__name__}.{field.name}", value))
         self.check()
-        self.draws(ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS))
+        self.draws(ANY_IMAGE)
 
     def check(self) -> None:
         """Raise where the fields, each right by its type, are not right together or for this transform."""
@@ -94,7 +104,11 @@ class Transform:
         raise NotImplementedError
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        """What is drawn for each sample, by name, in a fixed order."""
+        """What is drawn for each sample, by name, in a fixed order.
+
+        It answers for images of any kind, however large; those the transform cannot handle are refused by `segment`. Learned
+        distributions are the same for all of them.
+        """
         return {}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:

@@ -117,7 +117,7 @@ class RandomSharpness(Transform):
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec()
+        return ConvolveSpec(separable=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         sharpness = interval("RandomSharpness.sharpness", factor("RandomSharpness.sharpness", self.sharpness), low=0.0)

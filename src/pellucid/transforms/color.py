@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -81,6 +81,7 @@ class RandomInvert(Transform):
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
+    white: ClassVar[bool] = True
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
@@ -159,6 +160,7 @@ class Normalize(Transform):
     std: tuple[float, ...]
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+    units: ClassVar[Literal["picture", "normalised"] | None] = "normalised"
 
     def check(self) -> None:
         _check_statistics("Normalize", self.mean, self.std)
@@ -189,6 +191,7 @@ class Denormalize(Transform):
     std: tuple[float, ...]
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+    units: ClassVar[Literal["picture", "normalised"] | None] = "picture"
 
     def check(self) -> None:
         _check_statistics("Denormalize", self.mean, self.std)

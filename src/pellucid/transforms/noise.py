@@ -58,7 +58,7 @@ class RandomGaussianNoise(Transform):
     }
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
-        return BlendSpec()
+        return BlendSpec(noise=True)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {
