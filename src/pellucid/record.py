@@ -147,8 +147,11 @@ class Record:
             torch.save(state, file)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Record:
-        """Read what :meth:`save` wrote. Loads tensors and plain values only, never code."""
+    def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Record:
+        """Read what :meth:`save` wrote. Loads tensors and plain values only, never code.
+
+        ``allow`` names the modules that transforms of your own may be imported from, as in `Pipeline.load`.
+        """
         try:
             state = torch.load(path, weights_only=True)
         except (OSError, MemoryError):
@@ -163,7 +166,8 @@ class Record:
             raise invalid(str(path), expected=f"a record with {', '.join(_FIELDS)}", got=f"none of {', '.join(missing)}")
         channels, height, width = _whole_numbers(path, "image", state["image"], 3)
         (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
-        plan = make_plan(transforms_from_list(state["transforms"]), ImageSpec(channels, height, width), fuse=bool(state["fuse"]))
+        transforms = transforms_from_list(state["transforms"], allow=allow)
+        plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]))
         _check_params(path, plan, state["params"], samples)
         if state["lead"] not in (0, 1, 2):
             raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])

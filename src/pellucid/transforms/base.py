@@ -7,6 +7,7 @@ Read next: ``flip.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, get_args
@@ -17,15 +18,19 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
 from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range
 from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import (
     ClipRule,
     EndClip,
+    Fill,
     ImageGradient,
     ImageSpec,
     Interpolation,
     Magnitude,
+    Padding,
     PaddingMode,
+    Point,
     RandomNoise,
     Size,
 )
@@ -40,6 +45,7 @@ __all__ = [
     "by_options",
     "check_choice",
     "check_flag",
+    "check_kind",
     "gated",
     "gated_matrix",
     "moved_by",
@@ -65,7 +71,7 @@ def set_runner(runner: Callable[..., Any]) -> None:
 
 
 class Transform:
-    """An interface nobody instantiates; final classes implement its three methods and declare their gradients.
+    """An interface nobody instantiates; final classes, frozen dataclasses, implement its three methods and declare their gradients.
 
     ``segment`` and ``draws`` see only shapes, so that planning needs no tensor; ``lower`` turns drawn values into the segment's
     tensors, differentiably, without looking at any value.
@@ -167,6 +173,20 @@ def as_padding(name: str, padding: object) -> tuple[int, int, int, int]:
     return left, top, right, bottom
 
 
+def check_kind(name: str, kind: object) -> None:
+    """Check that a class is what transforms are: a frozen dataclass that compares by value."""
+    if not (isinstance(kind, type) and issubclass(kind, Transform) and kind is not Transform):
+        raise wrong_type(name, expected="a subclass of pellucid.Transform", got=repr(kind))
+    settings = getattr(kind, "__dataclass_params__", None)
+    if settings is None or not settings.frozen or kind.__hash__ is None:
+        raise wrong_type(
+            name,
+            expected="a frozen dataclass, whose values can be compared and hashed",
+            got=repr(kind),
+            fix="Put @dataclass(frozen=True) directly above the class.",
+        )
+
+
 def as_transforms(value: object) -> tuple[Transform, ...]:
     """Read the transforms of a pipeline, from anything ordered."""
     if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
@@ -180,6 +200,7 @@ def as_transforms(value: object) -> tuple[Transform, ...]:
                 got=repr(transform),
                 fix="For example RandomAffine(degrees=15).",
             )
+        check_kind(f"transforms[{i}]", type(transform))
     return transforms
 
 
@@ -267,7 +288,32 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 }
 """By what a field is declared as. A field of another type is checked by its transform."""
 
+_WRITTEN: Mapping[object, str] = {
+    declared: text
+    for text, plainly in {
+        "bool": bool,
+        "float": float,
+        "tuple[int, ...]": tuple[int, ...],
+        "tuple[float, ...]": tuple[float, ...],
+        "Fill": Fill,
+        "Fill | RandomNoise": Fill | RandomNoise,
+        "Point": Point,
+        "int | Size": int | Size,
+        "Padding": Padding,
+        "Range": Range,
+        "Chance": Chance,
+        "Interpolation": Interpolation,
+        "PaddingMode": PaddingMode,
+        "ClipRule": ClipRule,
+        "EndClip": EndClip,
+        "ImageGradient": ImageGradient,
+        "Magnitude": Magnitude,
+    }.items()
+    for declared in (plainly, plainly | None)  # type: ignore[operator] # Literals and unions, each of which has "|"
+}
+"""The same types where a module does not put off its annotations, so that a field holds the type and not its text."""
+
 
 def _reader(declared: object) -> Callable[[str, object], object] | None:
-    text = declared if isinstance(declared, str) else getattr(declared, "__name__", "")
-    return _READERS.get(text.removesuffix(" | None"))
+    text = declared if isinstance(declared, str) else _WRITTEN.get(declared, "")
+    return _READERS.get(re.sub(r"\b\w+\.(?=\w)", "", text).removesuffix(" | None"))  # "types.Fill" is Fill
