@@ -31,9 +31,7 @@ def explain(
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the images.")] = "224x224",
     channels: Annotated[int, typer.Option(help="Channels of the images.")] = 3,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="MODULE", help="A module of your own transforms, to be imported.")
-    ] = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
     """Show what a pipeline fuses into which pass, which implementation runs, and what it draws."""
     from pellucid.pipeline import Pipeline

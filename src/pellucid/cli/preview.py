@@ -32,9 +32,7 @@ def preview(
     variants: Annotated[int, typer.Option(help="Draws per picture.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     gray: Annotated[bool, typer.Option("--gray", help="Read pictures with one channel; default three.")] = False,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="MODULE", help="A module of your own transforms, to be imported.")
-    ] = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
     """Show what a pipeline makes of your pictures: one row each, before and after."""
     import torch
