@@ -34,7 +34,7 @@ def test_readme_example_runs(capsys):
     images, augment = scope["images"], scope["augment"]
     assert bool((images.grad != 0).any())
     assert all(bool(p.grad.abs() > 0) for p in augment.parameters())
-    assert "Warp[0,1,2] + Color[3,4]" in capsys.readouterr().out
+    assert "Warp[0] -> Warp[1,2] + Color[3,4]" in capsys.readouterr().out
 
 
 def test_readme_links_exist():

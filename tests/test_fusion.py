@@ -95,15 +95,6 @@ def test_geometry_composes_as_matrices():
     assert torch.allclose(*scale, rtol=0, atol=1e-10)
 
 
-def test_what_one_warp_pushes_out_another_brings_back():
-    x = torch.rand(1, 3, 8, 8)
-    right, left = RandomTranslate(((0.5, 0.5), (0.0, 0.0))), RandomTranslate(((-0.5, -0.5), (0.0, 0.0)))
-    assert torch.equal(Pipeline([right, left])(x), x)
-    lost = Pipeline([right, left], fuse=False)(x)
-    assert torch.equal(lost[..., :4], x[..., :4])
-    assert bool((lost[..., 4:] == 0).all())
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
 def test_exact_maps_stay_bit_exact_in_composition(dtype):
     x = torch.rand(4, 3, 9, 9, dtype=torch.float64)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
+from pellucid.boxes.canvases import across
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.execute import apply_field, apply_image, compute_dtype, total_src_from_dst
+from pellucid.execute import apply_field, apply_image, compute_dtype, hops, total_src_from_dst, unwarp
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import transform_points
-from pellucid.kernels.warp import warp
 from pellucid.lowering import Lowered
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
@@ -29,6 +29,9 @@ from pellucid.tv import wrap_like
 from pellucid.types import Size
 
 __all__ = ["ApplyOptions", "apply_targets", "invert_targets"]
+
+Hop: TypeAlias = tuple[Tensor, Size | None]
+"""A matrix from canvas to canvas, and the size of the one it leads to, where that one cuts."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,7 @@ def apply_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
         if entry.kind == "image":
             out = _image(lowered, flat, options)
         elif entry.kind in ("boxes", "keypoints"):
-            src_from_dst = total_src_from_dst(lowered)
-            dst_from_src = None if src_from_dst is None else inverse(src_from_dst)
-            out = _geometric(entry, flat, dst_from_src, plan.size_out, parsed.lead, options, result)
+            out = _geometric(entry, flat, _forwards(lowered), parsed.lead, options, result)
         else:
             out = _field(lowered, entry, flat, options)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_out)
@@ -77,19 +78,31 @@ def invert_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any
     """Undo a record's geometry on a batch."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    src_from_dst = total_src_from_dst(Lowered(plan, _params(record, parsed, device), device))
+    lowered = Lowered(plan, _params(record, parsed, device), device)
+    src_from_dst = total_src_from_dst(lowered)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
         if entry.kind in ("boxes", "keypoints"):
-            out = _geometric(entry, flat, src_from_dst, None, parsed.lead, options, result)
+            back = _still(device) if src_from_dst is None else src_from_dst
+            out = _geometric(entry, flat, [(back, None)], parsed.lead, options, result)
         elif src_from_dst is None:
             out = flat.clone()
         else:
             mode = "bilinear" if entry.kind == "image" else options.interpolation[entry.kind]
-            out = _unwarp(flat, inverse(src_from_dst), plan.size_in, mode, options)
+            out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
     return result["image"] if parsed.bare else {**result, **parsed.untouched}
+
+
+def _forwards(lowered: Lowered) -> list[Hop]:
+    """To each canvas from the one before, and its size; at least one."""
+    still: list[Hop] = [(_still(lowered.device), lowered.plan.size_out)]
+    return [(inverse(matrix), size) for matrix, size in hops(lowered)] or still
+
+
+def _still(device: torch.device) -> Tensor:
+    return torch.eye(3, dtype=wide_dtype(device), device=device)[None]
 
 
 def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:
@@ -160,63 +173,68 @@ def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.de
     return out[0] if parsed.lead == 0 else out.unflatten(0, lead)
 
 
-def _unwarp(flat: Tensor, dst_from_src: Tensor, size: Size, mode: str, options: ApplyOptions) -> Tensor:
+def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: ApplyOptions) -> Tensor:
+    """Resample back; what any canvas on the way had cut off is zero."""
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
-        return torch.round(_unwarp(flat.to(torch.float32), dst_from_src, size, mode, options)).to(flat.dtype)
-    return warp(
-        flat,
-        dst_from_src.to(compute_dtype(flat.dtype)),
-        size=size,
-        interpolation=mode,
-        padding_mode="zeros",
-        dtype=None if whole else flat.dtype,
-        levels=True,
-        impl=options.impl,
-    )
+        return torch.round(_unwarp(flat.to(torch.float32), forwards, size, mode, options)).to(flat.dtype)
+    maps = [matrix.to(compute_dtype(flat.dtype)) for matrix, _ in forwards]
+    kept: dict[str, Any] = {"dtype": None if whole else flat.dtype, "levels": True, "impl": options.impl}
+    sizes = [canvas for _, canvas in forwards[:-1] if canvas is not None]
+    return unwarp(flat, maps, sizes, size=size, interpolation=mode, **kept)
 
 
-def _geometric(
-    entry: Entry, flat: Tensor, matrix: Tensor | None, size: Size | None, lead: int, options: ApplyOptions, result: dict[str, Any]
-) -> Tensor:
-    """Boxes or keypoints through a matrix; writes their validity into ``result``. ``size`` None leaves them unclipped."""
-    batch = flat.shape[0]
+def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: ApplyOptions, result: dict[str, Any]) -> Tensor:
+    """Boxes or keypoints from canvas to canvas; writes their validity into ``result``. A size of None leaves them unclipped."""
     precise = wide_dtype(flat.device)
-    matrix = torch.eye(3, dtype=precise, device=flat.device)[None] if matrix is None else matrix
     values = flat.to(precise)
-    matrix = matrix.to(precise).expand(batch, 3, 3)
+    path = [(matrix.to(precise).expand(flat.shape[0], 3, 3), size) for matrix, size in path]
     if entry.kind == "boxes":
-        out, valid = _boxes(values, matrix, size, entry, options)
+        out, valid = _boxes(values, path, entry, options)
     else:
-        out, valid = _keypoints(values, matrix, size)
+        out, valid = _keypoints(values, path)
     if entry.valid is not None:
         given = entry.valid.to(torch.bool)
         valid = valid & (given[None] if lead == 0 else given.flatten(0, lead - 1))
-    if size is not None:
+    if path[-1][1] is not None:
         result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
     return out.to(flat.dtype)
 
 
-def _boxes(values: Tensor, matrix: Tensor, size: Size | None, entry: Entry, options: ApplyOptions) -> tuple[Tensor, Tensor]:
+def _boxes(values: Tensor, path: list[Hop], entry: Entry, options: ApplyOptions) -> tuple[Tensor, Tensor]:
     form = entry.box_format
-    moved = transform_boxes(values, matrix, form)
+    moved = transform_boxes(values, _total(path), form)
+    size = path[-1][1]
     if size is None:
         return moved, torch.isfinite(moved).all(-1)
-    clipped = clip_boxes(moved, size, form)
+    left, there = across(values, path, form) if len(path) > 1 else (moved, None)
+    clipped = clip_boxes(left, size, form)
     sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
     valid = visible(moved, clipped, options.min_area, options.min_visibility, form) & sized
     # A box that is gone, or was none, still needs numbers that do no harm downstream.
     known = torch.isfinite(clipped).all(-1) & sized
-    return torch.where(known[..., None], clipped, 0.0), valid
+    return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
 
 
-def _keypoints(values: Tensor, matrix: Tensor, size: Size | None) -> tuple[Tensor, Tensor]:
-    points = transform_points(values[..., :2], matrix)
-    valid = torch.isfinite(points).all(-1)
-    if size is not None:
-        x, y = points.unbind(-1)
-        valid = valid & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
+def _total(path: list[Hop]) -> Tensor:
+    total = path[0][0]
+    for matrix, _ in path[1:]:
+        total = matrix @ total
+    return total
+
+
+def _keypoints(values: Tensor, path: list[Hop]) -> tuple[Tensor, Tensor]:
+    """Points at the end of the path; what left a canvas on the way is not valid again."""
+    points, inside = values[..., :2], None
+    for at, (_, size) in enumerate(path, 1):
+        points = transform_points(values[..., :2], _total(path[:at]))
+        here = torch.isfinite(points).all(-1)
+        if size is not None:
+            x, y = points.unbind(-1)
+            here = here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
+        inside = here if inside is None else inside & here
+    assert inside is not None
     if values.shape[-1] == 2:
-        return points, valid
-    seen = values[..., 2:] * valid[..., None] if size is not None else values[..., 2:]
-    return torch.cat((points, seen), -1), valid & (values[..., 2] > 0)
+        return points, inside
+    seen = values[..., 2:] * inside[..., None] if path[-1][1] is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)

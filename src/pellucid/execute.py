@@ -7,6 +7,8 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.kernels import blend, color, convolve, curve
+from pellucid.kernels import blend, canvases, color, convolve, curve
 from pellucid.kernels.derivatives import differentiated
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import implementation as resize_implementation
@@ -23,11 +25,12 @@ from pellucid.kernels.warp import implementation, packs, warp, warp_packed
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import Packed
 from pellucid.lowering import Composed, Lowered
-from pellucid.lowering.compose import unmoved
-from pellucid.plan import Group, Run
-from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone
+from pellucid.lowering.compose import Geometry, Link, unmoved
+from pellucid.plan import Canvas, Group, Run
+from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
+from pellucid.types import Size
 
-__all__ = ["apply_field", "apply_image", "compute_dtype", "total_src_from_dst"]
+__all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "total_src_from_dst"]
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -35,11 +38,33 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def hops(lowered: Lowered) -> list[tuple[Float[Tensor, "b_or_1 3 3"], Size]]:
+    """From canvas to canvas across the whole plan: the map to the one from the next, and the next one's (height, width).
+
+    Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
+    """
+    plan = lowered.plan
+    if len(plan.hops) == 1:
+        total = total_src_from_dst(lowered)
+        assert total is not None
+        return [(total, plan.size_out)]
+    found: list[tuple[Tensor, Size]] = []
+    for indices in plan.hops:
+        total = None
+        for index in indices:
+            segment = lowered.segment(index)
+            assert isinstance(segment, Warp)
+            total = segment.src_from_dst if total is None else total @ segment.src_from_dst
+        assert total is not None
+        found.append((total, plan.specs[indices[-1] + 1].size))
+    return found
+
+
 def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
     """Output pixel to input pixel across the whole plan; None where nothing moves."""
     total: Tensor | None = None
     for group in lowered.plan.groups:
-        matrix = lowered.geometry(group)[0] if isinstance(group, Run) else None
+        matrix = lowered.geometry(group).total if isinstance(group, Run) else None
         if matrix is not None:
             total = matrix if total is None else total @ matrix
     return total
@@ -88,7 +113,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
             packed = lowered.packed(run, mean, scale, computed)
         if packed is not None:  # which reads 8-bit images as they are
             return resize_packed(whole if whole.dtype == torch.uint8 else _in_units(whole), packed.returning(wanted))
-    else:
+    elif not run.canvases:  # which take more than one step
         chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
         packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
         if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
@@ -114,8 +139,18 @@ def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scal
 
 
 def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    src_from_dst, window, fill, matrix, offset, _, epilogue = composed
+    src_from_dst, window, fill, matrix, offset, _, epilogue, links = composed
     assert src_from_dst is not None
+    if links:
+        colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset}
+        hard = run.interpolation == "nearest"
+        sample = partial(nearest, epilogue=()) if hard else partial(warp, interpolation=run.interpolation)
+        found = _through(run, src_from_dst, links, image, sample, hard=hard, window=window, impl=impl, **colors)
+        chosen = implementation(impl, found.device, found.dtype, run.interpolation, None, dtype)
+        if chosen == "reference" or not epilogue:
+            return rounded(color.stages(found, epilogue), dtype)
+        still = unmoved(found.dtype, found.device)[:, :2]  # colour alone, as a warp that moves nothing: one pass
+        return warp(found, still, size=run.size_out, dtype=dtype, epilogue=epilogue, impl=impl)
     if run.separable:
         assert window is not None
         found = resize(
@@ -162,6 +197,68 @@ def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: tor
         epilogue=epilogue,
         impl=impl,
     )
+
+
+def _through(
+    run: Run,
+    src_from_dst: Tensor,
+    links: tuple[Link, ...],
+    image: Tensor,
+    sample: Callable[..., Tensor],
+    *,
+    hard: bool,
+    padding_mode: str | None = None,
+    impl: str,
+    **options: Any,
+) -> Tensor:
+    """A resample across canvases: the source where the chain of maps reads it, laid over the fills of what they leave uncovered.
+
+    Args:
+        sample: the warp kernel, with its interpolation.
+        hard: whether that shows whole pixels.
+        padding_mode: for everything that exposes; None is what the run says.
+        options: as in the warp kernel.
+    """
+    modes = [padding_mode if padding_mode and canvas.exposes else canvas.padding_mode for canvas in run.canvases]
+    chained = canvases.through(
+        *_stacked(run.canvases, src_from_dst, links),
+        size=run.size_out,
+        modes=modes,
+        hard=[canvas.hard or hard for canvas in run.canvases],
+        impl=impl,
+    )
+    found = sample(
+        image,
+        src_from_dst.new_zeros((1, 2, 3)),
+        size=run.size_out,
+        padding_mode=(padding_mode if run.fill_at is not None else None) or run.padding_mode,
+        field=chained.places,
+        impl=impl,
+        **options,
+    )
+    return canvases.laid_over(found, chained.share, chained.ground, impl=impl)
+
+
+def _stacked(
+    between: tuple[Canvas, ...], src_from_dst: Tensor, links: tuple[Link, ...]
+) -> tuple[Float[Tensor, "b k1 3 3"], Float[Tensor, "b k 4"], Float[Tensor, "b k c"] | None]:
+    """The chain as three tensors: maps, rectangles, and fills if there are any."""
+    like = src_from_dst
+    whole = [constant((0.0, 0.0, c.size[1] - 1.0, c.size[0] - 1.0), like.dtype, like.device)[None] for c in between]
+    windows = [full if link.window is None else link.window for full, link in zip(whole, links, strict=True)]
+    fills = [link.fill for link in links]
+    given = next((fill for fill in fills if fill is not None), None)
+    maps = [src_from_dst, *(link.mid_from_dst for link in links)]
+    return (
+        _together(maps),
+        _together(windows),
+        None if given is None else _together([given.new_zeros((1, given.shape[1])) if fill is None else fill for fill in fills]),
+    )
+
+
+def _together(parts: list[Tensor]) -> Tensor:
+    rows = next((part.shape[0] for part in parts if part.shape[0] != 1), 1)
+    return torch.stack([part.expand(rows, *part.shape[1:]) for part in parts], 1)
 
 
 def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
@@ -220,19 +317,72 @@ def apply_field(
     for group in lowered.plan.groups:
         if not isinstance(group, Run) or not group.warps:
             continue
-        coordinates = compute_dtype(field.dtype)
-        src_from_dst, window = (part if part is None else part.to(coordinates) for part in lowered.geometry(group))
-        assert src_from_dst is not None
-        options: dict[str, Any] = {
-            "size": group.size_out,
-            "padding_mode": padding_mode or group.padding_mode,
-            "fill": constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None,
-            "window": window,
-            "impl": impl,
-        }
-        mapping = src_from_dst if group.projective else src_from_dst[:, :2]
-        if interpolation == "nearest" and field.is_floating_point():
-            field = nearest(field, mapping, matrix=None, offset=None, epilogue=(), **options)
-        else:
-            field = warp(field, mapping, interpolation=interpolation, **options)
+        field = _warped_field(group, lowered.geometry(group), field, interpolation, padding_mode, fill, impl)
     return field
+
+
+def _warped_field(
+    run: Run, geometry: Geometry, field: Tensor, interpolation: str, padding_mode: str | None, fill: float, impl: str
+) -> Tensor:
+    coordinates = compute_dtype(field.dtype)
+    geometry = geometry.to(coordinates)
+    assert geometry.src_from_dst is not None
+    outside = constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None
+    # Floating-point labels have a gradient to their maps that kernels know nothing of.
+    followed = interpolation == "nearest" and field.is_floating_point()
+    sample: Callable[..., Tensor] = (
+        partial(nearest, matrix=None, offset=None, epilogue=()) if followed else partial(warp, interpolation=interpolation)
+    )
+    if not geometry.links:
+        return sample(
+            field,
+            geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
+            size=run.size_out,
+            padding_mode=padding_mode or run.padding_mode,
+            fill=outside,
+            window=geometry.window,
+            impl=impl,
+        )
+    filled = ("zeros", "constant")
+    links = tuple(
+        link._replace(fill=outside if canvas.exposes and (padding_mode or canvas.padding_mode) in filled else None)
+        for link, canvas in zip(geometry.links, run.canvases, strict=True)
+    )
+    return _through(
+        run,
+        geometry.src_from_dst,
+        links,
+        field,
+        sample,
+        hard=interpolation == "nearest",
+        padding_mode=padding_mode,
+        window=geometry.window,
+        fill=outside,
+        impl=impl,
+    )
+
+
+def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, size: Size, **options: Any) -> Tensor:
+    """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
+
+    Args:
+        image: the end of the path.
+        back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
+        canvases_of: (height, width) of those between.
+        size: (height, width) of the path's beginning.
+        options: as in the warp kernel.
+    """
+    if not canvases_of:
+        return warp(image, back[0], size=size, padding_mode="zeros", **options)
+    between = tuple(Canvas(0, canvas, "zeros") for canvas in reversed(canvases_of))
+    maps = back[::-1]
+    # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
+    chained = canvases.through(
+        *_stacked(between, maps[0], tuple(map(Link, maps[1:]))),
+        size=size,
+        modes=[c.padding_mode for c in between],
+        hard=[True] * len(between),
+    )
+    still = maps[0].new_zeros((1, 2, 3))
+    found = warp(image, still, size=size, padding_mode="zeros", field=chained.places, **options)
+    return canvases.laid_over(found, chained.share, None)

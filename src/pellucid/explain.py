@@ -51,8 +51,10 @@ def _how(run: Run, impl: str, device: str) -> str:
     parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
     if run.footprint is not None:
         parts.append("antialiased")
-    if run.window_at is not None:
-        parts.append(f"within the crop of [{run.window_at}]")
+    if run.windows:
+        parts.append(f"within the crop {'of' if run.windows[0].windowed else 'before'} [{run.windows[0].at}]")
+    if run.canvases:
+        parts.append(f"canvases before {', '.join(f'[{canvas.at}] ({canvas.padding_mode})' for canvas in run.canvases)}")
     parts.append(f"by {_who(run, impl, device)}")
     return ", ".join(parts)
 

@@ -20,7 +20,7 @@ from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
-from pellucid.plan import Plan, make_plan
+from pellucid.plan import CANVAS_RULES, Plan, make_plan
 from pellucid.random.arguments import table, texts
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
@@ -44,7 +44,9 @@ class Pipeline(nn.Module):
             (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
             repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
         same_on_batch: share every draw across the batch.
-        fuse: compose runs of geometry and colour into one resample; off gives step-by-step semantics.
+        fuse: compose runs of geometry and colour into one resample; off resamples step by step.
+        canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
+            were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
         dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
             8-bit images that end up normalised.
@@ -79,6 +81,7 @@ class Pipeline(nn.Module):
         seed: int | None = None,
         same_on_batch: bool = False,
         fuse: bool = True,
+        canvas: str = "each",
         impl: str = "auto",
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
@@ -96,6 +99,7 @@ class Pipeline(nn.Module):
         targets, interpolation = table("targets", targets), table("interpolation", interpolation)
         for name, flag in (("same_on_batch", same_on_batch), ("fuse", fuse), ("return_valid", return_valid)):
             check_flag(name, flag)
+        check_choice("canvas", canvas, CANVAS_RULES)
         check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
         check_options(targets, box_format, channels_last, min_area, min_visibility, mask_fill)
         _check_dtype(dtype)
@@ -105,6 +109,7 @@ class Pipeline(nn.Module):
         Key(seed=0 if seed is None else seed)
         self.same_on_batch = same_on_batch
         self.fuse = fuse
+        self.canvas = canvas
         self.options = ApplyOptions(
             impl=impl,
             dtype=dtype,
@@ -194,11 +199,14 @@ class Pipeline(nn.Module):
     def plan(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
         if torch.compiler.is_compiling():
-            return make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+            return self._make_plan(spec)
         at = (spec.channels, spec.height, spec.width)
         if at not in self._plans:
-            self._plans[at] = make_plan(self.transforms, spec, fuse=self.fuse, same_on_batch=self.same_on_batch)
+            self._plans[at] = self._make_plan(spec)
         return self._plans[at]
+
+    def _make_plan(self, spec: ImageSpec) -> Plan:
+        return make_plan(self.transforms, spec, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
 
     def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
         """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.
@@ -379,6 +387,7 @@ class Pipeline(nn.Module):
             "seed": int(self._seed) if self._named else None,
             "same_on_batch": self.same_on_batch,
             "fuse": self.fuse,
+            "canvas": self.canvas,
             "impl": options.impl,
             "dtype": options.dtype,
             "targets": options.targets,

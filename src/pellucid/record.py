@@ -22,7 +22,8 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.lowering import Lowered, Replayed
-from pellucid.plan import Plan, make_plan
+from pellucid.plan import CANVAS_RULES, Plan, make_plan
+from pellucid.random.arguments import check_choice
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
 from pellucid.types import ImageSpec, Size
@@ -125,7 +126,7 @@ class Record:
     def step(self, transform: int) -> Record:
         """The record of one transform on its own, as a pipeline of that transform would have made it."""
         transform %= len(self.params)
-        plan = make_plan((self.plan.transforms[transform],), self.plan.specs[transform])
+        plan = make_plan((self.plan.transforms[transform],), self.plan.specs[transform], canvas=self.plan.canvas)
         return replace(self, plan=plan, params=(self.params[transform],))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -139,6 +140,7 @@ class Record:
             "transforms": transforms_to_list(self.plan.transforms),
             "image": [spec.channels, spec.height, spec.width],
             "fuse": self.plan.fuse,
+            "canvas": self.plan.canvas,
             "samples": self.samples,
             "lead": self.lead,
             "params": [{name: value.detach().cpu() for name, value in values.items()} for values in self.params],
@@ -166,8 +168,10 @@ class Record:
             raise invalid(str(path), expected=f"a record with {', '.join(_FIELDS)}", got=f"none of {', '.join(missing)}")
         channels, height, width = _whole_numbers(path, "image", state["image"], 3)
         (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
+        rule = state.get("canvas", "image")  # which was the only one when records did not say
+        check_choice(f"{path}: canvas", rule, CANVAS_RULES)
         transforms = transforms_from_list(state["transforms"], allow=allow)
-        plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]))
+        plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]), canvas=rule)
         _check_params(path, plan, state["params"], samples)
         if state["lead"] not in (0, 1, 2):
             raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])

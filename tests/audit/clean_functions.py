@@ -6,7 +6,7 @@ Read next: ``corpus.py``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +31,7 @@ class Clean:
     name: str
     make: Callable[[], object]
     inputs: object
+    options: dict = field(default_factory=dict)
 
 
 def _c(name: str, fn: object, inputs: object = X) -> Clean:

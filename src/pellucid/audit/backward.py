@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pellucid.audit.place import node_name, node_place, walk
-from pellucid.audit.subject import Point, Subject
+from pellucid.audit.subject import Point, Refused, Subject
 
 __all__ = ["Step", "first_dead", "first_non_finite", "watched"]
 
@@ -41,6 +41,13 @@ def watched(
 
     ``announce`` is told the node about to run: what a crash is pinned on.
     """
+    try:
+        return _watched(subject, point, announce)
+    except Refused:
+        return _watched(subject, point, announce)
+
+
+def _watched(subject: Subject, point: Point, announce: Callable[[str], None] | None) -> tuple[list[Step], dict[str, Tensor | None]]:
     steps: list[Step] = []
     with subject.placed(point):
         with torch.autograd.set_detect_anomaly(True, check_nan=False):
@@ -59,11 +66,11 @@ def watched(
             handles.append(node.register_hook(partial(_after, steps, node_name(node), where)))
         weights = [w for o, w in zip(outs, subject.weights(outs), strict=True) if o.requires_grad]
         try:
-            found = torch.autograd.grad(live, list(wanted.values()), weights, allow_unused=True)
+            found = subject.reverse(live, wanted, weights)
         finally:
             for handle in handles:
                 handle.remove()
-    return steps, {**dict.fromkeys(roots), **dict(zip(wanted, found, strict=True))}
+    return steps, {**dict.fromkeys(roots), **found}
 
 
 def first_non_finite(steps: list[Step]) -> Step | None:

@@ -8,6 +8,7 @@ Read next: ``spec.py``, ``run.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
 
 from pellucid.audit.finding import Severity
@@ -15,7 +16,7 @@ from pellucid.audit.run import audit
 from pellucid.audit.spec import parse_inputs, resolve
 from pellucid.errors import invalid
 
-__all__ = ["run_audit"]
+__all__ = ["run_audit", "run_watch"]
 
 
 def run_audit(
@@ -31,6 +32,7 @@ def run_audit(
     level: str = "note",
     isolate: bool = True,
     seed: int = 0,
+    quick: bool = False,
 ) -> int:
     """Audit ``module:function`` and return 0 (clean), 1 (warnings) or 2 (errors).
 
@@ -47,12 +49,12 @@ def run_audit(
         level: The mildest severity to show.
         isolate: Run in a child process.
         seed: For inputs and for every generator.
+        quick: Leave out other layouts, shapes, signs and modes.
     """
     words = {s.label: s for s in Severity}
     if level not in words:
         raise invalid("level", expected=f"one of {', '.join(words)}", got=repr(level))
-    if output is not None and output.suffix not in {".html", ".json"}:
-        raise invalid("output", expected="a path that ends in .html or .json", got=str(output))
+    _check(output)
     promises = {k.strip(): v.strip() for k, _, v in (item.partition("=") for item in (declared or "").split(",") if item.strip())}
     report = audit(
         resolve(target),
@@ -63,6 +65,7 @@ def run_audit(
         declared=promises,
         isolate=isolate,
         seed=seed,
+        quick=quick,
     )
     report.findings = [f for f in report.without(allow) if f.severity >= words[level]]
     if output is not None and output.suffix == ".json":
@@ -76,3 +79,22 @@ def run_audit(
 
         show(report)
     return report.exit_code
+
+
+def run_watch(target: str, steps: int = 10, output: Path | None = None, json: bool = False) -> int:
+    """Watch some steps of ``file.py:train_step`` and return 0 (all parameters learn), 1 (warnings) or 2 (errors)."""
+    from pellucid.audit.watch import watch_training
+
+    _check(output)
+    report = watch_training(resolve(target), steps, name=target)
+    if output is not None and output.suffix == ".json":
+        report.to_json(output)
+    elif output is not None:
+        report.to_html(output)
+    print(dumps(report.to_dict(), indent=2) if json else report)
+    return report.exit_code
+
+
+def _check(output: Path | None) -> None:
+    if output is not None and output.suffix not in {".html", ".json"}:
+        raise invalid("output", expected="a path that ends in .html or .json", got=str(output))

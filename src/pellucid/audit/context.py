@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from pellucid.audit.backward import Step, watched
+from pellucid.audit.causes import Applied, Draws, disagrees
 from pellucid.audit.drawline import drawing_line
+from pellucid.audit.lift import Lifted
 from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Point, Subject
@@ -44,18 +46,53 @@ class Context:
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        """float64 where the subject runs in it, else the dtype it was given."""
+        """float64 where the subject runs in it, if need be with its casts lifted; else the dtype it was given."""
+        wide = self.subject.point(torch.float64)
+        if self._reaches(wide):
+            return torch.float64
+        lift = Lifted()
+        with self.subject.lifted(lift):
+            reached = self._reaches(wide) and self._same_function(wide)
+        if reached:
+            self.subject.lift = lift
+            return torch.float64
         try:
-            self.subject.gradient(self.subject.point(torch.float64))
+            self.subject.gradient(wide)
         except Exception:
             return self.subject.native
         return torch.float64
+
+    def _reaches(self, wide: dict[str, Tensor]) -> bool:
+        """Whether a run at a float64 point computes in float64 from end to end."""
+        try:
+            outs, _ = self.subject.gradient(wide)
+            return all(o.dtype == torch.float64 for o in outs) and self._watch(wide)[0].bits == 64
+        except Exception:
+            return False
+
+    def _same_function(self, wide: dict[str, Tensor]) -> bool:
+        """Whether the lifted call computes what the call computes, to within the precision of the latter."""
+        lifted = self.subject.run(wide)
+        with self.subject.lifted(None):
+            plain = self.subject.run(self.subject.point())
+        sizes = [float(p.double().nan_to_num().abs().max()) if p.numel() else 0.0 for p in plain]
+        return len(plain) == len(lifted) and all(
+            a.shape == b.shape and torch.allclose(a, b.double(), 0.0, 0.05 * size + 1e-30, equal_nan=True)
+            for a, b, size in zip(lifted, plain, sizes, strict=True)
+        )
+
+    @property
+    def precision(self) -> str:
+        """The digits that the checks could use, in words."""
+        bits = {2.3e-16: "float64", 1.2e-7: "float32", 1e-3: "float16", 8e-3: "bfloat16"}[self.eps]
+        return f"{bits}, casts lifted" if self.subject.lift is not None else bits
 
     @cached_property
     def eps(self) -> float:
         """The rounding unit of the narrowest float on the way from inputs to outputs."""
         widths = [torch.finfo(o.dtype).bits for o in self.outs] + [self.trace.bits]
-        return {64: 2.3e-16, 32: 1.2e-7}.get(min(widths), 1e-3 if self.dtype != torch.bfloat16 else 8e-3)
+        narrow = self.dtype == torch.bfloat16 or any(e.node == "bfloat16" for e in self.trace.of("narrow"))
+        return {64: 2.3e-16, 32: 1.2e-7}.get(min(widths), 8e-3 if narrow else 1e-3)
 
     @cached_property
     def given(self) -> dict[str, Tensor]:
@@ -98,7 +135,19 @@ class Context:
         return self.watch(self.generic)
 
     def watch(self, point: Point) -> Tracer:
-        """Run once under the tracer, leaving the graph's roots in ``self.roots``."""
+        """Run once under the tracer, keeping the custom nodes and the leaves that its graph reaches."""
+        tracer, nodes, roots = self._watch(point)
+        self._custom = custom_nodes(nodes)
+        self._reachable = {id(n.variable) for n in walk(nodes) if hasattr(n, "variable")}
+        self._roots: dict[str, Any] = roots
+        return tracer
+
+    def look(self, point: Point) -> Tracer:
+        """Return the events of a run at another point."""
+        return self._watch(point)[0]
+
+    def _watch(self, point: Point) -> tuple[Tracer, list[Any], dict[str, Tensor]]:
+        """Run once under the tracer; return it, the graph's last nodes and its leaves."""
         subject = self.subject
         with subject.placed(point), torch.enable_grad():
             roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
@@ -109,11 +158,7 @@ class Context:
                 subject.replay.rewind()
                 with tracer:
                     result = subject.call(*args, **kwargs)
-            nodes = [o.grad_fn for o in floats(result)]
-            self._suspects = [(node_name(n), backward_place(n)) for n in custom_nodes(nodes)]
-            self._reachable = {id(n.variable) for n in walk(nodes) if hasattr(n, "variable")}
-            self._roots: dict[str, Any] = {**roots, **subject.params}
-        return tracer
+        return tracer, [o.grad_fn for o in floats(result)], {**roots, **subject.params}
 
     @cached_property
     def redrawn(self) -> tuple[list[str], str | None]:
@@ -132,17 +177,29 @@ class Context:
         self._backward(lambda: None, lambda run: place.append(drawing_line(self.subject.replay, run)))
         return moved, place[0]
 
+    @cached_property
+    def drawn_in_backward(self) -> list[str | None]:
+        """The lines that draw random numbers during a backward pass, from whatever generator."""
+        draws = Draws()
+
+        def run(backward: Callable[[], object]) -> None:
+            with draws:
+                backward()
+
+        self._backward(lambda: None, run)
+        return draws.places
+
     def _backward(self, note: Callable[[], None], around: Callable[[Callable[[], object]], object] | None = None) -> None:
         """Run forward, then backward with ``note`` called before and after it, optionally inside ``around``."""
         subject = self.subject
         with subject.placed(self.generic):
             outs, roots = subject.graph(self.generic)
             live = [o for o in outs if o.requires_grad]
-            wanted = [r for r in roots.values() if r.requires_grad]
+            wanted = {k: r for k, r in roots.items() if r.requires_grad}
             note()
             if live and wanted:
                 weights = [torch.ones_like(o) for o in live]
-                run = partial(torch.autograd.grad, live, wanted, weights, allow_unused=True)
+                run = partial(subject.reverse, live, wanted, weights)
                 run() if around is None else around(run)
             note()
 
@@ -164,9 +221,30 @@ class Context:
 
     @property
     def suspects(self) -> list[tuple[str, str | None]]:
-        """Name and line of the backward nodes that are user code."""
+        """Name and line of the backward nodes that are user code, those first whose backward is not the derivative."""
+        nodes = sorted(self._nodes, key=lambda n: getattr(type(n), "_forward_cls", None) not in self._liars)
+        return [(node_name(n), backward_place(n)) for n in nodes]
+
+    @property
+    def guilty(self) -> list[tuple[str, str | None]]:
+        """Name and line of the nodes whose own backward disagrees with finite differences of their own forward."""
+        nodes = [n for n in self._nodes if getattr(type(n), "_forward_cls", None) in self._liars]
+        return [(node_name(n), backward_place(n)) for n in nodes]
+
+    @property
+    def _nodes(self) -> list[Any]:
         assert self.trace is not None
-        return self._suspects
+        return self._custom
+
+    @cached_property
+    def _liars(self) -> set[Any]:
+        """The custom functions whose backward is not the derivative of their forward."""
+        if not self._nodes:
+            return set()
+        with self.subject.placed(self.generic):
+            with Applied() as applied:
+                self.subject.graph(self.generic)
+            return {cls for cls, args, kwargs in applied.calls if disagrees(cls, args, kwargs, self.subject.rewind, self.eps)}
 
     def reachable(self, name: str) -> bool:
         """Whether the graph leads to a leaf, even if no gradient arrives there."""

@@ -38,11 +38,18 @@ class Category(StrEnum):
     COVERAGE = "coverage"  # elements without gradient
     DETACHED = "detached"  # takes part, no autograd path (or part of the path is cut)
     WRONG = "wrong"  # finite differences disagree with autograd
+    UNJUDGED = "unjudged"  # nothing can be said about a gradient
+    LAYOUT = "layout"  # another memory layout of input or output gradient changes the gradient
+    SHAPE = "shape"  # another batch size, height or width makes it wrong
+    OUTPUTS = "outputs"  # one output alone has another gradient than its share
+    STATE = "state"  # a second call before backward changes the gradient
     KINK = "kink"  # one-sided derivatives differ at the given point
     JUMP = "jump"  # the function is discontinuous or a staircase
     SURROGATE = "surrogate"  # a staircase with a non-zero gradient
     NON_FINITE = "non-finite"  # NaN or inf in backward
     GAIN = "gain"  # gradient explodes on flat inputs
+    NO_EFFECT = "no-effect"  # an input or output that takes no part
+    UNREGISTERED = "unregistered"  # a leaf that a module reads and no optimiser is given
     STALE = "stale"  # a parameter whose update does not change the output
     IN_PLACE = "in-place"  # writes to an input, a parameter, or a saved tensor
     STRIDE_0 = "stride-0"  # writes through an expanded view
@@ -51,6 +58,7 @@ class Category(StrEnum):
     RNG_RECOMPUTE = "rng-recompute"  # random numbers drawn again in backward
     NONDETERMINISM = "nondeterminism"  # two identical runs differ
     RANDOM = "random"  # draws from the global generator
+    PRECISION = "precision"  # half or bfloat16 inside a call of more digits
     DRIFT = "drift"  # dtype or device of the output is not the input's
     HOST_READ = "host-read"  # a tensor's value decides what Python does next
     RAISES = "raises"  # forward or backward raises
@@ -105,8 +113,9 @@ class Measure:
     """What was measured about one input or parameter, apart from any finding.
 
     ``gradient`` is the verdict in the words of a declaration: ``exact``, ``almost_everywhere``, ``surrogate``, ``none``, or
-    ``wrong`` where finite differences disagree. ``state`` holds one class per element: 0 does not take part, 1 plateau
-    (takes part, locally flat), 2 live, 3 defect.
+    ``wrong`` where finite differences disagree, ``unverified`` where they agree to fewer digits than float64 has, ``unknown``
+    where nothing can be said. ``precision`` and ``tolerance`` say to which digits it was compared. ``state`` holds one class
+    per element: 0 does not take part, 1 plateau (takes part, locally flat), 2 live, 3 defect.
     """
 
     kind: str
@@ -114,6 +123,8 @@ class Measure:
     gradient: str = "unknown"
     coverage: float = 0.0
     error: float = float("nan")
+    precision: str = ""
+    tolerance: float = float("nan")
     modes: dict[str, str] = field(default_factory=dict)
     pairs: list[tuple[float, float]] = field(default_factory=list)
     magnitude: np.ndarray[Any, Any] | None = None
@@ -127,6 +138,8 @@ class Measure:
             "gradient": self.gradient,
             "coverage": self.coverage,
             "error": _plain(self.error),
+            "precision": self.precision,
+            "tolerance": _plain(self.tolerance),
             "modes": dict(self.modes),
             "pairs": [[_plain(a), _plain(d)] for a, d in self.pairs],
         }

@@ -21,6 +21,7 @@ import torch
 __all__ = [
     "attached_leaves",
     "backward_place",
+    "code_place",
     "custom_nodes",
     "in_custom_forward",
     "is_users",
@@ -33,7 +34,7 @@ __all__ = [
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision is somebody else
 _HERE = str(Path(__file__).parent) + os.sep
-_TRACER = str(Path(_HERE) / "trace.py")
+_WATCHERS = {str(Path(_HERE) / name) for name in ("trace.py", "causes.py", "lift.py")}  # modes: on the stack of every torch call
 _STDLIB = sysconfig.get_path("stdlib")
 _FORWARDS = ("torch/autograd/function.py", "torch/_library/", "torch/library.py")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -64,11 +65,16 @@ def in_custom_forward() -> bool:
 
 def backward_place(node: Any) -> str | None:
     """Return where the backward of a custom node is written; the line that called it where that is not to be had."""
-    code = getattr(getattr(getattr(type(node), "_forward_cls", None), "backward", None), "__code__", None)
-    if code is not None and _judge(code.co_filename) == "take":
-        lines = [line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno]
-        return short(code.co_filename, min(lines, default=code.co_firstlineno))
-    return node_place(node)
+    return code_place(getattr(getattr(type(node), "_forward_cls", None), "backward", None)) or node_place(node)
+
+
+def code_place(function: Any) -> str | None:
+    """Return the first line of a function's body, None where that is not the user's."""
+    code = getattr(function, "__code__", None)
+    if code is None or _judge(code.co_filename) != "take":
+        return None
+    lines = [line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno]
+    return short(code.co_filename, min(lines, default=code.co_firstlineno))
 
 
 def node_place(node: Any) -> str | None:
@@ -137,8 +143,8 @@ def is_users(file: str) -> bool:
 
 
 def _judge(file: str) -> str:
-    """Sort a frame: skip torch and this tracer, stop at the audit itself, take anything else."""
-    if file == _TRACER or file.startswith((_TORCH, "<")):
+    """Sort a frame: skip torch and the audit's modes, stop at the audit itself, take anything else."""
+    if file in _WATCHERS or file.startswith((_TORCH, "<")):
         return "skip"
     if file.startswith(_STDLIB) and "-packages" not in file:
         return "skip"

@@ -7,7 +7,7 @@ Read next: ``checks/agreement.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from pellucid.audit.context import Context, size_of
 from pellucid.audit.differences import Slope, slope, step_for, tolerance_for
 from pellucid.audit.subject import Point
 
-__all__ = ["directions", "measure_slope", "moved", "takes_part"]
+__all__ = ["directions", "joint_directions", "joint_slope", "large_changes", "measure_slope", "moved", "singles", "takes_part"]
 
 
 def directions(value: Tensor, count: int = 4) -> list[Tensor]:
@@ -31,6 +31,31 @@ def directions(value: Tensor, count: int = 4) -> list[Tensor]:
     return found
 
 
+def singles(value: Tensor, count: int) -> list[Tensor]:
+    """Return directions through one element each, spread over the leaf."""
+    generator = torch.Generator().manual_seed(30_029)
+    found = []
+    for index in torch.randperm(value.numel(), generator=generator)[:count].tolist():
+        one = torch.zeros(value.numel(), dtype=value.dtype, device=value.device)
+        one[index] = size_of(value)
+        found.append(one.reshape(value.shape))
+    return found
+
+
+def joint_directions(
+    point: Point, gradients: Mapping[str, Tensor | None], names: list[str], count: int = 2
+) -> list[dict[str, Tensor]]:
+    """Return random directions through several leaves, each of its leaf's size, none drowning the others."""
+    generator = torch.Generator().manual_seed(60_013)
+    shares = {k: 0.0 if (g := gradients[k]) is None else float(g.double().norm()) * size_of(point[k]) for k in names}
+    middle = sorted(shares.values())[len(shares) // 2]
+    factors = {k: size_of(point[k]) * (min(1.0, middle / s) if s > 0 and middle > 0 else 1.0) for k, s in shares.items()}
+    return [
+        {k: (factors[k] * torch.randn(point[k].shape, generator=generator, dtype=torch.float64)).to(point[k]) for k in names}
+        for _ in range(count)
+    ]
+
+
 def measure_slope(
     context: Context, point: Point, name: str, gradient: Tensor | None, direction: Tensor, *, eps: float | None = None
 ) -> Slope:
@@ -38,14 +63,27 @@ def measure_slope(
 
     ``eps`` is the rounding unit to expect; the context's own by default.
     """
-    subject, weights = context.subject, context.weights
+    return joint_slope(context, point, {name: gradient}, {name: direction}, eps=eps)
+
+
+def joint_slope(
+    context: Context,
+    point: Point,
+    gradients: Mapping[str, Tensor | None],
+    along_leaves: Mapping[str, Tensor],
+    *,
+    eps: float | None = None,
+    weights: list[Tensor] | None = None,
+) -> Slope:
+    """Measure the derivative of the weighted output along one direction through several leaves, against autograd's."""
+    subject, weights = context.subject, context.weights if weights is None else weights
     eps = context.eps if eps is None else eps
     base = subject.run(point)
     total = sum(float((o.double() * w.double()).nan_to_num(0, 0, 0).abs().sum()) for o, w in zip(base, weights, strict=True))
 
     def along(t: float) -> float:
         try:
-            outs = subject.run({**point, name: point[name] + t * direction})
+            outs = subject.run({**point, **{k: point[k] + t * v for k, v in along_leaves.items()}})
         except Exception:
             return float("nan")
         if [o.shape for o in outs] != [o.shape for o in base]:
@@ -54,11 +92,13 @@ def measure_slope(
         pairs = zip(outs, base, weights, strict=True)
         return sum(float(((o.double() - b.double()) * w.double()).where(w != 0, 0.0).sum()) for o, b, w in pairs)
 
-    expected = 0.0 if gradient is None else float((gradient.double() * direction.double()).sum())
-    length = float(direction.double().norm())
-    scale = 0.0
-    if gradient is not None and gradient.numel():
-        scale = float(gradient.double().norm()) * length / gradient.numel() ** 0.5
+    expected, scale = 0.0, 0.0
+    for name, direction in along_leaves.items():
+        gradient = gradients[name]
+        if gradient is not None and gradient.numel():
+            expected += float((gradient.double() * direction.double()).sum())
+            scale += (float(gradient.double().norm()) * float(direction.double().norm())) ** 2 / gradient.numel()
+    scale = scale**0.5
     rounding = eps * total / max(1.0, sum(w.numel() for w in weights)) ** 0.5 * 4
     return slope(along, expected, step=step_for(eps), scale=scale, rounding=rounding, tolerance=tolerance_for(eps))
 
@@ -66,7 +106,7 @@ def measure_slope(
 def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None) -> bool:
     """Whether any large change of the (masked) elements of a leaf changes any output."""
     base = context.subject.run(point)
-    for other in _large_changes(point[name], mask):
+    for other in large_changes(point[name], mask):
         try:
             outs = context.subject.run({**point, name: other})
         except Exception:
@@ -83,7 +123,7 @@ def moved(before: list[Tensor], after: list[Tensor]) -> bool:
     return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
 
 
-def _large_changes(value: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
+def large_changes(value: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
     """Yield values far from the given one: steps of a fraction of its size, and values that stay within its range."""
     noise = directions(value, 1)[0]
     flat = value.flatten()

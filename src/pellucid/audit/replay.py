@@ -7,21 +7,19 @@ Read next: ``subject.py``.
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 
+from pellucid.audit.reach import held
+
 __all__ = ["Replay", "find_generators"]
 
 _KINDS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
-_DEPTH = 5
-_LIMIT = 4000
 
 
 class Replay:
@@ -69,55 +67,7 @@ class Replay:
 
 def find_generators(fn: Any) -> list[Any]:
     """Return the generator objects reachable from a callable: closure, attributes, partials, the globals it names."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    queue: list[tuple[Any, int]] = [(fn, 0)]
-    while queue and len(seen) < _LIMIT:
-        value, depth = queue.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, _KINDS):
-            found.append(value)
-        elif depth < _DEPTH:
-            queue.extend((child, depth + 1) for child in _children(value))
-    return found
-
-
-def _children(value: Any) -> list[Any]:
-    """Return what a value holds, as far as a generator may hide there."""
-    if isinstance(value, torch.Tensor | np.ndarray | str | bytes | int | float | type(None) | ModuleType):
-        return []
-    if isinstance(value, functools.partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, list | tuple | set):
-        return list(value)
-    held: list[Any] = []
-    code = getattr(value, "__code__", None)
-    if code is not None:
-        held += [c.cell_contents for c in (getattr(value, "__closure__", None) or ()) if _filled(c)]
-        scope = getattr(value, "__globals__", {})
-        held += [scope[name] for name in _names(code) if name in scope and not isinstance(scope[name], type)]
-    owner = getattr(value, "__self__", None)
-    if owner is not None:
-        held.append(owner)
-    held += list(getattr(value, "__dict__", {}).values())
-    return held
-
-
-def _names(code: CodeType) -> set[str]:
-    """Return the global names a function may read, those of the functions defined inside it included."""
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - reading an empty cell raises
-    except ValueError:
-        return False
-    return True
+    return [value for _, value in held(fn) if isinstance(value, _KINDS)]
 
 
 def _get(generator: Any) -> Any:

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.audit.checks import agreement, compiled, degenerate, hazards, modes, smoke
+from pellucid.audit.checks import agreement, compiled, degenerate, hazards, modes, smoke, variants
 from pellucid.audit.context import Context
-from pellucid.audit.finding import Category, Finding, Measure, Severity, Sink
-from pellucid.audit.isolate import Stage, can_isolate, run_here, run_isolated
+from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
+from pellucid.audit.isolate import GIVEN, Stage, can_isolate, run_here, run_isolated
 from pellucid.audit.report import AuditReport
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Subject
@@ -71,12 +71,17 @@ def audit(
     sink = Sink()
     _warm()
     with subject.replay.preserved():
-        stages = _stages(subject, chosen)
+        context = Context(subject, chosen)
+        stages = _stages(context, chosen)
         if chosen.isolate and can_isolate([*subject.base.values(), *subject.others.values()]):
+            if not chosen.quick:
+                stages.insert(0, ("calls in another order", partial(variants.order, context)))
             run_isolated(stages, sink, chosen.timeout)
         else:
             run_here(stages, sink)
             subject.restore()
+    _tell_unjudged(subject, sink)
+    _tell_unregistered(subject, sink)
     findings = _judge(sink.findings, sink.measures, chosen)
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     return AuditReport(name or subject.name, findings, sink.measures, time.perf_counter() - began, versions)
@@ -134,20 +139,21 @@ def _warm() -> None:
             node.register_prehook(lambda _grads: None).remove()
 
 
-def _stages(subject: Subject, settings: Settings) -> list[Stage]:
-    context = Context(subject, settings)
+def _stages(context: Context, settings: Settings) -> list[Stage]:
     stages: list[Stage] = [
-        ("the given inputs", lambda sink: smoke.check(context, sink)),
-        ("hazards", lambda sink: hazards.check(context, sink)),
+        (GIVEN, lambda sink: smoke.check(context, sink)),
+        *((f"hazards: {check.__name__}", partial(check, context)) for check in _HAZARDS),
         ("finite differences", lambda sink: agreement.check(context, sink)),
     ]
+    if not settings.quick:
+        stages += [(f"variants: {check.__name__}", partial(check, context)) for check in _VARIANTS]
     if settings.modes:
         stages.append(("other modes", lambda sink: modes.check(context, sink)))
     if settings.compile:
         stages.append(("compile", lambda sink: compiled.check(context, sink)))
     if settings.degenerate:
         stages.append(("degenerate inputs", lambda sink: degenerate.check(context, sink)))
-        stages += [(f"NaN in {leaf}", partial(_poison, context, leaf)) for leaf in subject.inputs]
+        stages += [(f"NaN in {leaf}", partial(_poison, context, leaf)) for leaf in context.subject.inputs]
     return stages
 
 
@@ -155,8 +161,43 @@ def _poison(context: Context, leaf: str, sink: Sink) -> None:
     degenerate.poison(context, sink, leaf)
 
 
+def _tell_unjudged(subject: Subject, sink: Sink) -> None:
+    """Never pass what was not judged: a leaf without a verdict is a warning, unless an error already says why."""
+    stopped = any(f.severity == Severity.ERROR and (f.subject == "call" or f.category == Category.CRASH) for f in sink.findings)
+    told = {f.subject for f in sink.findings if f.category == Category.UNJUDGED}
+    open_ = [k for k in subject.judged if subject.base[k].numel()]
+    open_ = [k for k in open_ if k not in sink.measures or sink.measures[k].gradient == "unknown"]
+    open_ = [k for k in open_ if k not in told]
+    if open_ and not stopped and "call" not in told:
+        shown = ", ".join(open_[:_SHOWN]) + (f" and {len(open_) - _SHOWN} more" if len(open_) > _SHOWN else "")
+        text = f"The gradient of {shown} was not judged: the checks could not be completed."
+        advice = "See the notes of what was raised; make the call work for repeated runs at nearby values."
+        sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, "call", text, {"leaves": len(open_)}, None, advice))
+
+
+def _tell_unregistered(subject: Subject, sink: Sink) -> None:
+    """Leaves that a module reads and does not own: no optimiser is given them, no ``to()`` moves them."""
+    if subject.module is None or not subject.unnamed:
+        return
+    names = ", ".join(list(subject.unnamed)[:_SHOWN])
+    text = f"The module uses {len(subject.unnamed)} leaf tensor(s) that are not among its parameters: {names}."
+    advice = "Register them: nn.ModuleList or nn.ModuleDict instead of a list or dict, nn.Parameter instead of a tensor."
+    evidence: dict[str, Evidence] = {"leaves": len(subject.unnamed)}
+    sink.emit(Finding(Category.UNREGISTERED, Severity.WARNING, next(iter(subject.unnamed)), text, evidence, None, advice))
+
+
+_SHOWN = 5
+_VARIANTS = (
+    variants.layouts,
+    variants.outputs,
+    variants.second_call,
+    variants.other_shapes,
+    variants.other_sign,
+    variants.other_mode,
+)
+_HAZARDS = (hazards.writes, hazards.traced, hazards.repeats, hazards.redraws, hazards.drift, hazards.downcasts)
 _EXCUSED = {
-    "none": {Category.DETACHED, Category.COVERAGE, Category.JUMP, Category.SURROGATE},
+    "none": {Category.DETACHED, Category.COVERAGE, Category.JUMP, Category.SURROGATE, Category.NO_EFFECT},
     "surrogate": {Category.DETACHED, Category.WRONG, Category.SURROGATE, Category.JUMP},
     "almost_everywhere": set[Category](),
     "exact": set[Category](),

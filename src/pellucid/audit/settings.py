@@ -26,6 +26,7 @@ class Settings:
         declared: What the author promises per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
             matching findings into notes; a promise broken is a finding.
         degenerate: Also run on black, white, grey, constant, tied and saturated inputs, in half precision, and with NaN.
+        quick: Leave out other layouts, shapes, signs, single outputs, a second call and the other mode of a module.
         modes: Also try forward mode, double backward, vmap and checkpointing.
         compile: Also compile. Slow: seconds per callable.
         backend: The compiler backend; ``"inductor"`` compiles for real and takes longer.
@@ -36,6 +37,7 @@ class Settings:
     seed: int = 0
     declared: Mapping[str, str] = field(default_factory=dict)
     degenerate: bool = True
+    quick: bool = False
     modes: bool = True
     compile: bool = False
     backend: str = "aot_eager"

@@ -50,7 +50,8 @@ def resolve(target: str) -> Any:
 
 
 def _what(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(".")
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(".: ")
 
 
 def parse_inputs(text: str | None, seed: int = 0) -> Any:

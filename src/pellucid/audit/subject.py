@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import _engine_run_backward
 
+from pellucid.audit.reach import held_leaves
 from pellucid.audit.replay import Replay
 from pellucid.audit.tree import floats, leaves, rebuild
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["Point", "Subject"]
+__all__ = ["Point", "Refused", "Subject"]
 
 Point = Mapping[str, Tensor]
+
+
+class Refused(RuntimeError):  # noqa: N818 - reads as what it says
+    """``torch.autograd.grad`` was refused; the next attempt goes through ``backward()``."""
 
 
 class Subject:
@@ -45,8 +51,13 @@ class Subject:
         self.args, self.kwargs = _arguments(fn, inputs)
         self.module = _module(fn)
         self.params: dict[str, Tensor] = dict(params or {})
-        if self.module is not None and params is None:
-            self.params = {n: p for n, p in self.module.named_parameters() if p.is_floating_point()}
+        self.unnamed: dict[str, Tensor] = {}
+        if params is None:
+            own = dict(self.module.named_parameters()) if self.module is not None else {}
+            self.params.update({n: p for n, p in own.items() if p.is_floating_point()})
+            given = {id(t) for t in [*own.values(), *leaves(inputs).values()]}
+            self.unnamed = {n: p for n, p in held_leaves(fn).items() if id(p) not in given and n not in self.params}
+            self.params.update(self.unnamed)
         self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()] if self.module is not None else []
         named = leaves((_names(fn, self.args), self.kwargs))
         self.inputs = {_title(k): v for k, v in named.items() if v.is_floating_point()}
@@ -55,6 +66,11 @@ class Subject:
             raise invalid("inputs", expected="at least one floating-point tensor among inputs and parameters", got="none")
         self.base: dict[str, Tensor] = {k: v.detach().clone() for k, v in {**self.inputs, **self.params}.items()}
         self._call = _replayed(fn, self.args, self.kwargs, self.replay)
+        self.modes: list[AbstractContextManager[Any]] = []  # entered around every call
+        self.lift: AbstractContextManager[Any] | None = None  # entered around calls at float64 points, and sees a torch call first
+        self._wide = False
+        self._plain_grad = True
+        self._layout: Callable[[Tensor], Tensor] = _as_it_is
 
     @property
     def name(self) -> str:
@@ -64,6 +80,11 @@ class Subject:
         return found.removeprefix("_VariableFunctionsClass.")
 
     @property
+    def judged(self) -> list[str]:
+        """The leaves whose gradients are judged: inputs, and parameters that require one."""
+        return [k for k in self.base if k not in self.params or self.params[k].requires_grad]
+
+    @property
     def native(self) -> torch.dtype:
         """The widest dtype among the leaves as they were given."""
         return max((t.dtype for t in self.base.values()), key=lambda d: torch.finfo(d).bits)
@@ -71,13 +92,41 @@ class Subject:
     def arguments(self, values: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return call arguments with the named inputs replaced."""
         names = _names(self.fn, self.args)
-        built = rebuild((names, self.kwargs), lambda k, t: values.get(_title(k), t))
+        built = rebuild((names, self.kwargs), lambda k, t: values.get(_title(k), self.others.get(_title(k), t)))
         return tuple(built[0].values()), dict(built[1])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable on these arguments with randomness and buffers rewound."""
         self.rewind()
-        return self._call(*args, **kwargs)
+        with self.within():
+            return self._call(*args, **kwargs)
+
+    def within(self) -> ExitStack:
+        """Enter the modes under which the callable runs."""
+        stack = ExitStack()
+        for mode in self.modes:
+            stack.enter_context(mode)
+        if self.lift is not None and self._wide:
+            stack.enter_context(self.lift)
+        return stack
+
+    @contextmanager
+    def under(self, mode: AbstractContextManager[Any]) -> Iterator[None]:
+        """Run every call inside under one more mode."""
+        self.modes.insert(0, mode)
+        try:
+            yield
+        finally:
+            self.modes.remove(mode)
+
+    @contextmanager
+    def lifted(self, lift: AbstractContextManager[Any] | None) -> Iterator[None]:
+        """Run calls at float64 points with this lift instead."""
+        kept, self.lift = self.lift, lift
+        try:
+            yield
+        finally:
+            self.lift = kept
 
     def bare(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable as it is, without rewinding anything."""
@@ -100,32 +149,114 @@ class Subject:
 
     def run(self, point: Point) -> list[Tensor]:
         """Return the floating-point outputs at a point. Inputs are handed over as clones."""
-        with self.placed(point), torch.no_grad():
-            values = {k: point[k].detach().clone() for k in self.inputs if k in point}
-            args, kwargs = self.arguments(values)
         with self.placed(point), torch.enable_grad():
+            args, kwargs = self.arguments(self._handed({k: point[k] for k in self.inputs if k in point})[1])
             return [t.detach().clone() for t in floats(self.call(*args, **kwargs))]
 
-    def graph(self, point: Point) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def graph(self, point: Point, *, bare: bool = False) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return outputs with their graph, and the leaves to differentiate to. Call inside :meth:`placed`."""
-        roots = {k: point[k].detach().clone().requires_grad_() for k in self.inputs}
-        args, kwargs = self.arguments({k: v.clone() for k, v in roots.items()})
         with torch.enable_grad():
+            roots, handed = self._handed({k: point[k] for k in self.inputs})
+            args, kwargs = self.arguments({k: v.detach() for k, v in handed.items()} if bare else handed)
             outs = floats(self.call(*args, **kwargs))
         return outs, {**roots, **self.params}
 
-    def gradient(self, point: Point) -> tuple[list[Tensor], dict[str, Tensor | None]]:
-        """Return outputs and the gradient of their weighted sum to every leaf, None where autograd has no path."""
+    def _handed(self, values: Point) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Return leaves that require a gradient and the clones of them that the callable gets, which it may write to."""
+        roots = {k: v.detach().clone().requires_grad_() for k, v in values.items()}
+        return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
+
+    @contextmanager
+    def laid_out(self, layout: Callable[[Tensor], Tensor]) -> Iterator[None]:
+        """Hand inputs over in another memory layout."""
+        self._layout = layout
+        try:
+            yield
+        finally:
+            self._layout = _as_it_is
+
+    @contextmanager
+    def altered(self, others: Mapping[str, Tensor]) -> Iterator[None]:
+        """Hand over other integer or boolean inputs."""
+        kept, self.others = self.others, dict(others)
+        try:
+            yield
+        finally:
+            self.others = kept
+
+    def gradient(
+        self,
+        point: Point,
+        weights: Sequence[Tensor | None] | None = None,
+        *,
+        between: Callable[[], object] | None = None,
+        bare: bool = False,
+    ) -> tuple[list[Tensor], dict[str, Tensor | None]]:
+        """Return outputs and the gradient of their weighted sum to every leaf, None where autograd has no path.
+
+        ``weights`` replaces the fixed ones (None leaves an output out); ``between`` is called between forward and backward;
+        ``bare`` hands over inputs that need no gradient.
+        """
+        try:
+            return self._gradient(point, weights, between, bare)
+        except Refused:
+            return self._gradient(point, weights, between, bare)
+
+    def _gradient(
+        self, point: Point, weights: Sequence[Tensor | None] | None, between: Callable[[], object] | None, bare: bool
+    ) -> tuple[list[Tensor], dict[str, Tensor | None]]:
         with self.placed(point):
-            outs, roots = self.graph(point)
-            live = [o for o in outs if o.requires_grad]
+            outs, roots = self.graph(point, bare=bare)
+            pairs = zip(outs, self.weights(outs) if weights is None else weights, strict=True)
+            live = [(o, w) for o, w in pairs if o.requires_grad and w is not None]
             wanted = {k: r for k, r in roots.items() if r.requires_grad}
             grads: dict[str, Tensor | None] = dict.fromkeys(roots)
+            if between is not None:
+                between()
             if live and wanted:
-                weights = [w for o, w in zip(outs, self.weights(outs), strict=True) if o.requires_grad]
-                found = torch.autograd.grad(live, list(wanted.values()), weights, allow_unused=True)
-                grads.update({k: None if g is None else g.detach() for k, g in zip(wanted, found, strict=True)})
+                grads.update(self.reverse([o for o, _ in live], wanted, [w for _, w in live]))
             return [o.detach() for o in outs], grads
+
+    def again(self, point: Point) -> None:
+        """Call once more without rewinding buffers: what a training step with two forward passes does."""
+        args, kwargs = self.arguments(self._handed(point)[1])
+        with torch.enable_grad(), self.within():
+            self._call(*args, **kwargs)
+
+    def reverse(self, live: list[Tensor], wanted: Mapping[str, Tensor], weights: list[Tensor]) -> dict[str, Tensor | None]:
+        """Return the gradient to every wanted leaf, through ``backward()`` where ``torch.autograd.grad`` is refused.
+
+        Reentrant checkpoints refuse it: then :class:`Refused` is raised once, and the caller starts again. The ``grad`` fields
+        of the leaves are put back. The engine is called directly: torch.autograd.grad runs it with the modes switched off, and
+        what backward recomputes would not be seen.
+        """
+        with self.within():
+            if self._plain_grad:
+                try:
+                    found = _engine_run_backward(
+                        tuple(live),
+                        tuple(weights),
+                        False,
+                        False,
+                        tuple(wanted.values()),
+                        allow_unreachable=True,
+                        accumulate_grad=False,
+                    )
+                    return {k: None if g is None else g.detach() for k, g in zip(wanted, found, strict=True)}
+                except RuntimeError as error:
+                    if "incompatible with .grad()" not in str(error):
+                        raise
+                    self._plain_grad = False
+                    raise Refused(str(error)) from None  # part of the graph is spent
+            kept = {k: t.grad for k, t in wanted.items()}
+            for t in wanted.values():
+                t.grad = None
+            try:
+                _engine_run_backward(tuple(live), tuple(weights), False, False, (), allow_unreachable=True, accumulate_grad=True)
+                return {k: None if t.grad is None else t.grad.detach() for k, t in wanted.items()}
+            finally:
+                for k, t in wanted.items():
+                    t.grad = kept[k]
 
     def weights(self, outs: list[Tensor]) -> list[Tensor]:
         """Return fixed normal weights for the outputs, zero where the output is not finite."""
@@ -143,6 +274,7 @@ class Subject:
         kept = {k: p.data for k, p in self.params.items()}
         buffers = [(b, b.data) for b, _ in self._buffers if b.is_floating_point()]
         dtype = next(iter(point.values())).dtype
+        wide, self._wide = self._wide, dtype == torch.float64
         try:
             for name, p in self.params.items():
                 if name in point:
@@ -151,10 +283,15 @@ class Subject:
                 buffer.data = data.to(dtype) if dtype != data.dtype else data
             yield
         finally:
+            self._wide = wide
             for name, p in self.params.items():
                 p.data = kept[name]
             for buffer, data in buffers:
                 buffer.data = data
+
+
+def _as_it_is(value: Tensor) -> Tensor:
+    return value
 
 
 def _is_pipeline(fn: Any) -> bool:

@@ -46,10 +46,12 @@ def show(report: AuditReport, console: Console | None = None) -> None:
         out.print(Text("Nothing found.", style="green"))
     if report.measures:
         modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
-        table = Table(*("leaf", "shape", "gradient", "coverage", "error", *(_SHORT.get(mode, mode) for mode in modes)))
+        table = Table(
+            *("leaf", "shape", "gradient", "coverage", "error", "checked in", *(_SHORT.get(mode, mode) for mode in modes))
+        )
         for name, m in report.measures.items():
             shape = "x".join(map(str, m.shape)) or "scalar"
-            numbers = (f"{100 * m.coverage:.0f} %", f"{m.error:.0e}")
+            numbers = (f"{100 * m.coverage:.0f} %", f"{m.error:.0e}", f"{m.precision} to {m.tolerance:.0e}" if m.precision else "")
             table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
         out.print(table)
     out.print(Text(f"{report.seconds:.2f} s, exit code {report.exit_code}", style="dim"))

@@ -16,23 +16,26 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from pellucid.audit.place import attached_leaves, in_custom_forward, live_place, node_name
+from pellucid.audit.place import attached_leaves, code_place, in_custom_forward, live_place, node_name
 from pellucid.audit.tree import leaves
 
-__all__ = ["Event", "Tracer"]
+__all__ = ["NEW_LEAF", "RANDOM", "Event", "Tracer", "pretty"]
+
+NEW_LEAF = "a new leaf (nn.Parameter or requires_grad_)"
 
 _QUIET = {
     "dim", "size", "stride", "numel", "__len__", "_set_grad_enabled", "is_contiguous", "is_floating_point", "is_complex", "type",
     "element_size", "storage_offset", "data_ptr", "untyped_storage", "get_device", "ndimension", "__repr__", "__format__",
-    "__hash__", "has_names", "is_cuda", "register_hook", "requires_grad_", "is_signed", "is_inference", "nelement", "can_cast",
+    "__hash__", "has_names", "is_cuda", "requires_grad_", "is_signed", "is_inference", "nelement", "can_cast",
 }  # fmt: skip
 _READS = {"item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "equal", "allclose", "is_nonzero"}
 _ARRAYS = {"numpy", "__array__"}
-_RANDOM = {
+RANDOM = {
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
     "poisson", "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
 }  # fmt: skip
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
+_LIKE_FIRST = {"to", "type_as", "expand_as", "view_as", "reshape_as"}  # of the other tensor they read dtype or shape
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
 
 
@@ -41,7 +44,8 @@ class Event:
     """One thing a torch call of the subject did.
 
     ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index``
-    (all of them cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``narrow`` or ``widen``.
+    (all of them may cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``hook``, ``narrow`` or
+    ``widen`` (``node`` is then the dtype that comes out).
     """
 
     kind: str
@@ -78,6 +82,8 @@ class Tracer(TorchFunctionMode):
         op = _op(func)
         if op in _QUIET or (op.endswith(".__get__") and op != "data.__get__"):
             return func(*args, **kwargs)
+        if op == "register_hook":
+            self._note("hook", func, self._of(args[0]), code_place(args[1]) or "")
         given = list(leaves((list(args), dict(kwargs))).values())
         before = [_version(t) for t in given]
         if kwargs.get("out") is None and "out" in kwargs:
@@ -97,9 +103,10 @@ class Tracer(TorchFunctionMode):
         return [e for e in self.events if e.kind == kind]
 
     def _look(self, func: Any, op: str, given: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
-        sources = frozenset[str]().union(*(self._of(t) for t in given))
+        values = _read_values(op, given, kwargs)
+        sources = frozenset[str]().union(*(self._of(t) for t in values))
         outs = list(leaves(out if isinstance(out, Tensor | list | tuple | dict) else ()).values())
-        random = op in _RANDOM
+        random = op in RANDOM
         if random:
             self._note("draw", func, sources, "generator" if kwargs.get("generator") is not None else "")
         for tensor, version in zip(given, before, strict=True):
@@ -110,9 +117,10 @@ class Tracer(TorchFunctionMode):
         if sources and not isinstance(out, Tensor) and (op in _READS or op in _ARRAYS):
             self._read(func, op, given, sources)
         for tensor in given:
-            if tensor.is_leaf and tensor.requires_grad and id(tensor) not in self._names and self._of(tensor):
-                self._note("detach", "a new leaf (nn.Parameter or requires_grad_)", self._of(tensor))
-        attached = [t for t in given if t.requires_grad and self._of(t)]
+            new = tensor.is_leaf and tensor.requires_grad and id(tensor) not in self._names and bool(self._of(tensor))
+            if new and not in_custom_forward():  # there, the inputs are leaves themselves
+                self._note("detach", NEW_LEAF, self._of(tensor))
+        attached = [t for t in values if t.requires_grad and self._of(t)]
         for tensor in outs:
             own = sources if not (random and not attached) else frozenset[str]()
             self._taint(tensor, own)
@@ -177,12 +185,12 @@ class Tracer(TorchFunctionMode):
         bits = torch.finfo(out.dtype).bits
         self.bits = min(self.bits, bits)
         if bits != max(widths):
-            self._note("narrow" if bits < max(widths) else "widen", func, sources)
+            self._note("narrow" if bits < max(widths) else "widen", func, sources, str(out.dtype).removeprefix("torch."))
 
     def _note(self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "") -> None:
         if isinstance(node, Tensor):
             node = node_name(node.grad_fn) if node.grad_fn is not None else "a leaf" if node.requires_grad else ""
-        event = Event(kind, func if isinstance(func, str) else _pretty(func), live_place(), sources, node)
+        event = Event(kind, func if isinstance(func, str) else pretty(func), live_place(), sources, node)
         if event not in self.events:
             self.events.append(event)
 
@@ -216,9 +224,20 @@ def _op(func: Any) -> str:
     return name
 
 
-def _pretty(func: Any) -> str:
+def pretty(func: Any) -> str:
+    """Return an operation's name as users write it."""
     found = resolve_name(func)
     return str(found or _op(func)).replace(".__get__", "").replace("torch._C.TensorBase", "torch.Tensor")
+
+
+def _read_values(op: str, given: list[Tensor], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """Return the tensors whose values an operation reads; of the others it reads shape, dtype or device, which cut nothing."""
+    if op in _LIKE_FIRST:
+        return given[:1]
+    if op.endswith("_like") or (op.startswith("new_") and op != "new_tensor"):
+        first = [kwargs["input"]] if "input" in kwargs else given[:1]
+        return [t for t in given if not any(t is f for f in first)]
+    return given
 
 
 def _store(tensor: Tensor) -> int:

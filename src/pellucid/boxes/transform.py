@@ -12,7 +12,7 @@ from torch import Tensor
 from pellucid.boxes.formats import BoxFormat, check_boxes, convert_boxes, corners
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["transform_boxes"]
+__all__ = ["edge_matrix", "project", "transform_boxes"]
 
 
 def transform_boxes(
@@ -75,7 +75,8 @@ def edge_matrix(dst_from_src: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*ba
     return torch.cat([top + 0.5 * bottom, bottom], dim=-2)
 
 
-def _project(points: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+def project(points: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Points through matrices, and their depths, whose sign tells the side of the horizon."""
     # Written out instead of matmul: on a GPU matmul may round to TF32, and zeros in the matrix must not cost a bit.
     x, y = points[..., 0], points[..., 1]
     rows = [matrix[..., i, 0] * x + matrix[..., i, 1] * y + matrix[..., i, 2] for i in range(3)]
@@ -85,7 +86,7 @@ def _project(points: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _hull(boxes: Tensor, matrix: Tensor, form: BoxFormat) -> tuple[Tensor, Tensor]:
-    points, depth = _project(corners(boxes, form), matrix[..., None, :, :])
+    points, depth = project(corners(boxes, form), matrix[..., None, :, :])
     hull = torch.cat([points.amin(dim=-2), points.amax(dim=-2)], dim=-1)
     return convert_boxes(hull, "xyxy", form), _in_front(depth)
 
@@ -97,7 +98,7 @@ def _in_front(depth: Tensor) -> Tensor:
 
 def _rotated(boxes: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
     angle = boxes[..., 4]
-    centre, depth = _project(boxes[..., :2], matrix)
+    centre, depth = project(boxes[..., :2], matrix)
     # The homography's linear part at the centre. As a complex map z -> p z + q conj(z), a turn has q = 0 and a mirror p = 0.
     safe = torch.where(depth == 0, 1.0, depth)
     a, b, c, d = ((matrix[..., i, j] - centre[..., i] * matrix[..., 2, j]) / safe for i in range(2) for j in range(2))
@@ -117,7 +118,7 @@ def _rotated(boxes: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
     new_angle = torch.where(det < 0, -angle, angle) - torch.atan2(turn[..., 1], turn[..., 0])
     width, height = (boxes[..., 2 + i] * axis.square().sum(dim=-1).sqrt() for i, axis in enumerate((along_x, along_y)))
     out = torch.stack([centre[..., 0], centre[..., 1], width, height, new_angle], dim=-1)
-    corner_depth = _project(corners(boxes, "cxcywhr"), matrix[..., None, :, :])[1]
+    corner_depth = project(corners(boxes, "cxcywhr"), matrix[..., None, :, :])[1]
     return out, regular[..., 0] & _in_front(corner_depth)
 
 

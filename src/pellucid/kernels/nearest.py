@@ -40,7 +40,7 @@ def nearest(
     """
     colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset}
     hard = warp(image, src_from_dst, interpolation="nearest", epilogue=epilogue, **colors, **options)
-    if not differentiated(src_from_dst):
+    if not differentiated(src_from_dst, options.get("field")):
         return hard
     still: dict[str, Any] = {name: None if value is None else value.detach() for name, value in colors.items()}
     soft = warp(

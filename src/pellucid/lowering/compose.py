@@ -17,22 +17,57 @@ from torch import Tensor
 from pellucid.color.maps import apply_to_vector
 from pellucid.constants import constant, wide_dtype
 from pellucid.kernels import color
-from pellucid.plan import Plan, Run
+from pellucid.plan import Canvas, Plan, Run
 from pellucid.segments import Color, Segment, Warp
-from pellucid.segments.chain import Chain, Stage
+from pellucid.segments.chain import Chain, FillColors, Stage
 from pellucid.segments.specs import ColorSpec
-from pellucid.types import Fill
+from pellucid.types import Fill, Size
 
-__all__ = ["Composed", "SegmentOf", "compose", "geometry", "unmoved"]
+__all__ = ["Composed", "Geometry", "Link", "SegmentOf", "compose", "geometry", "unmoved"]
 
 SegmentOf: TypeAlias = Callable[[int], Segment]
 """A transform's segment by its place in the plan."""
 
 
+class Link(NamedTuple):
+    """What lies outside of a canvas between two warps of a run: its map from the next, its rectangle, and its fill."""
+
+    mid_from_dst: Float[Tensor, "b_or_1 3 3"]
+    window: Float[Tensor, "b_or_1 4"] | None = None
+    fill: Float[Tensor, "b_or_1 c2"] | None = None
+
+    def to(self, dtype: torch.dtype) -> Link:
+        """The same in another precision."""
+        window, fill = (part if part is None else part.to(dtype) for part in self[1:])
+        return Link(self.mid_from_dst.to(dtype), window, fill)
+
+
+class Geometry(NamedTuple):
+    """A run's maps: to the source from the first canvas (from the result, where there is none), and on from canvas to canvas."""
+
+    src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
+    window: Float[Tensor, "b_or_1 4"] | None
+    links: tuple[Link, ...] = ()
+
+    def to(self, dtype: torch.dtype) -> Geometry:
+        """The same in another precision."""
+        src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
+        return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
+
+    @property
+    def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
+        """From the result to the source, whatever lies between."""
+        total = self.src_from_dst
+        for link in self.links:
+            assert total is not None
+            total = total @ link.mid_from_dst
+        return total
+
+
 class Composed(NamedTuple):
     """A run but for the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue.
 
-    Colour alone has no map and no prologue.
+    Colour alone has no map and no prologue. ``links`` lead from canvas to canvas on to the result.
     """
 
     src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
@@ -42,11 +77,13 @@ class Composed(NamedTuple):
     offset: Float[Tensor, "b_or_1 c2"] | None
     prologue: tuple[Stage, ...]
     epilogue: tuple[Stage, ...]
+    links: tuple[Link, ...] = ()
 
     def to(self, dtype: torch.dtype) -> Composed:
         """The resample's numbers in the precision of the image; stages convert theirs when they run."""
         src_from_dst, window, fill, matrix, offset = (part if part is None else part.to(dtype) for part in self[:5])
-        return Composed(src_from_dst, window, fill, matrix, offset, self.prologue, self.epilogue)
+        links = tuple(link.to(dtype) for link in self.links)
+        return Composed(src_from_dst, window, fill, matrix, offset, self.prologue, self.epilogue, links)
 
 
 def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
@@ -54,13 +91,22 @@ def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
     return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
-def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> tuple[Tensor | None, Tensor | None]:
-    """Output pixel to input pixel across the run, and the rectangle that sampling may not leave (None where there is none)."""
-    total: Tensor | None = None
+def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> Geometry:
+    """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave."""
+    starts = {canvas.at: canvas for canvas in run.canvases}
+    maps: list[Tensor] = []
+    windows: list[Tensor | None] = []
     for index in run.warps:
-        mid_from_dst = _warp(segment_of(index)).src_from_dst
-        total = mid_from_dst if total is None else total @ mid_from_dst
-    return total, _window(run, segment_of, device) if run.clamped else None
+        warp = _warp(segment_of(index))
+        if not maps or index in starts:
+            maps.append(warp.src_from_dst)
+            windows.append(warp.window if index in starts and starts[index].windowed else None)
+        else:
+            maps[-1] = maps[-1] @ warp.src_from_dst
+    if not maps:
+        return Geometry(None, None)
+    links = tuple(Link(*found) for found in zip(maps[1:], windows[1:], strict=True))
+    return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
 
 
 def compose(
@@ -74,8 +120,10 @@ def compose(
         scale: the image's own units per unit (255 for 8-bit input): fills are given in those.
         device: of the drawn values.
     """
-    src_from_dst, window = geometry(run, segment_of, device)
+    src_from_dst, window, links = geometry(run, segment_of, device)
     chain = Chain(mean)
+    canvases = {canvas.at: canvas for canvas in run.canvases if canvas.exposes}
+    fills: dict[int, FillColors] = {}
     if not run.warps:
         chain.mark_resample()  # as if a map that moves nothing came first
     for index in run.indices:
@@ -84,14 +132,20 @@ def compose(
             spec = plan.segments[index]
             assert isinstance(spec, ColorSpec)
             chain.add(segment, spec.clip)
-        if index == run.fill_at:
-            chain.mark_fill()
+        if index == run.fill_at or index in canvases:
+            fills[index] = chain.mark_fill()
         if index == run.resample_at:
             chain.mark_resample()
     chain.finish()
     matrix, offset = chain.fused or (None, None)
-    fill = _fill(run, chain, plan.specs[run.indices[0]].channels, scale, device) if run.warps else None
-    return Composed(src_from_dst, window, fill, matrix, offset, tuple(chain.prologue), tuple(chain.epilogue))
+    channels = plan.specs[run.indices[0]].channels
+
+    def fill_of(at: int | None, layer: Run | Canvas) -> Tensor | None:
+        return None if at not in fills else _fill(layer, fills[at], channels, scale, device)
+
+    links = tuple(link._replace(fill=fill_of(canvas.at, canvas)) for link, canvas in zip(links, run.canvases, strict=True))
+    fill = fill_of(run.fill_at, run)
+    return Composed(src_from_dst, window, fill, matrix, offset, tuple(chain.prologue), tuple(chain.epilogue), links)
 
 
 def _warp(segment: Segment) -> Warp:
@@ -99,17 +153,17 @@ def _warp(segment: Segment) -> Warp:
     return segment
 
 
-def _fill(run: Run, chain: Chain, channels: int, scale: float, device: torch.device) -> Tensor | None:
-    """The fill as the resample must show it: the last exposing warp's, with the colour maps that follow it."""
-    if run.fill_at is None or run.padding_mode not in ("zeros", "constant"):
+def _fill(layer: Run | Canvas, colors: FillColors, channels: int, scale: float, device: torch.device) -> Tensor | None:
+    """The fill as the resample must show it: with the colour maps that follow its warp."""
+    if layer.padding_mode not in ("zeros", "constant"):
         return None
-    plain = run.padding_mode == "zeros" and run.fill in (0, 0.0)
-    if plain and not chain.fill_stages and (chain.fill_map is None or chain.fill_map[1] is None):
+    plain = layer.padding_mode == "zeros" and layer.fill in (0, 0.0)
+    if plain and not colors.stages and (colors.map is None or colors.map[1] is None):
         return None
-    fill = _fill_vector(run.fill, channels, device) / scale
-    if chain.fill_stages:
-        fill = color.stages(fill[:, :, None, None], chain.fill_stages)[:, :, 0, 0]
-    return apply_to_vector(chain.fill_map, fill)
+    fill = _fill_vector(layer.fill, channels, device) / scale
+    if colors.stages:
+        fill = color.stages(fill[:, :, None, None], colors.stages)[:, :, 0, 0]
+    return apply_to_vector(colors.map, fill)
 
 
 def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tensor, "1 c"]:
@@ -118,18 +172,32 @@ def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tenso
 
 
 def _window(run: Run, segment_of: SegmentOf, device: torch.device) -> Float[Tensor, "b 4"]:
-    """The rectangle sampling may not leave, in pixel centres of the run's input: the crop's, else the whole image."""
-    if run.window_at is None:
-        return constant((0.0, 0.0, run.size_in[1] - 1.0, run.size_in[0] - 1.0), wide_dtype(device), device)[None]
-    window = _warp(segment_of(run.window_at)).window
-    assert window is not None
+    """The rectangle sampling may not leave, in pixel centres of the run's input: the crops', else the whole image."""
+    total: Tensor | None = None
     before: Tensor | None = None
-    for index in run.warps[: run.warps.index(run.window_at)]:
-        step = _warp(segment_of(index)).src_from_dst
-        before = step if before is None else before @ step
-    if before is not None:  # earlier flips and shifts: send the corners back to the input; they stay axis-aligned
-        scale = torch.stack((before[:, 0, 0], before[:, 1, 1], before[:, 0, 0], before[:, 1, 1]), -1)
-        shift = torch.stack((before[:, 0, 2], before[:, 1, 2], before[:, 0, 2], before[:, 1, 2]), -1)
-        ends = window * scale + shift
-        window = torch.cat((torch.minimum(ends[:, :2], ends[:, 2:]), torch.maximum(ends[:, :2], ends[:, 2:])), -1)
-    return window
+    bounds = {canvas.at: canvas for canvas in run.windows}
+    for index in run.warps[: 1 + run.warps.index(run.windows[-1].at)] if bounds else ():
+        warp = _warp(segment_of(index))
+        if index in bounds:
+            window = warp.window if bounds[index].windowed else _rectangle(bounds[index].size, device)
+            assert window is not None
+            window = window if before is None else _sent_back(window, before)
+            total = window if total is None else _common(total, window)
+        before = warp.src_from_dst if before is None else before @ warp.src_from_dst
+    return _rectangle(run.size_in, device) if total is None else total
+
+
+def _rectangle(size: Size, device: torch.device) -> Float[Tensor, "1 4"]:
+    return constant((0.0, 0.0, size[1] - 1.0, size[0] - 1.0), wide_dtype(device), device)[None]
+
+
+def _sent_back(window: Float[Tensor, "b 4"], before: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 4"]:
+    """An upright rectangle's corners through a map under which it stays upright: flips, turns, crops, resizes."""
+    x, y = (window[:, None, i::2] * before[:, :2, i, None] for i in (0, 1))  # b axis end
+    ends = x + y + before[:, :2, 2:]
+    return torch.cat((torch.minimum(ends[..., 0], ends[..., 1]), torch.maximum(ends[..., 0], ends[..., 1])), -1)
+
+
+def _common(first: Tensor, second: Tensor) -> Tensor:
+    """Where two rectangles meet."""
+    return torch.cat((torch.maximum(first[:, :2], second[:, :2]), torch.minimum(first[:, 2:], second[:, 2:])), -1)

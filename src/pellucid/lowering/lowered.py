@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.packing import Packed, fusable, pack
-from pellucid.lowering.compose import Composed, SegmentOf, compose, geometry, unmoved
+from pellucid.lowering.compose import Composed, Geometry, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
@@ -42,7 +41,7 @@ class Lowered:
     def __init__(self, plan: Plan, params: Params, device: torch.device) -> None:
         self.plan, self.params, self.device = plan, params, device
         self._segments: dict[int, Segment] = {}
-        self._geometry: dict[int, tuple[Tensor | None, Tensor | None]] = {}
+        self._geometry: dict[int, Geometry] = {}
         self._taped = (
             device.type == "cpu"
             and undisturbed()
@@ -56,8 +55,8 @@ class Lowered:
             self._segments[index] = self._segments_of(self.params)(index)
         return self._segments[index]
 
-    def geometry(self, run: Run) -> tuple[Float[Tensor, "b 3 3"] | None, Float[Tensor, "b 4"] | None]:
-        """The run's map, and the rectangle that sampling may not leave."""
+    def geometry(self, run: Run) -> Geometry:
+        """The run's maps, and the rectangles that sampling may not leave."""
         first = run.indices[0]
         if first not in self._geometry:
             found = self._play(run, "geometry", lambda segment_of, _: geometry(run, segment_of, self.device), None, torch.float64)
@@ -79,7 +78,7 @@ class Lowered:
         def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed | None:
             composed = compose(self.plan, run, segment_of, mean, scale, self.device)
             src_from_dst, prologue, epilogue = composed.src_from_dst, composed.prologue, composed.epilogue
-            if prologue or fusable(epilogue) < len(epilogue):
+            if prologue or composed.links or fusable(epilogue) < len(epilogue):
                 return None
             if src_from_dst is None:
                 src_from_dst = unmoved(wide_dtype(self.device), self.device)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pellucid.color.maps import apply_to_vector, channel_weights, compose
 from pellucid.segments.values import Color
 
-__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "HueStage", "Stage"]
+__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "FillColors", "HueStage", "Stage"]
 
 ColorMap: TypeAlias = tuple[Tensor, Tensor | None]
 """(matrix (b, c, c), offset (b, c) or None)."""
@@ -40,6 +40,14 @@ class ClipStage(NamedTuple):
 Stage: TypeAlias = AffineStage | HueStage | ClipStage
 
 
+class FillColors:
+    """What the colour maps after one warp do to its fill: ``stages`` of the prologue, then the fused ``map``."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.map: ColorMap | None = None
+
+
 class Chain:
     """Colour maps of a run, folded in the order they come; one object lives for one call.
 
@@ -53,18 +61,16 @@ class Chain:
         self.prologue: list[Stage] = []
         self.epilogue: list[Stage] = []
         self.fused: ColorMap | None = None
-        self.fill_map: ColorMap | None = None  # the fused maps that also act on the fill
-        self.fill_stages: list[Stage] = []  # what of the prologue acts on the fill too
+        self._fills: list[FillColors] = []
         self._open: ColorMap | None = None
-        self._open_on_fill: ColorMap | None = None
         self._closed_fused = False
         self._resampled = False
         self._clip_pending = False
 
-    def mark_fill(self) -> None:
-        """The last warp that shows fill stands here: what came before does not colour its fill."""
-        self._open_on_fill = None
-        self.fill_stages = []
+    def mark_fill(self) -> FillColors:
+        """A warp that shows fill stands here: what came before does not colour its fill."""
+        self._fills.append(FillColors())
+        return self._fills[-1]
 
     def mark_resample(self) -> None:
         """The last warp that interpolates stands here: what closed before is prologue."""
@@ -105,15 +111,14 @@ class Chain:
         return mean
 
     def _fold(self, color_map: ColorMap) -> None:
-        # After the last warp that shows fill, both are one map: compose it once.
-        same = self._open is self._open_on_fill
-        self._open = compose(color_map, self._open)
-        self._open_on_fill = self._open if same else compose(color_map, self._open_on_fill)
+        before, self._open = self._open, compose(color_map, self._open)
+        for fill in self._fills if not self._closed_fused else ():
+            # After a warp that shows fill, both are one map: compose it once.
+            fill.map = self._open if fill.map is before else compose(color_map, fill.map)
         self._not_on_mean.append(color_map)
 
     def _take_open(self) -> None:
-        self.fused, self.fill_map = self._open, self._open_on_fill
-        self._open = self._open_on_fill = None
+        self.fused, self._open = self._open, None
         self._closed_fused = True
 
     def _close(self, barrier: Stage) -> None:
@@ -125,8 +130,7 @@ class Chain:
         if self._open is not None:
             stages.append(AffineStage(*self._open))
         stages.append(barrier)
-        if not self._resampled:
-            if self._open_on_fill is not None:
-                self.fill_stages.append(AffineStage(*self._open_on_fill))
-            self.fill_stages.append(barrier)
-        self._open = self._open_on_fill = None
+        self._open = None
+        for fill in self._fills if not self._resampled else ():
+            fill.stages += [barrier] if fill.map is None else [AffineStage(*fill.map), barrier]
+            fill.map = None

@@ -309,7 +309,7 @@ _WRITTEN: Mapping[object, str] = {
         "ImageGradient": ImageGradient,
         "Magnitude": Magnitude,
     }.items()
-    for declared in (plainly, plainly | None)  # type: ignore[operator] # Literals and unions, each of which has "|"
+    for declared in (plainly, plainly | None)
 }
 """The same types where a module does not put off its annotations, so that a field holds the type and not its text."""
 

@@ -133,9 +133,9 @@ def _middle(length: int, wanted: int) -> int:
 class RandomResizedCrop(Transform):
     """Cut a random rectangle of random area and aspect ratio, and resize it to a fixed size.
 
-    The rectangle is continuous (not rounded to pixels), so its parameters have gradients. On its own, or with flips, the result
-    is that of cropping and then resizing: nothing outside the rectangle is read. Composed with other warps it follows the
-    run's rule, which sees the whole image.
+    The rectangle is continuous (not rounded to pixels), so its parameters have gradients. The result is that
+    of cropping and then resizing: nothing outside the rectangle is read, whatever it is composed with (but under
+    ``Pipeline(canvas="image")`` together with other warps).
 
     Args:
         size: height and width of the output, or an int for a square.

@@ -8,21 +8,27 @@ Read next: ``coverage.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from torch import Tensor
 
 from pellucid.audit.backward import first_dead, watched
+from pellucid.audit.blame import blamed, blamed_hook, takes_part_without
+from pellucid.audit.causes import ranked
+from pellucid.audit.checks import projection
 from pellucid.audit.checks.coverage import cover
 from pellucid.audit.context import Context
-from pellucid.audit.differences import Slope
+from pellucid.audit.differences import Slope, tolerance_for
 from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
-from pellucid.audit.probing import directions, measure_slope, takes_part
+from pellucid.audit.probing import directions, large_changes, measure_slope, singles, takes_part
 from pellucid.audit.trace import Event
 
-__all__ = ["check"]
+__all__ = ["check", "measured"]
 
 _HIDDEN = 1.2e-7
-_WHOLE = {"detach", "no-grad", "host", "rebuild"}
+_FLOAT64 = 1e-10
+_SINGLES = 12
+_ROUNDING = 4  # a gradient below so many times the noise is zero
 _CURE = {
     "detach": "Remove the detach, or declare the gradient as a surrogate.",
     "no-grad": "Run it outside torch.no_grad().",
@@ -38,36 +44,34 @@ _CURE = {
 def check(context: Context, sink: Sink) -> None:
     """Compare every leaf's gradient with finite differences at a generic point and at the given one."""
     if not context.repeatable:
-        text = "Repeated runs differ by more than rounding: gradients cannot be checked against finite differences."
+        text = "Gradients were not judged: repeated runs differ by more than rounding, so finite differences mean nothing."
         sink.emit(
-            Finding(Category.NONDETERMINISM, Severity.NOTE, "call", text, {}, None, "Make the call repeatable, then audit again.")
+            Finding(Category.UNJUDGED, Severity.WARNING, "call", text, {}, None, "Make the call repeatable, then audit again.")
         )
         return
     grads = context.run[1]
-    for name, value in context.generic.items():
-        if value.numel() == 0:
+    together = projection.settled(context, sink)
+    for name in context.subject.judged:
+        value = context.generic[name]
+        if value.numel() == 0 or name in together:
             continue
         sink.mark(f"finite differences of {name}")
-        leaf = context.subject.params.get(name)
-        if leaf is not None and not leaf.requires_grad:
-            continue
         _leaf(context, sink, name, value, grads[name])
 
 
 def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor | None) -> None:
-    kind = "parameter" if name in context.subject.params else "input"
-    measure = Measure(kind, tuple(value.shape))
-    sink.measure(name, measure)
-    slopes = [measure_slope(context, context.generic, name, grad, v) for v in directions(value)]
-    if context.eps < _HIDDEN and all(s.verdict == "unsettled" for s in slopes):
-        # Something inside may compute in float32 without telling: look again with steps that float32 resolves.
-        slopes = [measure_slope(context, context.generic, name, grad, v, eps=_HIDDEN) for v in directions(value)]
+    measure = measured(context, sink, name)
+    slopes, stairs = _slopes(context, name, value, grad, measure)
     measure.pairs = [(s.autograd, s.central) for s in slopes if math.isfinite(s.central)]
     settled = [s for s in slopes if s.verdict in {"agree", "wrong"}]
     measure.error = max((s.error for s in settled if s.moves or s.autograd), default=0.0)
     flat = any(not s.moves for s in slopes) and not any(s.moves for s in slopes if s.verdict not in {"jump", "unsettled"})
+    flat = flat or stairs
     live = grad is not None and bool((grad != 0).any())
     wrong = [s for s in slopes if s.verdict == "wrong"]
+    if not any(math.isfinite(s.central) for s in slopes):
+        _unsettled(sink, name, measure, slopes)
+        return
     if flat:
         _flat(context, sink, name, grad, live, measure, slopes)
     elif grad is None:
@@ -80,11 +84,52 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
         if measure_slope(context, context.generic, name, grad, dense * (grad != 0)).verdict != "agree":
             _wrong(context, sink, name, measure, wrong)  # else only the zeros are wrong: coverage says so
     else:
-        measure.gradient = "exact"
+        measure.gradient = _agreed(measure, slopes)
         if not settled:
-            _unsettled(sink, name, slopes)
-        _given_point(context, sink, name, measure)
+            _unsettled(sink, name, measure, slopes)
+        else:
+            _given_point(context, sink, name, measure)
     cover(context, sink, name, value, grad, measure)
+
+
+def measured(context: Context, sink: Sink, name: str) -> Measure:
+    """Start the measurement of one leaf."""
+    kind = "parameter" if name in context.subject.params else "input"
+    measure = Measure(kind, tuple(context.generic[name].shape))
+    measure.precision, measure.tolerance = context.precision, tolerance_for(context.eps)
+    sink.measure(name, measure)
+    return measure
+
+
+def _slopes(context: Context, name: str, value: Tensor, grad: Tensor | None, measure: Measure) -> tuple[list[Slope], bool]:
+    """Measure along random directions; where they meet jumps, along single elements. Return also whether it is a staircase.
+
+    A dense direction of a large image crosses some jump at any step, so it cannot tell a staircase from a slope with a few jumps.
+    One element alone crosses next to none: it is flat, or it has a slope.
+    """
+    slopes = [measure_slope(context, context.generic, name, grad, v) for v in directions(value)]
+    if all(s.verdict in {"agree", "wrong", "kink"} for s in slopes) and len({s.moves for s in slopes}) == 1:
+        return slopes, False
+    if not any(math.isfinite(s.central) for s in slopes):
+        return slopes, False
+    alone = [measure_slope(context, context.generic, name, grad, v) for v in singles(value, _SINGLES)]
+    rising = [s for s in alone if s.moves and s.verdict not in {"jump", "unsettled"}]
+    if not rising and sum(not s.moves for s in alone) * 2 > len(alone):
+        return alone, True
+    if len(rising) * 2 > len(alone):
+        return rising, False
+    if context.eps < _HIDDEN and all(s.verdict == "unsettled" for s in slopes):
+        # Something inside may compute in float32 without telling: look again with steps that float32 resolves.
+        measure.precision, measure.tolerance = "float32", tolerance_for(_HIDDEN)
+        slopes = [measure_slope(context, context.generic, name, grad, v, eps=_HIDDEN) for v in directions(value)]
+    return slopes, False
+
+
+def _agreed(measure: Measure, slopes: list[Slope]) -> str:
+    """The word for a gradient that agrees: to the digits of float64, to fewer, or next to jumps."""
+    if measure.tolerance > tolerance_for(_FLOAT64):
+        return "unverified"
+    return "almost_everywhere" if any(s.verdict == "jump" for s in slopes) else "exact"
 
 
 def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bool, measure: Measure, slopes: list[Slope]) -> None:
@@ -97,25 +142,58 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": slopes[0].autograd}
     parameter = measure.kind == "parameter"
     if not part and parameter:
-        severity = Severity.ERROR if live else Severity.WARNING
-        text = "gets a gradient, yet changing it does not change the output" if live else "has no effect on the output"
-        advice = "Read the parameter itself in every call; a copy taken at construction goes stale."
-        sink.emit(Finding(Category.STALE, severity, name, f"{name} {text}.", numbers, _custom(context), advice))
+        _stale(context, sink, name, live, grad is not None or first is not None, numbers)
     elif not part and live:
         text = f"{name} gets a gradient, yet changing it does not change the output."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, _custom(context), "Return no gradient for it."))
-    elif part and live and all(s.verdict == "agree" for s in slopes):
+    elif part and live and all(s.verdict == "agree" or abs(s.autograd) <= _ROUNDING * s.noise for s in slopes):
         measure.gradient = "exact"  # both are zero to within rounding
     elif part and live:
         text = f"The output is a staircase in {name}; its gradient is a surrogate."
         sink.emit(Finding(Category.SURROGATE, Severity.NOTE, name, text, numbers, _custom(context), "Declare it as a surrogate."))
+    elif part and _live_elsewhere(context, name):
+        measure.gradient = "exact"  # zero by both accounts
+        text = f"{name} sits on a plateau at the given inputs (saturated or clipped): its gradient is zero here, not elsewhere."
+        sink.emit(Finding(Category.COVERAGE, Severity.NOTE, name, text, numbers, None, "Audit with inputs inside the range, too."))
     elif part:
         _staircase(context, sink, name, grad, numbers)
+    elif not drawn:
+        text = f"{name} has no effect on the output."
+        advice = "Use it, or take it out of the signature; declare it as none where only its shape or dtype is read."
+        sink.emit(Finding(Category.NO_EFFECT, Severity.WARNING, name, text, numbers, None, advice))
+
+
+def _stale(context: Context, sink: Sink, name: str, live: bool, attached: bool, numbers: dict[str, Evidence]) -> None:
+    """A parameter whose change does not change the output."""
+    advice = "Read the parameter itself in every call: a copy taken at construction or cached goes stale."
+    severity = Severity.WARNING
+    if live:
+        severity, text = Severity.ERROR, "gets a gradient, yet changing it does not change the output"
+    elif attached:
+        text = "is read, but has no effect on the output: what it feeds is multiplied by zero, dead or thrown away"
+        advice = "Look at what follows it: a unit that never fires, a factor of zero, a result that is overwritten."
+    else:
+        text = "has no effect on the output"
+        advice = f"Use it or delete it. If a value derived from it is used: {advice[0].lower()}{advice[1:]}"
+    sink.emit(Finding(Category.STALE, severity, name, f"{name} {text}.", numbers, _custom(context), advice))
+
+
+def _live_elsewhere(context: Context, name: str) -> bool:
+    """Whether the gradient is alive at some value further away: then the function is saturated here and no staircase."""
+    for other in large_changes(context.generic[name], None):
+        try:
+            grad = context.subject.gradient({**context.generic, name: other})[1][name]
+        except Exception:
+            continue
+        if grad is not None and bool((grad.nan_to_num() != 0).any()):
+            return True
+    return False
 
 
 def _staircase(context: Context, sink: Sink, name: str, grad: Tensor | None, numbers: dict[str, Evidence]) -> None:
     """A staircase without gradient: inherent, unless somebody made it one by sampling, casting or returning None."""
     hard = [e for e in context.trace.events if e.kind in {"hard-sample", "to-integer"} and name in e.sources]
+    hard = [e for e in hard if e.kind == "hard-sample" or not takes_part_without(context, name, e)]
     if grad is None and context.suspects and context.reachable(name):
         node, place = context.suspects[0]
         text = f"{name} takes part, but {node} returns no gradient for it."
@@ -136,7 +214,7 @@ def _staircase(context: Context, sink: Sink, name: str, grad: Tensor | None, num
 def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> None:
     measure.gradient = "wrong"
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": "no path"}
-    cuts = _ranked(context.trace.cuts(name))
+    cuts = blamed(context, name, None, directions(context.generic[name], 2)) or ranked(context.trace.cuts(name))
     text = f"{name} takes part in the output, but autograd has no path to it."
     if context.suspects and context.reachable(name):
         node, place = context.suspects[0]
@@ -144,7 +222,7 @@ def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes:
         advice = "Return the gradient from backward."
         sink.emit(Finding(Category.DETACHED, Severity.ERROR, name, text, {**numbers, "node": node}, place, advice))
     elif cuts:
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers))
+        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
     else:
         advice = "Look for a conversion to numpy or a custom operator without a registered backward."
         sink.emit(Finding(Category.DETACHED, Severity.ERROR, name, text, numbers, None, advice))
@@ -155,10 +233,10 @@ def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: lis
     measure.gradient = "wrong"
     step = first_dead(watched(context.subject, context.generic)[0])
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": 0.0, "node": step.node if step else ""}
-    cuts = [e for e in _ranked(context.trace.cuts(name)) if e.kind in _WHOLE]
+    cuts = blamed(context, name, None, directions(context.generic[name], 2))
     if cuts:
         text = f"{name} takes part, but the path that matters is cut by {cuts[0].op}; what is left carries zeros."
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers))
+        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
         return
     place = step.place if step else _custom(context)
     text = f"{name} takes part in the output, but its gradient is zero everywhere."
@@ -175,18 +253,28 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
         "coarser_step": worst.coarse,
         "relative_error": worst.error,
     }
-    cuts = [e for e in _ranked(context.trace.cuts(name)) if e.kind in _WHOLE]
+    grad = context.run[1][name]
+    cuts = blamed(context, name, grad, directions(context.generic[name], 2))
+    hook = None if cuts else blamed_hook(context, name, directions(context.generic[name], 1))
     writes = [e for e in context.trace.events if e.kind in {"data-write", "stride-0"}]
     text = f"The gradient of {name} disagrees with finite differences at two step sizes."
     if context.redrawn[0]:
         advice = "Draw before the recomputed region and pass the draw in."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, context.redrawn[1], advice))
-    elif writes:
+    elif hook is not None:
+        text = f"A backward hook changes the gradient of {name}: without it, the gradient agrees with finite differences."
+        advice = "Return nothing from the hook, or declare the gradient as a surrogate."
+        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, hook, advice))
+    elif writes and not cuts:
         advice = "Write the change as an out-of-place torch operation."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, writes[0].place, advice))
     elif cuts:
         text = f"Part of the path from {name} is cut by {cuts[0].op}: the gradient disagrees with finite differences."
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers))
+        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
+    elif drawn := context.drawn_in_backward:
+        text = f"Backward draws random numbers again: the recomputed forward differs, and the gradient of {name} is wrong."
+        advice = "Draw before the recomputed region and pass the draw in."
+        sink.emit(Finding(Category.RNG_RECOMPUTE, Severity.ERROR, name, text, numbers, drawn[0], advice))
     else:
         advice = "Correct the backward named here." if context.suspects else "Compare the operations one by one with gradcheck."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, _custom(context), advice))
@@ -220,23 +308,25 @@ def _given_point(context: Context, sink: Sink, name: str, measure: Measure) -> N
         measure.gradient = "almost_everywhere"
 
 
-def _unsettled(sink: Sink, name: str, slopes: list[Slope]) -> None:
-    text = f"Finite differences of {name} do not settle: too rough or too noisy to judge its gradient."
+def _unsettled(sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> None:
+    measure.gradient = "unknown"
+    text = f"The gradient of {name} was not judged: finite differences do not settle, it is too rough, too noisy, or raises nearby."
     numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "fine_step": slopes[0].central, "coarse_step": slopes[0].coarse}
-    sink.emit(Finding(Category.JUMP, Severity.NOTE, name, text, numbers, None, "Audit with smoother inputs or in float64."))
+    advice = "Audit with smoother inputs or in float64."
+    sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, name, text, numbers, None, advice))
 
 
-def _cut_finding(name: str, text: str, event: Event, severity: Severity, numbers: dict[str, Evidence]) -> Finding:
+def _cut_finding(
+    name: str, text: str, event: Event, severity: Severity, numbers: dict[str, Evidence], also: Sequence[Event] = ()
+) -> Finding:
     text = f"{text} Last attached: {event.node or 'unknown'}; cut by {event.op}."
+    if also:
+        text += f" So is the path through {', '.join(dict.fromkeys(f'{e.op} at {e.place}' for e in also))}."
     found = {**numbers, "last_attached": event.node, "cut": event.op}
     return Finding(Category.DETACHED, severity, name, text, found, event.place, _CURE[event.kind])
 
 
-def _ranked(cuts: list[Event]) -> list[Event]:
-    """Order cuts by how likely they are the culprit: whole-tensor cuts before comparisons and indices."""
-    order = ["rebuild", "detach", "no-grad", "host", "hard-sample", "to-integer", "compare", "index"]
-    return sorted(cuts, key=lambda e: order.index(e.kind))
-
-
 def _custom(context: Context) -> str | None:
-    return context.suspects[0][1] if context.suspects else None
+    """The line of a custom backward: of one that is wrong by itself, or else of the only one there is."""
+    guilty = context.guilty or (context.suspects if len(context.suspects) == 1 else [])
+    return guilty[0][1] if guilty else None

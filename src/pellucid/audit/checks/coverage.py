@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pellucid.audit.blame import blamed, blamed_hook
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.probing import directions, measure_slope, takes_part
@@ -64,12 +65,20 @@ def _classify(
         "on_a_plateau": counts[_PLATEAU],
         "take_no_part": counts[_AWAY] if part else int(zero.sum()),
     }
-    _report(context, sink, name, numbers, kind, measure, group.central)
+    guess = [dense * zero] if smooth else []
+    _report(context, sink, name, numbers, kind, measure, group.central, guess)
     return flat.reshape(zero.shape)
 
 
 def _report(
-    context: Context, sink: Sink, name: str, numbers: dict[str, Evidence], kind: int, measure: Measure, slope: float
+    context: Context,
+    sink: Sink,
+    name: str,
+    numbers: dict[str, Evidence],
+    kind: int,
+    measure: Measure,
+    slope: float,
+    along: list[Tensor],
 ) -> None:
     share = f"{100 * (1 - measure.coverage):.0f} %"
     told = any(f.subject == name and f.severity == Severity.ERROR for f in sink.findings)
@@ -78,9 +87,9 @@ def _report(
             return
         measure.gradient = "wrong"
         text = f"{share} of {name} receives no gradient although moving it changes the output smoothly."
-        place = context.suspects[0][1] if context.suspects else None
-        cuts = context.trace.cuts(name)
-        place = place or (cuts[0].place if cuts else None)
+        cuts = blamed(context, name, context.run[1][name], along)
+        suspects = context.guilty or context.suspects
+        place = cuts[0].place if cuts else blamed_hook(context, name, along) or (suspects[0][1] if suspects else None)
         advice = "Let the gradient of these elements through: look for a mask, a detach or an overwritten slice."
         found = {**numbers, "finite_difference": slope}
         sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, found, place, advice))

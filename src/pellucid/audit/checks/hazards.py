@@ -15,24 +15,19 @@ from pellucid.audit.finding import Category, Evidence, Finding, Severity, Sink
 from pellucid.audit.trace import Event
 from pellucid.audit.tree import leaves
 
-__all__ = ["check"]
+_FEW_BITS = 32  # float32 inside float64 is how many kernels work; half inside anything is a decision
+
+__all__ = ["downcasts", "drift", "redraws", "repeats", "traced", "writes"]
 
 
-def check(context: Context, sink: Sink) -> None:
-    """Watch single runs at the given inputs."""
-    for part in (_writes, _traced, _repeats, _redraws, _drift):
-        sink.mark(f"hazards:{part.__name__}")
-        part(context, sink)
-
-
-def _writes(context: Context, sink: Sink) -> None:
+def writes(context: Context, sink: Sink) -> None:
     """Inputs and parameters before and after one call, and outputs that share their memory."""
     subject = context.subject
     point = subject.point()
-    with subject.placed(point), torch.no_grad():
-        handed = {k: point[k].detach().clone() for k in subject.inputs}
+    with subject.placed(point), torch.enable_grad():
+        handed = {k: point[k].detach().clone().requires_grad_().clone() for k in subject.inputs}
         others = {k: v.clone() for k, v in subject.others.items()}
-        kept = {k: v.clone() for k, v in {**handed, **others, **subject.params}.items()}
+        kept = {k: v.detach().clone() for k, v in {**handed, **others, **subject.params}.items()}
         versions = {k: v._version for k, v in handed.items()}
         args, kwargs = subject.arguments({**handed, **others})
         out = subject.call(*args, **kwargs)
@@ -57,7 +52,7 @@ def _writes(context: Context, sink: Sink) -> None:
         sink.emit(Finding(Category.ALIAS, Severity.NOTE, name, text, {}, None, advice))
 
 
-def _traced(context: Context, sink: Sink) -> None:
+def traced(context: Context, sink: Sink) -> None:
     """Events of the watched run that are defects by themselves."""
     for event in context.trace.of("data-write"):
         text = f"{event.op} writes to values behind autograd's back."
@@ -71,7 +66,7 @@ def _traced(context: Context, sink: Sink) -> None:
         sink.emit(_finding(Category.HOST_READ, Severity.WARNING, event, text, "Use torch.where instead of branching on values."))
 
 
-def _repeats(context: Context, sink: Sink) -> None:
+def repeats(context: Context, sink: Sink) -> None:
     """Two runs from the same random state must agree in every bit, forward and backward."""
     subject, point = context.subject, context.subject.point()
     first, second = subject.gradient(point), subject.gradient(point)
@@ -89,7 +84,7 @@ def _repeats(context: Context, sink: Sink) -> None:
         sink.emit(Finding(Category.NONDETERMINISM, severity, "call", text, numbers, place, advice))
 
 
-def _redraws(context: Context, sink: Sink) -> None:
+def redraws(context: Context, sink: Sink) -> None:
     """Random numbers drawn during backward: a recomputed region that does not see what the forward pass saw."""
     names, place = context.redrawn
     if names:
@@ -102,26 +97,52 @@ def _redraws(context: Context, sink: Sink) -> None:
         sink.emit(Finding(Category.RANDOM, Severity.NOTE, "call", text, {"draws": len(draws)}, draws[0].place, advice))
 
 
-def _drift(context: Context, sink: Sink) -> None:
+def drift(context: Context, sink: Sink) -> None:
     """Outputs whose dtype or device is not that of the inputs."""
     subject = context.subject
     for dtype in dict.fromkeys((subject.native, context.dtype)):
-        point = subject.point(dtype)
-        inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
+        with subject.lifted(None):
+            if _drifts(context, sink, dtype):
+                return
+
+
+def _drifts(context: Context, sink: Sink, dtype: torch.dtype) -> bool:
+    """Compare what goes in with what comes out, in one dtype; return whether the dtype changes."""
+    subject, point = context.subject, context.subject.point(dtype)
+    inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
+    try:
         outs = subject.run(point)
-        odd = [o.dtype for o in outs if torch.finfo(o.dtype).bits != torch.finfo(dtype).bits]
-        devices = {str(o.device) for o in outs} - {str(v.device) for v in inputs}
-        if devices:
-            text = f"The output is on {', '.join(sorted(devices))}, the inputs are not."
-            sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, {}, None, "Create tensors on x.device."))
-        if odd:
-            watched = context.trace if dtype == context.dtype else context.watch(point)
-            events = watched.of("narrow") + watched.of("widen")
-            text = f"{dtype} in, {odd[0]} out."
-            advice = "Keep the dtype of the input: create constants with dtype=x.dtype."
-            place = events[0].place if events else None
-            numbers: dict[str, Evidence] = {"operation": events[0].op if events else "unknown"}
-            sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, numbers, place, advice))
+    except Exception:
+        if dtype == subject.native:
+            raise
+        return False  # it takes the given dtype only
+    odd = [o.dtype for o in outs if torch.finfo(o.dtype).bits != torch.finfo(dtype).bits]
+    devices = {str(o.device) for o in outs} - {str(v.device) for v in inputs}
+    if devices:
+        text = f"The output is on {', '.join(sorted(devices))}, the inputs are not."
+        sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, {}, None, "Create tensors on x.device."))
+    if odd:
+        watched = context.look(point)
+        events = watched.of("narrow") + watched.of("widen")
+        text = f"{dtype} in, {odd[0]} out."
+        advice = "Keep the dtype of the input: create constants with dtype=x.dtype."
+        place = events[0].place if events else None
+        numbers: dict[str, Evidence] = {"operation": events[0].op if events else "unknown"}
+        sink.emit(Finding(Category.DRIFT, Severity.WARNING, "output", text, numbers, place, advice))
+    return bool(odd)
+
+
+def downcasts(context: Context, sink: Sink) -> None:
+    """Steps that compute with fewer digits than the call was given and returns."""
+    subject = context.subject
+    bits = torch.finfo(subject.native).bits
+    for event in context.look(subject.point()).of("narrow"):
+        if torch.finfo(getattr(torch, event.node)).bits < min(bits, _FEW_BITS):
+            text = f"{event.op} computes in {event.node} inside a {str(subject.native).removeprefix('torch.')} call."
+            advice = "Gradients lose the same digits: keep this step in the input's dtype, or leave the choice to autocast outside."
+            names = ", ".join(sorted(event.sources)) or "call"
+            evidence: dict[str, Evidence] = {"operation": event.op, "computes_in": event.node}
+            sink.emit(Finding(Category.PRECISION, Severity.WARNING, names, text, evidence, event.place, advice))
             return
 
 

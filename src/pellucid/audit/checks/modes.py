@@ -168,9 +168,9 @@ def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Ev
         wanted = {k: r for k, r in {**roots, **subject.params}.items() if r.requires_grad}
         if not live:
             return None
-        found = torch.autograd.grad([o for o, _ in live], list(wanted.values()), [w for _, w in live], allow_unused=True)
+        found = subject.reverse([o for o, _ in live], wanted, [w for _, w in live])
     worst = 0.0
-    for key, got in zip(wanted, found, strict=True):
+    for key, got in found.items():
         want = context.run[1][key]
         if got is None or want is None:
             worst = worst if got is want else float("inf")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.audit.backward import Step, first_non_finite
 from pellucid.audit.context import Context
-from pellucid.audit.finding import Category, Finding, Severity, Sink
+from pellucid.audit.finding import Category, Finding, Measure, Severity, Sink
 from pellucid.audit.place import traceback_place
 
 __all__ = ["check", "first_line", "raised"]
@@ -33,6 +33,8 @@ def check(context: Context, sink: Sink) -> bool:
         sink.emit(raised(error, "forward", None))
         return False
     if not outs:
+        for name in subject.judged:
+            sink.measure(name, Measure("parameter" if name in subject.params else "input", tuple(point[name].shape), "none"))
         sink.emit(
             Finding(
                 Category.COVERAGE,

@@ -120,6 +120,7 @@ class HomographicPairs:
                 RandomGaussianBlur(kernel_size=5, sigma=(0.3, 1.0), p=0.3 * light),
                 RandomGaussianNoise(sigma=(0.0, 0.02 * light)),
             ],
+            canvas="image",  # a view looks at the photograph, not at the crop
             return_valid=True,
         )
 

@@ -127,7 +127,7 @@ def warped_sequences(
         crop = CenterCrop((round(_SEEN * photograph.shape[-2]), round(_SEEN * photograph.shape[-1])))
         first, middle = Pipeline([crop])(photograph[None], return_record=True)
         index = number * 1000 + torch.arange(1, views)
-        warped, record = Pipeline([*_viewpoint(strength), crop, *_LIGHT])(
+        warped, record = Pipeline([*_viewpoint(strength), crop, *_LIGHT], canvas="image")(
             photograph.expand(views - 1, -1, -1, -1), key=Key(seed, 0, index), return_record=True
         )
         maps = record.matrix @ inverse(middle.matrix)

@@ -1,0 +1,362 @@
+"""The same function under other conditions: other layouts, shapes and signs, one output at a time, a second call, the other mode.
+
+What is right for one contiguous square batch of positive numbers may be wrong for the next. Only leaves whose gradient was
+confirmed at the given input are compared, so that nothing is told twice.
+
+Owns: building these conditions and comparing gradients under them.
+Must not: report a condition under which the call itself raises; only its gradient is at stake.
+Read next: ``degenerate.py``.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.audit.blame import blamed
+from pellucid.audit.checks.smoke import first_line, raised
+from pellucid.audit.context import Context
+from pellucid.audit.finding import Category, Evidence, Finding, Severity, Sink
+from pellucid.audit.isolate import fresh
+from pellucid.audit.place import traceback_place
+from pellucid.audit.probing import directions, joint_directions, joint_slope, large_changes, measure_slope, moved
+
+__all__ = ["layouts", "order", "other_mode", "other_shapes", "other_sign", "outputs", "second_call"]
+
+_CONFIRMED = {"exact", "almost_everywhere", "unverified"}
+_PARTS = 4  # outputs looked at one by one
+_SMALL = 1e-2  # of the largest gradient of any leaf
+_EDGE = 5  # the smallest height or width that is cropped
+
+Gradients = dict[str, Tensor | None]
+
+
+def layouts(context: Context, sink: Sink) -> None:
+    """The output's gradient expanded (as from ``sum()``) and transposed, and the inputs transposed and channels-last."""
+    names = _confirmed(context, sink)
+    if not names:
+        return
+    subject, point, truth = context.subject, context.generic, context.run[1]
+    ones = [torch.full_like(w, 0.7) for w in context.weights]
+    sink.mark("an expanded output gradient")
+    expanded = [o.new_full((), 0.7).expand(o.shape) for o in ones]
+    flat = _try(sink, Category.LAYOUT, None, lambda: subject.gradient(point, ones)[1])
+    if flat is not None:
+        found = _try(
+            sink,
+            Category.LAYOUT,
+            "an expanded output gradient, as sum() hands it down,",
+            lambda: subject.gradient(point, expanded)[1],
+        )
+        _compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, found, flat)
+    sink.mark("a transposed output gradient")
+    turned = [_turned(w) for w in context.weights]
+    found = _try(sink, Category.LAYOUT, "a transposed output gradient", lambda: subject.gradient(point, turned)[1])
+    _compare(context, sink, Category.LAYOUT, "a transposed output gradient", names, found, truth)
+    _untouched(context, sink)
+    for what, layout in (("transposed inputs", _turned), ("channels_last inputs", _channels_last)):
+        if context.random:
+            break  # torch fills tensors "like" another one in memory order: another layout, other noise
+        sink.mark(what)
+        with subject.laid_out(layout):
+            try:
+                outs = subject.run(point)
+            except Exception:
+                continue  # refusing a layout is honest
+            found = _try(sink, Category.LAYOUT, what, lambda: subject.gradient(point)[1])
+        if [o.shape for o in outs] == [o.shape for o in context.outs]:
+            _compare(context, sink, Category.LAYOUT, what, names, found, truth)
+
+
+def outputs(context: Context, sink: Sink) -> None:
+    """One output at a time: each alone must give its share; and outputs that nothing moves."""
+    subject, point = context.subject, context.generic
+    names = _confirmed(context, sink)
+    sink.mark("constant outputs")
+    _constant(context, sink)
+    count = len(context.outs)
+    if count < 2 or not names:
+        return
+    groups = [[i] for i in range(count)] if count <= _PARTS else [[0], [1], list(range(2, count))]
+    total: Gradients = dict.fromkeys(names)
+    for group in groups:
+        label = f"output {group[0]} alone" if len(group) == 1 else f"outputs {group[0]} to {group[-1]} alone"
+        sink.mark(label)
+        weights = [w if i in group else None for i, w in enumerate(context.weights)]
+        share = _try(sink, Category.OUTPUTS, label, lambda weights=weights: subject.gradient(point, weights)[1])  # type: ignore[misc]
+        if share is None:
+            return
+        total = {k: _plus(total[k], share[k]) for k in names}
+    what = "the outputs are differentiated one at a time"
+    _compare(context, sink, Category.OUTPUTS, what, names, total, context.run[1])
+
+
+def order(context: Context, sink: Sink) -> None:
+    """The first call of the audit against the same call after another one, in a process of its own."""
+    subject = context.subject
+    point = subject.point()
+    other = {k: 0.9 * v + 0.01 if k in subject.inputs else v for k, v in point.items()}
+
+    def after_another() -> list[Tensor]:
+        subject.run(other)
+        return subject.run(point)
+
+    later = fresh(after_another)
+    if later is None:
+        return
+    sink.mark("forward at the given inputs")
+    try:
+        outs = subject.run(point)
+    except Exception:
+        return  # the next check tells it
+    gaps = [_gap(a, b, _norm(b)) for a, b in zip(later, outs, strict=False)]
+    if len(later) == len(outs) and max(gaps, default=0.0) > 1e5 * torch.finfo(subject.native).eps:
+        text = "The output depends on earlier calls: after a call with other inputs, the same call gives another result."
+        advice = "Cache nothing that depends on values; key a cache by everything its content depends on."
+        evidence: dict[str, Evidence] = {"relative_difference": max(gaps)}
+        sink.emit(Finding(Category.STATE, Severity.WARNING, "call", text, evidence, None, advice))
+
+
+def second_call(context: Context, sink: Sink) -> None:
+    """Another call between forward and backward, and inputs that need no gradient themselves."""
+    names = _confirmed(context, sink)
+    if not names:
+        return
+    subject, point = context.subject, context.generic
+    sink.mark("a second call before backward")
+
+    def twice() -> Gradients:
+        other = {k: 0.9 * point[k] + 0.01 for k in subject.inputs}
+        return subject.gradient(point, between=lambda: subject.again(other))[1]
+
+    found = _try(sink, Category.STATE, "a second call before backward", twice)
+    _compare(context, sink, Category.STATE, "the function is called again before backward", names, found, context.run[1])
+    params = [k for k in names if k in subject.params]
+    if params and subject.inputs:
+        sink.mark("inputs without gradient")
+        found = _try(sink, Category.DETACHED, "inputs that need no gradient", lambda: subject.gradient(point, bare=True)[1])
+        what = "the inputs need no gradient themselves (as images from a loader do)"
+        _compare(context, sink, Category.DETACHED, what, params, found, context.run[1])
+
+
+def other_shapes(context: Context, sink: Sink) -> None:
+    """One sample; one more sample, of odd and unequal height and width."""
+    names = _confirmed(context, sink)
+    if not names:
+        return
+    for label, change in (
+        ("a batch of one", _first),
+        ("one sample more", _more),
+        ("an odd, non-square size", _odd),
+    ):
+        sink.mark(label)
+        inputs = {k: change(context, v) for k, v in context.generic.items() if k in context.subject.inputs}
+        others = {k: change(context, v) for k, v in context.subject.others.items()}
+        if all(v.shape == context.generic[k].shape for k, v in inputs.items()):
+            continue
+        with context.subject.altered(others):
+            _variant(context, sink, Category.SHAPE, label, {**context.generic, **inputs}, names)
+
+
+def other_sign(context: Context, sink: Sink) -> None:
+    """Every input with the opposite sign: the branch that images in [0, 1] never enter."""
+    names = _confirmed(context, sink)
+    inputs = {k: -v for k, v in context.generic.items() if k in context.subject.inputs}
+    if names and inputs:
+        _variant(context, sink, Category.WRONG, "inputs of the opposite sign", {**context.generic, **inputs}, names)
+
+
+def other_mode(context: Context, sink: Sink) -> None:
+    """The module in evaluation mode where it came in training mode, and the other way round."""
+    module = context.subject.module
+    names = _confirmed(context, sink)
+    if module is None or not names:
+        return
+    label = "evaluation mode" if module.training else "training mode"
+    sink.mark(label)
+    with _switched(module):
+        _variant(context, sink, Category.WRONG, label, context.generic, names)
+
+
+@contextmanager
+def _switched(module: nn.Module) -> Iterator[None]:
+    kept = {m: m.training for m in module.modules()}
+    module.train(not module.training)
+    try:
+        yield
+    finally:
+        for m, training in kept.items():
+            m.training = training
+
+
+def _confirmed(context: Context, sink: Sink) -> list[str]:
+    """The leaves whose gradient agreed with finite differences."""
+    if not context.repeatable:
+        return []
+    return [k for k in context.subject.judged if k in sink.measures and sink.measures[k].gradient in _CONFIRMED]
+
+
+def _try(sink: Sink, category: Category, what: str | None, attempt: Callable[[], Gradients]) -> Gradients | None:
+    """Run one backward pass; an exception is a finding, unless there is nothing to say about it."""
+    try:
+        return attempt()
+    except Exception as error:
+        if what is not None:
+            place = traceback_place("".join(traceback.format_tb(error.__traceback__)))
+            if category == Category.WRONG:
+                sink.emit(raised(error, f"backward ({what})", place))
+                return None
+            text = f"With {what}, the gradient raises {type(error).__name__}: {first_line(error)}"
+            sink.emit(Finding(category, Severity.ERROR, "call", text, {}, place, _ADVICE[category]))
+        return None
+
+
+_ADVICE = {
+    Category.LAYOUT: "Read tensors by index, never by memory order; use reshape or contiguous() in backward, and write to nothing.",
+    Category.OUTPUTS: "In backward, treat every output's gradient as possibly missing (None) or zero.",
+    Category.STATE: "Keep what backward needs in ctx.save_for_backward, one set per call, not on the module or the class.",
+    Category.SHAPE: "Take sizes from the tensors of this call.",
+    Category.WRONG: "Check the branch that only these inputs enter.",
+    Category.DETACHED: "Use use_reentrant=False, and do not make gradients depend on x.requires_grad.",
+}
+
+
+def _compare(
+    context: Context, sink: Sink, category: Category, what: str, names: list[str], found: Gradients | None, truth: Gradients
+) -> None:
+    """Report the leaves whose gradient is another one under a condition that must not change it."""
+    if found is None:
+        return
+    sizes = {k: max(_norm(truth[k]), _norm(context.run[1][k])) for k in names}
+    floor = _SMALL * max(sizes.values())  # a gradient that cancels to nothing, as a bias before a normalisation has, is rounding
+    gaps = {k: _gap(found.get(k), truth[k], max(sizes[k], floor)) for k in names}
+    worst = max(gaps, key=lambda k: gaps[k])
+    if gaps[worst] <= 1e5 * context.eps:
+        return
+    lost = found.get(worst) is None
+    numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > 1e5 * context.eps for g in gaps.values())}
+    text = f"The gradient of {worst} {'is lost' if lost else 'is another one'} when given {what}."
+    text = text.replace("when given the", "when the")
+    guilty = context.guilty or context.suspects
+    sink.emit(Finding(category, Severity.ERROR, worst, text, numbers, guilty[0][1] if guilty else None, _ADVICE[category]))
+
+
+def _variant(context: Context, sink: Sink, category: Category, label: str, point: dict[str, Tensor], names: list[str]) -> None:
+    """Compare with finite differences at another point; leaves that agreed before and do not agree here are told."""
+    other = Context(context.subject, context.settings)
+    other.__dict__.update(dtype=context.dtype, generic=point, given=point)
+    try:
+        outs = context.subject.run(point)
+    except Exception:
+        return  # a call that refuses the condition is honest
+    if not outs or any(not torch.isfinite(o).all() for o in outs) or not other.repeatable:
+        return
+    blind = category == Category.SHAPE and not context.suspects  # torch itself refuses this shape, which is honest
+    grads = _try(sink, category, None if blind else label, lambda: other.run[1])
+    if grads is None:
+        return
+    joint = [joint_slope(other, point, grads, v) for v in joint_directions(point, grads, names)]
+    if all(s.verdict != "wrong" for s in joint):
+        return
+    for name in names:
+        along = directions(point[name], 2)
+        slopes = [measure_slope(other, point, name, grads[name], v) for v in along]
+        if not all(s.verdict == "wrong" for s in slopes):
+            continue
+        numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "finite_difference": slopes[0].central}
+        text = f"The gradient of {name} is right at the given inputs and wrong for {label}."
+        cuts = blamed(other, name, grads[name], along)
+        guilty = other.guilty or other.suspects
+        place = cuts[0].place if cuts else guilty[0][1] if guilty else None
+        sink.emit(Finding(category, Severity.ERROR, name, text, numbers, place, _ADVICE[category]))
+        return
+
+
+def _constant(context: Context, sink: Sink) -> None:
+    """Outputs that no leaf moves."""
+    still, ran = [i for i, o in enumerate(context.outs) if o.numel()], False
+    for name in context.subject.judged:
+        for value in large_changes(context.generic[name], None):
+            if not still:
+                return
+            try:
+                outs = context.subject.run({**context.generic, name: value})
+            except Exception:
+                continue
+            if len(outs) != len(context.outs):
+                return
+            ran = True
+            still = [i for i in still if not moved([context.outs[i]], [outs[i]])]
+    drawn = any(e.kind == "hard-sample" for e in context.trace.events)
+    for index in still if ran and not drawn else []:
+        name = "output" if len(context.outs) == 1 else f"output {index}"
+        text = f"The {name} does not depend on any input or parameter."
+        advice = "A loss built on it trains nothing: compute it from the inputs, or do not return it as a float."
+        sink.emit(Finding(Category.NO_EFFECT, Severity.WARNING, name, text, {}, None, advice))
+
+
+def _untouched(context: Context, sink: Sink) -> None:
+    """Backward must not write to the gradient it is handed: other branches of the graph read it, too."""
+    handed = [w.clone() for w in context.weights]
+    try:
+        context.subject.gradient(context.generic, handed)
+    except Exception:
+        return
+    if moved(handed, context.weights):
+        text = "Backward writes in place to the gradient it is handed: other branches of the graph read the changed values."
+        guilty = context.suspects[0][1] if context.suspects else None
+        sink.emit(Finding(Category.IN_PLACE, Severity.ERROR, "call", text, {}, guilty, _ADVICE[Category.LAYOUT]))
+
+
+def _gap(got: Tensor | None, want: Tensor | None, size: float) -> float:
+    """Return the difference of two results relative to a size."""
+    if got is None or want is None:
+        return 0.0 if _norm(got) == _norm(want) == 0.0 else float("inf")
+    if got.shape != want.shape:
+        return float("inf")
+    return _norm(got - want) / max(size, 1e-30)
+
+
+def _norm(value: Tensor | None) -> float:
+    return 0.0 if value is None or not value.numel() else float(value.double().nan_to_num().norm())
+
+
+def _plus(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else a + b
+
+
+def _turned(value: Tensor) -> Tensor:
+    return value.mT.contiguous().mT if value.ndim > 1 else value
+
+
+def _channels_last(value: Tensor) -> Tensor:
+    return value.contiguous(memory_format=torch.channels_last) if value.ndim == 4 else value
+
+
+def _batch(context: Context) -> int:
+    """The leading size that all batched inputs share, 0 where they do not."""
+    sizes = {v.shape[0] for k, v in context.generic.items() if k in context.subject.inputs and v.ndim > 1}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def _first(context: Context, value: Tensor) -> Tensor:
+    return value[:1].clone() if value.ndim and value.shape[0] == _batch(context) else value
+
+
+def _more(context: Context, value: Tensor) -> Tensor:
+    if not value.ndim or value.shape[0] != _batch(context) or not len(value):
+        return value
+    more = value[:1].roll(1, -1) * 0.9 if value.is_floating_point() else value[:1]
+    return torch.cat([value, more])
+
+
+def _odd(_context: Context, value: Tensor) -> Tensor:
+    """Crop an image to an odd height and an odd, smaller width."""
+    if value.ndim < 4 or min(value.shape[-2:]) < _EDGE:
+        return value
+    height, width = ((n - k) // 2 * 2 + 1 for n, k in zip(value.shape[-2:], (1, 3), strict=True))
+    return value[..., : min(height, value.shape[-2]), : min(width, value.shape[-1])].clone()

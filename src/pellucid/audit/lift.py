@@ -1,0 +1,47 @@
+"""A call computed in float64 throughout, whatever precision it asks for inside.
+
+Owns: taking casts to fewer digits out of a call, so that a formula written for float32 can be checked to float64's digits.
+Must not: be used for anything but checking the formula; the rounding it removes is reported by ``checks/hazards.py``.
+Read next: ``context.py`` (who decides when).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from pellucid.audit.tree import rebuild
+
+__all__ = ["Lifted"]
+
+_NARROW = {torch.float16, torch.bfloat16, torch.float32}
+_CASTS = {"half", "bfloat16", "float"}
+_ALIASES = {"set_", "data_ptr", "untyped_storage", "storage", "__get__", "__set__", "_make_subclass", "requires_grad_"}
+
+
+class Lifted(TorchFunctionMode):
+    """Replaces every cast to fewer digits by one to float64, and mixes what is left in float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = str(getattr(func, "__name__", func))
+        if name in _ALIASES:
+            return func(*args, **kwargs)
+        if name in _CASTS:
+            return torch.Tensor.double(args[0])
+        given = rebuild((list(args), dict(kwargs)), lambda _, t: _wide(t))
+        positional = [torch.float64 if isinstance(a, torch.dtype) and a in _NARROW else a for a in given[0]]
+        named = {k: torch.float64 if isinstance(v, torch.dtype) and v in _NARROW else v for k, v in given[1].items()}
+        if torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):
+                out = func(*positional, **named)
+        else:
+            out = func(*positional, **named)
+        return rebuild(out, lambda _, t: _wide(t)) if isinstance(out, Tensor | tuple | list) else out
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.dtype in _NARROW else tensor

@@ -1,0 +1,233 @@
+"""A few steps of a user's own training, watched: which parameters learn, which never do, where the gradient dies, what differs.
+
+Owns: hooks on every parameter in reach of a step, the findings made of what they saw, and the report with a plot per layer.
+Must not: change the training; it runs in forked children, and the caller's model stays as it was.
+Read next: ``reach.py`` (how parameters are found), ``command.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.audit.finding import Category, Finding, Severity
+from pellucid.audit.isolate import fresh_value
+from pellucid.audit.reach import held_leaves
+from pellucid.audit.replay import Replay
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["TrainingReport", "watch_training"]
+
+_VANISHED = 1e-7  # of the largest layer's gradient
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_DECADES = 12.0
+
+
+@dataclass
+class TrainingReport:
+    """What a few training steps did to every parameter.
+
+    ``gradients`` holds one norm per step and parameter (None where no gradient came), ``losses`` what the step returned.
+    """
+
+    name: str
+    gradients: dict[str, list[float | None]]
+    losses: list[float] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.findings = sorted(self.findings, key=lambda f: -f.severity)
+
+    @property
+    def exit_code(self) -> int:
+        """2 with errors, 1 with warnings, 0 otherwise."""
+        return int(max((f.severity for f in self.findings), default=0))
+
+    def __str__(self) -> str:
+        """The findings, then one line per parameter: its gradient's size on a logarithmic scale, step by step."""
+        lines = [f"{self.name}: {len(self.findings)} finding(s)"]
+        lines += [f"  {f.severity.label:7} {f.category} ({f.subject}): {f.message} {f.advice}".rstrip() for f in self.findings]
+        width = max((len(n) for n in self.gradients), default=0)
+        for name, norms in self.gradients.items():
+            bars = "".join(_bar(n) for n in norms)
+            lines.append(f"  {name:{width}} |{bars}| {_middle(norms):.1e}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that ``json`` accepts."""
+        plain = {k: [None if n is None else n if math.isfinite(n) else str(n) for n in v] for k, v in self.gradients.items()}
+        return {
+            "name": self.name,
+            "exit_code": self.exit_code,
+            "losses": [x if math.isfinite(x) else str(x) for x in self.losses],
+            "gradients": plain,
+            "findings": [f.to_dict() for f in self.findings],
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the report as JSON."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    def to_html(self, path: str | Path) -> None:
+        """Write one self-contained page: the findings, and the gradient's size over the layers and the steps."""
+        rows = "".join(
+            f"<tr><td><code>{escape(name)}</code></td><td>{_middle(norms):.1e}</td><td>{_plot(norms)}</td></tr>"
+            for name, norms in self.gradients.items()
+        )
+        told = "".join(
+            f"<li><b>{f.severity.label} {f.category}</b> {escape(f.subject)}: {escape(f.message)} {escape(f.advice)}</li>"
+            for f in self.findings
+        )
+        style = "body{font:15px/1.5 system-ui;margin:2rem auto;max-width:62rem}td{padding:.1rem .6rem}rect{fill:#2670c4}"
+        Path(path).write_text(
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Training of {escape(self.name)}</title>'
+            f"<style>{style}</style><h1>Training of {escape(self.name)}</h1><ul>{told or '<li>Nothing found.</li>'}</ul>"
+            f"<table><tr><th>parameter</th><th>gradient</th><th>per step, logarithmic</th></tr>{rows}</table></html>\n",
+            encoding="utf-8",
+        )
+
+
+def watch_training(
+    step: Callable[[], Any], steps: int = 10, *, name: str | None = None, seed: int = 0, patience: float = 600.0
+) -> TrainingReport:
+    """Run some steps of a training loop and report what became of every parameter's gradient.
+
+    Args:
+        step: A callable without arguments that does one training step, backward and update included. Its model is found by
+            itself (closure, attributes, globals). It may return the loss.
+        steps: How many to run.
+        name: What to call it in the report.
+        seed: What every generator is set to before the first step.
+        patience: Seconds the steps may take.
+
+    Returns:
+        Findings: parameters that never get a gradient, get NaN, get one that all but vanishes beside the other layers', and two
+        runs from the same state and seed that part; and the gradient's norm per parameter and step.
+
+    Errors:
+        ``InvalidArgument`` where no parameter is in reach of ``step``, or ``steps`` is not positive.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.audit import watch_training
+        >>> net = torch.nn.Linear(3, 1)
+        >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+        >>> def step():
+        ...     sgd.zero_grad()
+        ...     net(torch.rand(8, 3)).square().mean().backward()
+        ...     sgd.step()
+        >>> watch_training(step, 3).exit_code
+        0
+    """
+    if not callable(step):
+        raise wrong_type("step", expected="a callable without arguments that does one training step", got=type(step).__name__)
+    if steps < 1:
+        raise invalid("steps", expected="at least 1", got=steps)
+    if not held_leaves(step):
+        text = "Keep the model in a global, a closure or an attribute of the step."
+        raise invalid("step", expected="a function that reads a model with parameters", got="none in reach", fix=text)
+    title = name or str(getattr(step, "__qualname__", type(step).__name__))
+    first, second = (fresh_value(lambda: _run(step, steps, seed), patience) for _ in range(2))
+    if first is None or second is None:
+        text = "The training died or hung before the steps were done."
+        return TrainingReport(title, {}, [], [Finding(Category.CRASH, Severity.ERROR, "step", text)])
+    gradients, losses, error = first
+    findings = [_raised(error)] if error else _findings(gradients, steps)
+    parted = _parting(first, second)
+    if parted is not None:
+        text = f"Two runs from the same state and seed part at step {parted}."
+        advice = "Seed every generator (workers of a DataLoader, too), and look for nondeterministic kernels."
+        findings.append(Finding(Category.NONDETERMINISM, Severity.WARNING, "step", text, {"step": parted}, None, advice))
+    return TrainingReport(title, gradients, losses, findings)
+
+
+_Seen = tuple[dict[str, list[float | None]], list[float], str]
+
+
+def _run(step: Callable[[], Any], steps: int, seed: int) -> _Seen:
+    """Run the steps with a hook on every parameter; return gradient norms, losses, and what was raised."""
+    Replay(step, seed).rewind()
+    params = held_leaves(step)
+    norms: dict[str, list[float | None]] = {k: [] for k in params}
+    now: dict[str, float] = {}
+    losses: list[float] = []
+    for key, p in params.items():
+        p.register_hook(lambda g, key=key: now.update({key: now.get(key, 0.0) + float(g.detach().double().norm())}))
+    try:
+        for _ in range(steps):
+            now.clear()
+            result = step()
+            with contextlib.suppress(TypeError, ValueError, RuntimeError):
+                losses.append(float(result.detach() if isinstance(result, Tensor) else result))
+            for key in params:
+                norms[key].append(now.get(key))
+    except Exception as error:  # told as a finding
+        return norms, losses, f"{type(error).__name__}: {str(error)[:300]}"
+    return norms, losses, ""
+
+
+def _raised(error: str) -> Finding:
+    return Finding(Category.RAISES, Severity.ERROR, "step", f"The training step raises {error}", {}, None, "Make it run first.")
+
+
+def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Finding]:
+    found = []
+    largest = max((_middle(n) for n in gradients.values()), default=0.0)
+    for name, norms in gradients.items():
+        came = [n for n in norms if n is not None]
+        if not came:
+            text = f"{name} never got a gradient in {steps} steps."
+            advice = "It is unused, detached, or hidden from backward; freeze it if that is meant."
+            found.append(Finding(Category.DETACHED, Severity.ERROR, name, text, {"steps": steps}, None, advice))
+        elif bad := [i for i, n in enumerate(norms) if n is not None and not math.isfinite(n)]:
+            text = f"The gradient of {name} is NaN or infinite from step {bad[0]} on."
+            advice = "Audit the loss on the inputs of that step."
+            found.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": bad[0]}, None, advice))
+        elif largest > 0 and _middle(norms) < _VANISHED * largest:
+            text = f"The gradient of {name} all but vanishes: {_middle(norms):.1e}, {largest:.1e} in the layer where it is largest."
+            advice = "Look between the two for saturation, a factor of zero, or missing residual connections."
+            found.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"norm": _middle(norms)}, None, advice))
+    return found
+
+
+def _parting(first: _Seen, second: _Seen) -> int | None:
+    """Return the first step at which two runs differ by more than rounding."""
+    for index in range(max((len(v) for v in first[0].values()), default=0)):
+        for key, norms in first[0].items():
+            a, b = norms[index], (second[0].get(key) or [None] * (index + 1))[index]
+            if (a is None) != (b is None):
+                return index
+            if a is not None and b is not None and math.isfinite(a) and abs(a - b) > 1e-6 * max(abs(a), abs(b)):
+                return index
+    return None
+
+
+def _middle(norms: list[float | None]) -> float:
+    came = sorted(n for n in norms if n is not None and math.isfinite(n))
+    return came[len(came) // 2] if came else 0.0
+
+
+def _height(norm: float | None) -> float:
+    """Map 1e-10 to 0 and 1e2 to 1."""
+    if norm is None or not norm > 0:
+        return 0.0
+    return min(1.0, max(0.0, (math.log10(norm) + 10) / _DECADES)) if math.isfinite(norm) else 1.0
+
+
+def _bar(norm: float | None) -> str:
+    return "!" if norm is not None and not math.isfinite(norm) else _EIGHTHS[round(8 * _height(norm))]
+
+
+def _plot(norms: list[float | None]) -> str:
+    bars = "".join(
+        f'<rect x="{6 * i}" y="{24 - 24 * _height(n):.1f}" width="5" height="{24 * _height(n):.1f}"/>' for i, n in enumerate(norms)
+    )
+    return f'<svg width="{6 * len(norms)}" height="24" role="img">{bars}</svg>'

@@ -1,0 +1,75 @@
+"""Carry boxes across several canvases: what one of them cuts off is gone, and what is left is boxed once, at the end.
+
+Owns: convex polygons cut at canvases, one after the other.
+Must not: clip to the last canvas or mark boxes; a box of which nothing is left comes out as zeros, with a flag.
+Read next: ``transform.py``.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.boxes.clip import box_area, clip_boxes
+from pellucid.boxes.formats import BoxFormat, convert_boxes, corners
+from pellucid.boxes.transform import edge_matrix, project, transform_boxes
+from pellucid.types import Size
+
+__all__ = ["across"]
+
+
+def across(
+    boxes: Float[Tensor, "b n k"], hops: Sequence[tuple[Float[Tensor, "b 3 3"], Size | None]], form: BoxFormat
+) -> tuple[Float[Tensor, "b n k"], Bool[Tensor, "b n"]]:
+    """Map boxes from canvas to canvas, and cut them at every one but the last.
+
+    Upright boxes stay polygons until the end, so that turning back and forth does not make them grow; rotated boxes shrink at each
+    canvas to what it leaves of them.
+
+    Args:
+        boxes: on the first canvas.
+        hops: matrices to the next canvas from the one before, and that canvas's (height, width).
+        form: how the boxes are written.
+
+    Returns:
+        The boxes on the last canvas, and whether anything was left of them on the way.
+    """
+    if form == "cxcywhr":
+        there = torch.ones(boxes.shape[:-1], dtype=torch.bool, device=boxes.device)
+        for k, (matrix, size) in enumerate(hops):
+            boxes = transform_boxes(boxes, matrix, form)
+            if size is not None and k < len(hops) - 1:
+                boxes = clip_boxes(boxes, size, form)
+                there = there & (box_area(boxes, form) > 0)
+        return torch.where(there[..., None], boxes, 0.0), there
+    points = corners(boxes, form)  # b n v 2
+    there = torch.isfinite(points).flatten(-2).all(-1)
+    points = torch.where(there[..., None, None], points, 0.0)
+    for k, (matrix, size) in enumerate(hops):
+        points, depth = project(points, edge_matrix(matrix)[:, None, None])
+        there = there & torch.isfinite(points).flatten(-2).all(-1) & ((depth > 0).all(-1) | (depth < 0).all(-1))
+        points = torch.where(there[..., None, None], points, 0.0)
+        if size is not None and k < len(hops) - 1:
+            for axis, limit in ((0, size[1]), (1, size[0])):
+                for at, sign in ((0.0, 1.0), (float(limit), -1.0)):
+                    points, left = _cut(points, axis, at, sign)
+                    there = there & left
+    hull = convert_boxes(torch.cat((points.amin(-2), points.amax(-2)), -1), "xyxy", form)
+    return torch.where(there[..., None], hull, 0.0), there
+
+
+def _cut(points: Float[Tensor, "b n v 2"], axis: int, at: float, sign: float) -> tuple[Tensor, Tensor]:
+    """Cut convex polygons along a line: one vertex more, what is unused repeats the first. And whether anything is left."""
+    depth = sign * (points[..., axis] - at)  # inside is positive
+    following, beyond = points.roll(-1, -2), depth.roll(-1, -1)
+    inside = depth >= 0
+    crossing = inside != (beyond >= 0)
+    share = depth / torch.where(crossing, depth - beyond, 1.0)
+    met = points + torch.where(crossing, share, 0.0)[..., None] * (following - points)
+    candidates = torch.stack((points, met), -2).flatten(-3, -2)  # b n 2v 2, in the order of the polygon
+    kept = torch.stack((inside, crossing), -1).flatten(-2)
+    count = points.shape[-2] + 1
+    order = torch.argsort((~kept).to(torch.uint8), dim=-1, stable=True)[..., :count]
+    order = torch.where(torch.gather(kept, -1, order), order, order[..., :1])
+    return torch.take_along_dim(candidates, order[..., None], -2), kept.any(-1)

@@ -1,0 +1,109 @@
+"""Chains of maps with canvases between them, in plain PyTorch: the specification.
+
+Owns: coordinates from canvas to canvas, how much each canvas covers, and the fills of what they do not.
+Must not: see an image.
+Read next: ``../warp/reference.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from pellucid.kernels.canvases.values import Chained
+from pellucid.kernels.warp.reference import coordinates
+from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.types import Size
+
+__all__ = ["laid_over", "through"]
+
+
+def through(
+    maps: Float[Tensor, "b k1 3 3"],
+    windows: Float[Tensor, "b k 4"],
+    fills: Float[Tensor, "b k c"] | None,
+    *,
+    size: Size,
+    modes: Sequence[str],
+    hard: Sequence[bool],
+) -> Chained:
+    """Follow every output pixel through k canvases to the source.
+
+    A point on a canvas that lies within it goes on to the next map. One outside goes on from the nearest point of the canvas's
+    rectangle, and in the modes that fill shows the fill by as much as a bilinear sample next to the border would: the canvas
+    covers it by a ramp of one pixel's width (where it is hard, by a step half a pixel out). So a map that moves whole pixels on
+    one side of a canvas gives what two resamplings in turn give, to rounding.
+
+    Args:
+        maps: of the source from the first canvas, of each canvas from the next, of the last from the output.
+        windows: the rectangles (x0, y0, x1, y1), pixel centres, first canvas first.
+        fills: of each canvas; None is zero.
+        size: (height, width) of the output.
+        modes: of each canvas: ``zeros``, ``constant``, ``border``, ``reflection`` (of a whole canvas). A point that is not finite
+            shows fill in the first two and nothing in the others.
+        hard: whether each canvas ends with its pixels: for nearest sampling, and those of resizes.
+
+    Gradient:
+        maps, windows: almost everywhere, from the right where a point lies on the border. fills: exact. Twice differentiable.
+    """
+    x, y = coordinates(maps[:, -1], size)  # b h2 w2
+    share = x.new_ones(()).expand(x.shape)
+    ground: Tensor | None = None
+    for k in range(len(modes) - 1, -1, -1):
+        covered = torch.isfinite(x) & torch.isfinite(y)
+        x, y = torch.where(covered, x, 0.0), torch.where(covered, y, 0.0)
+        x0, y0, x1, y1 = windows[:, k, :, None, None].unbind(1)  # b 1 1
+        cover = covered.to(x.dtype)
+        if modes[k] == "reflection":
+            x, y = _folded(x, x1), _folded(y, y1)
+        if modes[k] in FILLED_MODES:
+            cover = cover * _cover(x, x0, x1, hard[k]) * _cover(y, y0, y1, hard[k])
+            if fills is not None:
+                shown = fills[:, k, :, None, None] * (share * (1.0 - cover))[:, None]
+                ground = shown if ground is None else ground + shown
+        share = share * cover
+        x, y = _project(maps[:, k], _clamp(x, x0, x1), _clamp(y, y0, y1))
+    return Chained(torch.stack((x, y), 1), share[:, None], ground)
+
+
+def laid_over(
+    found: Shaped[Tensor, "b c h w"], share: Float[Tensor, "b 1 h w"], ground: Tensor | None
+) -> Shaped[Tensor, "b c h w"]:
+    """What the source gave, over what the canvases show. Labels, whose shares are whole, keep their dtype."""
+    seen = share > 0.0
+    if not found.dtype.is_floating_point:
+        return torch.where(seen, found, torch.zeros_like(found) if ground is None else ground.to(found.dtype))
+    found = torch.where(seen, found * share.to(found.dtype), 0.0)  # what is not a number stays where it is seen
+    return found if ground is None else found + ground.to(found.dtype)
+
+
+def _folded(x: Tensor, last: Tensor) -> Tensor:
+    """Coordinates reflected onto a canvas, whose edge pixels are repeated."""
+    length = torch.floor(last) + 1.0  # whole pixels: nothing to differentiate
+    t = torch.remainder(x + 0.5, 2.0 * length)
+    return torch.where(t < length, t, 2.0 * length - t) - 0.5
+
+
+def _cover(x: Tensor, low: Tensor, high: Tensor, hard: bool) -> Tensor:
+    """The weight of a canvas's own pixels in a sample at x."""
+    if hard:
+        inside: Bool[Tensor, "b h w"] = (x >= low - 0.5) & (x < high + 0.5)
+        return inside.to(x.dtype)
+    beside = torch.where(x < low, x - low, high - x)
+    return torch.where((x >= low) & (x < high), 1.0, (1.0 + beside).clamp(min=0.0))
+
+
+def _clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    return torch.where(x < low, low, torch.where(x < high, x, high))
+
+
+def _project(m: Float[Tensor, "b 3 3"], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The map of points; infinite where they have no image."""
+    m = m[:, :, :, None, None]
+    rows = [m[:, i, 0] * x + (m[:, i, 1] * y + m[:, i, 2]) for i in range(3)]
+    nowhere = ~(torch.isfinite(rows[0] / rows[2] / rows[2]) & torch.isfinite(rows[1] / rows[2] / rows[2]))
+    w = torch.where(nowhere, 1.0, rows[2])
+    return torch.where(nowhere, torch.inf, rows[0] / w), torch.where(nowhere, torch.inf, rows[1] / w)

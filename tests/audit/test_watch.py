@@ -1,0 +1,164 @@
+"""Watching a training loop, the decorator for tests, the pytest option, and mistakes at the command line."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+from pellucid.audit import audited, watch_training
+from pellucid.audit.command import run_watch
+from pellucid.cli import app
+from pellucid.errors import InvalidArgument, InvalidType
+
+pytest_plugins = ["pytester"]
+
+SCRIPT = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+extra = nn.Linear(3, 1)
+sgd = torch.optim.SGD([*net.parameters(), *extra.parameters()], lr=0.1)
+
+
+def train_step():
+    sgd.zero_grad()
+    loss = net(torch.rand(8, 3)).square().mean() + 0 * extra.weight.detach().sum()
+    loss.backward()
+    sgd.step()
+    return loss
+"""
+
+
+def step_of(net, loss, optimizer=torch.optim.SGD):
+    made = optimizer(net.parameters(), lr=0.1)
+
+    def step():
+        made.zero_grad()
+        value = loss(net)
+        value.backward()
+        made.step()
+        return value
+
+    return step
+
+
+def test_a_healthy_training_is_clean_and_untouched():
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    before = [p.detach().clone() for p in net.parameters()]
+    report = watch_training(step_of(net, lambda n: n(torch.rand(8, 3)).square().mean()), 4)
+    assert report.exit_code == 0, str(report)
+    assert set(report.gradients) == {f"net.{k}" for k, _ in net.named_parameters()}
+    assert all(len(v) == 4 and all(n > 0 for n in v) for v in report.gradients.values())
+    assert len(report.losses) == 4
+    assert all(torch.equal(a, b) for a, b in zip(before, net.parameters(), strict=True))
+    assert all(p.grad is None for p in net.parameters())
+
+
+def test_what_never_learns_is_told():
+    net = nn.ModuleDict({"used": nn.Linear(3, 1), "forgotten": nn.Linear(3, 1)})
+    report = watch_training(step_of(net, lambda n: n["used"](torch.rand(8, 3)).square().mean()), 3)
+    assert {f.subject for f in report.findings} == {"net.forgotten.weight", "net.forgotten.bias"}
+    assert report.exit_code == 2
+
+
+def test_nan_is_told_with_its_step():
+    net, calls = nn.Linear(3, 1), iter([1.0, 1.0, 0.0, 0.0])
+    report = watch_training(step_of(net, lambda n: (n(torch.rand(8, 3)).square() * next(calls)).sum().sqrt()), 4)
+    found = [f for f in report.findings if str(f.category) == "non-finite"]
+    assert found
+    assert found[0].evidence["step"] == 2
+
+
+def test_a_gradient_that_vanishes_between_layers_is_told():
+    class Fades(nn.Module):
+        def forward(self, x):
+            return 1e-12 * x
+
+    net = nn.Sequential(nn.Linear(3, 4), Fades(), nn.Linear(4, 1))
+    report = watch_training(step_of(net, lambda n: n(torch.rand(8, 3)).square().mean()), 3)
+    assert {f.subject for f in report.findings if "vanishes" in f.message} >= {"net.0.weight", "net.0.bias"}
+
+
+def test_runs_that_part_are_told():
+    import os
+
+    net = nn.Linear(3, 1)
+    report = watch_training(step_of(net, lambda n: n(torch.rand(8, 3)).square().mean() * (1 + os.urandom(1)[0])), 3)
+    assert "nondeterminism" in {str(f.category) for f in report.findings}
+
+
+def test_a_step_that_dies_or_raises_is_told():
+    import os
+
+    net = nn.Linear(3, 1)
+    assert watch_training(step_of(net, lambda n: os._exit(0)), 2).exit_code == 2
+    report = watch_training(step_of(net, lambda n: n(torch.rand(8, 4)).mean()), 2)
+    assert "raises" in report.findings[0].message
+
+
+def test_mistakes_are_named():
+    with pytest.raises(InvalidArgument, match="step"):
+        watch_training(lambda: None)
+    with pytest.raises(InvalidArgument, match="steps"):
+        watch_training(step_of(nn.Linear(1, 1), lambda n: n.weight.sum()), 0)
+    with pytest.raises(InvalidType, match="step"):
+        watch_training(3)
+
+
+def test_the_command_watches_a_script(tmp_path, capsys):
+    (tmp_path / "watched_script.py").write_text(SCRIPT)
+    target = f"{tmp_path / 'watched_script.py'}:train_step"
+    assert run_watch(target, 3, tmp_path / "r.html") == 2
+    assert "extra.weight" in capsys.readouterr().out
+    assert (tmp_path / "r.html").read_text().count("<svg") == 6
+    result = CliRunner().invoke(app, ["audit", "--watch-training", target, "--steps", "2", "--json"])
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["gradients"]["net.0.weight"]
+
+
+@pytest.mark.parametrize("target", ["no.such.module:f", "torch:no_such_name", "torch.nn:Linear()", "nowhere.py:f", "torch"])
+def test_a_bad_target_is_one_sentence_and_exits_with_two(target):
+    result = CliRunner().invoke(app, ["audit", target])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_an_audited_test_audits_what_it_returns():
+    @audited(quick=True)
+    def clean():
+        return torch.tanh, torch.rand(2, 8)
+
+    @audited(quick=True, modes=False)
+    def cut():
+        return lambda x: x * x.detach(), torch.rand(2, 8)
+
+    @audited
+    def wrong():
+        return torch.tanh
+
+    clean()
+    with pytest.raises(AssertionError, match="detached"):
+        cut()
+    with pytest.raises(InvalidType, match="wrong"):
+        wrong()
+
+
+def test_the_option_turns_audits_on(pytester):
+    pytester.makepyfile("""
+        import torch
+        from pellucid.audit import audited
+
+        @audited(quick=True, modes=False)
+        def test_cut():
+            return lambda x: x * x.detach(), torch.rand(2, 8)
+
+        def test_other():
+            pass
+    """)
+    options = ("-p", "pellucid.audit.plugin", "-p", "no:cacheprovider")
+    pytester.runpytest(*options).assert_outcomes(passed=1, skipped=1)
+    pytester.runpytest(*options, "--pellucid-audit").assert_outcomes(passed=1, failed=1)
