@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test check bench lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test tables check bench lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -20,6 +20,10 @@ features-demo: $(STAMP)
 test: $(STAMP)
 	PELLUCID_CHECK_SHAPES=1 $(BIN)/python -m pytest tests/contract/test_values.py tests/test_fusion.py
 	$(BIN)/python -m pytest -n 2
+
+# The page that is generated from the transforms' declarations and the rows of tests/cases.py.
+tables: $(STAMP)
+	$(BIN)/python -m tests.gradient_table
 
 check: test lint types imports wheel
 

@@ -59,6 +59,9 @@ CASES = (
         targets=True,
     ),
     Case(P.RandomRotation(30, p=0.7), P.RandomRotation(0), off_kinks={"gate": 0.9}, targets=True),
+    Case(
+        P.RandomRotation(30, interpolation="nearest", p=0.7), P.RandomRotation(0, interpolation="nearest"), off_kinks={"gate": 0.9}
+    ),
     Case(P.RandomTranslate((0.2, 0.1), p=0.7), P.RandomTranslate((0.0, 0.0)), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomShear((-10, 10, -8, 8), p=0.7), P.RandomShear(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomScale((0.7, 1.4), p=0.7), P.RandomScale((1.0, 1.0)), off_kinks={"gate": 0.9}, targets=True),
@@ -120,6 +123,12 @@ CASES = (
         batch_exact=False,
     ),
     Case(P.RandomPosterize((3.5, 7.5), p=0.7), P.RandomPosterize(p=0.0), off_kinks={"gate": 0.9, "bits": 5.2}, jumps=True),
+    Case(
+        P.RandomPosterize((3.5, 7.5), p=1.0, image_gradient="none", magnitude="none"),
+        P.RandomPosterize(p=0.0, image_gradient="none", magnitude="none"),
+        off_kinks={"bits": 5.2},
+        jumps=True,
+    ),
     Case(P.RandomSolarize((0.3, 0.9), p=0.7), P.RandomSolarize(p=0.0), off_kinks={"gate": 0.9, "threshold": 0.6}, jumps=True),
     Case(P.RandomEqualize(p=0.7), P.RandomEqualize(p=0.0), off_kinks={"gate": 0.9}, size=(18, 16), jumps=True),
     Case(P.RandomAutoContrast(p=0.7), P.RandomAutoContrast(p=0.0), off_kinks={"gate": 0.9}),

@@ -69,12 +69,6 @@ def test_transform_docstrings_follow_the_template(kind):
     assert first.endswith("."), first
 
 
-@pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
-def test_transforms_declare_gradients_in_the_agreed_words(kind):
-    for name, declared in kind.gradients.items():
-        assert re.fullmatch(r"exact|almost_everywhere|none|surrogate: .+", declared), (name, declared)
-
-
 def test_the_repository_names_no_machine():
     for path in [*SOURCE.rglob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.py")]:
         text = path.read_text()

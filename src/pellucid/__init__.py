@@ -23,6 +23,7 @@ from pellucid.random import (
     Uniform,
 )
 from pellucid.record import Record
+from pellucid.serialize import register
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
 from pellucid.transforms import ALL
 from pellucid.transforms import __all__ as _transform_names
@@ -49,5 +50,6 @@ __all__ = [
     "Uniform",
     "__version__",
     "functional",
+    "register",
     *_transform_names,
 ]

@@ -25,7 +25,6 @@ from pellucid.lowering import Lowered
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
 from pellucid.targets import Entry, Parsed, Reading, batch_of, flatten, unflatten
-from pellucid.transforms.color import Denormalize, Normalize
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
@@ -136,8 +135,8 @@ def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
 
 def _ends_normalised(plan: Plan) -> bool:
     """Whether the last change of units is a normalisation."""
-    units = [t for t in plan.transforms if isinstance(t, Normalize | Denormalize)]
-    return bool(units) and isinstance(units[-1], Normalize)
+    units = [transform.units for transform in plan.transforms if transform.units is not None]
+    return units[-1:] == ["normalised"]
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:

@@ -7,21 +7,21 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from pellucid.kernels import blend, convolve, explicit, resize, warp
 from pellucid.kernels.dispatch import choose
 from pellucid.plan import Plan, Run, Single
-from pellucid.segments import ColorSpec
-from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
-from pellucid.transforms.noise import RandomGaussianNoise
+from pellucid.segments import BlendSpec, ColorSpec, ConvolveSpec, SegmentSpec
 
 __all__ = ["explain"]
 
-_AVAILABLE: dict[type, tuple[str, ...]] = {
-    RandomGaussianBlur: convolve.SEPARABLE,
-    RandomSharpness: convolve.AVAILABLE,
-    RandomGaussianNoise: blend.AVAILABLE,
+_AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
+    ConvolveSpec(separable=True): convolve.SEPARABLE,
+    ConvolveSpec(separable=False): convolve.AVAILABLE,
+    BlendSpec(noise=True): blend.AVAILABLE,
 }
 
 
@@ -61,9 +61,8 @@ def _how(run: Run, impl: str, device: str) -> str:
 
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     """Who computes a pass that is a single segment; nothing where there is no choice."""
-    available = _AVAILABLE.get(type(plan.transforms[single.index]))
-    if isinstance(plan.segments[single.index], ColorSpec):
-        available = explicit.AVAILABLE
+    segment = plan.segments[single.index]
+    available = explicit.AVAILABLE if isinstance(segment, ColorSpec) else _AVAILABLE.get(segment)
     return "" if available is None else f"by {choose(impl, available=available, device=device)}"
 
 

@@ -402,8 +402,13 @@ class Pipeline(nn.Module):
         }
 
     @staticmethod
-    def from_dict(spec: Mapping[str, Any]) -> Pipeline:
-        """Build the pipeline that :meth:`to_dict` described."""
+    def from_dict(spec: Mapping[str, Any], *, allow: Sequence[str] = ()) -> Pipeline:
+        """Build the pipeline that :meth:`to_dict` described.
+
+        Args:
+            spec: the description.
+            allow: modules that may be imported for transforms of your own, by their dotted names. Nothing else is.
+        """
         if not isinstance(spec, Mapping):
             raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
         if spec.get("pellucid") != VERSION:
@@ -420,16 +425,16 @@ class Pipeline(nn.Module):
                 raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
         if "dtype" in settings:
             settings["dtype"] = _dtype(settings["dtype"])
-        return Pipeline(transforms_from_list(spec.get("transforms", ())), **settings)
+        return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file."""
         write_file(path, self.to_dict())
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Pipeline:
-        """Read a pipeline from a ``.toml`` or ``.json`` file."""
-        return Pipeline.from_dict(read_file(path))
+    def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Pipeline:
+        """Read a pipeline from a ``.toml`` or ``.json`` file; ``allow`` as in :meth:`from_dict`."""
+        return Pipeline.from_dict(read_file(path), allow=allow)
 
     def extra_repr(self) -> str:
         """One line per transform."""

@@ -149,8 +149,11 @@ class Record:
             torch.save(state, file)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Record:
-        """Read what :meth:`save` wrote. Loads tensors and plain values only, never code."""
+    def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Record:
+        """Read what :meth:`save` wrote. Loads tensors and plain values only, never code.
+
+        ``allow`` names the modules that transforms of your own may be imported from, as in `Pipeline.load`.
+        """
         try:
             state = torch.load(path, weights_only=True)
         except (OSError, MemoryError):
@@ -167,7 +170,7 @@ class Record:
         (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
         rule = state.get("canvas", "image")  # which was the only one when records did not say
         check_choice(f"{path}: canvas", rule, CANVAS_RULES)
-        transforms = transforms_from_list(state["transforms"])
+        transforms = transforms_from_list(state["transforms"], allow=allow)
         plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]), canvas=rule)
         _check_params(path, plan, state["params"], samples)
         if state["lead"] not in (0, 1, 2):

@@ -1,7 +1,7 @@
 """Pipelines as plain data: dicts of strings, numbers and lists, for TOML and JSON.
 
 Owns: the versioned format, and the errors of files that do not follow it.
-Must not: execute anything it reads; names are looked up in closed tables.
+Must not: execute anything it reads; names are looked up in tables, or in modules that the caller allows.
 Read next: ``pipeline.py``.
 """
 
@@ -9,39 +9,109 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tomli_w
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.random.arguments import texts
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
 from pellucid.transforms import ALL
-from pellucid.transforms.base import Transform
+from pellucid.transforms.base import Transform, check_kind
 from pellucid.writing import whole
 
-__all__ = ["VERSION", "read_file", "transforms_from_list", "transforms_to_list", "write_file"]
+__all__ = ["VERSION", "read_file", "register", "transforms_from_list", "transforms_to_list", "write_file"]
 
 VERSION = 1
 _DEEPEST = 32
 
-_TRANSFORMS = {kind.__name__: kind for kind in ALL}
+_TRANSFORMS: dict[str, type[Transform]] = {kind.__name__: kind for kind in ALL}
+
+Kind = TypeVar("Kind", bound=type[Transform])
+
+
+def register(kind: Kind) -> Kind:
+    """Let files name a transform of your own, as they name ours: a decorator, above ``@dataclass(frozen=True)``.
+
+    A file keeps the class's name alone, so the module that registers it must be imported before the file is loaded. Defining the
+    class again (in a notebook) replaces it.
+
+    Errors:
+        InvalidType for what is no frozen dataclass, InvalidArgument where another class has the name.
+    """
+    check_kind("register", kind)
+    known = _TRANSFORMS.get(kind.__name__)
+    if known is not None and _dotted(known) != _dotted(kind):
+        raise invalid("register", expected="a name that no other transform has", got=f"{_dotted(kind)}, beside {_dotted(known)}")
+    _TRANSFORMS[kind.__name__] = kind
+    return kind
 
 
 def transforms_to_list(transforms: Sequence[Transform]) -> list[dict[str, Any]]:
     """Each transform as its name and the fields that differ from their defaults."""
-    return [{"name": type(transform).__name__, **_changed_fields(transform)} for transform in transforms]
+    return [{"name": _name_of(type(transform)), **_changed_fields(transform)} for transform in transforms]
 
 
-def transforms_from_list(items: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
-    """Undo :func:`transforms_to_list`."""
+def transforms_from_list(items: Sequence[Mapping[str, Any]], *, allow: Sequence[str] = ()) -> tuple[Transform, ...]:
+    """Undo :func:`transforms_to_list`; ``allow`` names the modules that dotted names may be imported from."""
+    allowed = texts("allow", allow)
     if not isinstance(items, list | tuple):
         raise wrong_type("transforms", expected="a list of tables", got=repr(items), fix="In TOML, head each with [[transforms]].")
-    return tuple(_transform(item, f"transforms[{i}]") for i, item in enumerate(items))
+    return tuple(_transform(item, f"transforms[{i}]", allowed) for i, item in enumerate(items))
+
+
+def _dotted(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _name_of(kind: type[Transform]) -> str:
+    """What a file calls a class: its name if it is in the table, else where Python finds it."""
+    if _TRANSFORMS.get(kind.__name__) is kind:
+        return kind.__name__
+    found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+    if found is not kind or kind.__module__ == "__main__":
+        raise invalid(
+            _dotted(kind),
+            expected="a class that a file can name",
+            got="one that is neither registered nor at the top of a module that can be imported",
+            fix="Put @pellucid.register above it.",
+        )
+    return _dotted(kind)
+
+
+def _kind_of(name: object, where: str, allowed: tuple[str, ...]) -> type[Transform]:
+    """The class a file names; imports a module only if the caller allows that one."""
+    if isinstance(name, str) and name in _TRANSFORMS:
+        return _TRANSFORMS[name]
+    module, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    if not module:
+        raise invalid(
+            where,
+            expected=f"one of {tuple(_TRANSFORMS)}, or the dotted name of a class",
+            got=repr(name),
+            fix="For a transform of your own put @pellucid.register above its class, and import its module before loading.",
+        )
+    if module not in allowed:
+        raise invalid(
+            where,
+            expected="a module that the caller allows" + (f", one of {allowed}" if allowed else ""),
+            got=repr(name),
+            fix=f"Importing runs the module's code. If you trust it, pass allow=({module!r},).",
+        )
+    try:
+        kind = getattr(import_module(module), last, None)
+    except ModuleNotFoundError as error:
+        raise invalid(where, expected="a module that Python finds", got=repr(name), fix=f"Python says: {error}.") from error
+    check_kind(f"{where} {name!r}", kind)
+    assert isinstance(kind, type)
+    return kind
 
 
 def _changed_fields(value: Any) -> dict[str, Any]:
@@ -86,13 +156,12 @@ def _decode(value: Any, name: str) -> Any:
     return value
 
 
-def _transform(item: Mapping[str, Any], where: str) -> Transform:
+def _transform(item: Mapping[str, Any], where: str, allowed: tuple[str, ...]) -> Transform:
     if not isinstance(item, Mapping):
         raise wrong_type(where, expected="a table with a name", got=repr(item), fix="For example {name = 'RandomHorizontalFlip'}.")
     name = item.get("name")
-    if not isinstance(name, str) or name not in _TRANSFORMS:
-        raise invalid(f"{where}.name", expected=f"one of {tuple(_TRANSFORMS)}", got=repr(name))
-    built = _build(_TRANSFORMS[name], {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})")
+    kind = _kind_of(name, f"{where}.name", allowed)
+    built = _build(kind, {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})")
     assert isinstance(built, Transform)
     return built
 

@@ -16,7 +16,6 @@ from pellucid.plan import Plan
 from pellucid.segments import CurveSpec
 from pellucid.tape import undisturbed
 from pellucid.transforms.base import Transform
-from pellucid.transforms.color import Denormalize, Normalize, RandomInvert
 
 __all__ = ["looked_at"]
 
@@ -50,10 +49,10 @@ def looked_at(plan: Plan, image: Tensor) -> bool:
 def _first_clip(plan: Plan) -> Transform | None:
     """The first transform that takes 1 for white, unless the images have other units by then."""
     for transform, segment in zip(plan.transforms, plan.segments, strict=True):
-        if isinstance(transform, Normalize | Denormalize):
+        if transform.units is not None:
             return None
-        # Tone curves and inversion have no choice; the others say whether they clip.
-        bound = isinstance(segment, CurveSpec) or isinstance(transform, RandomInvert)
+        # Tone curves have no choice; the others say whether they clip.
+        bound = isinstance(segment, CurveSpec) or transform.white
         if getattr(transform, "clip", "end" if bound else "none") != "none":
             return transform
     return None

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import pellucid
@@ -45,6 +46,23 @@ print(json.dumps([name for name in {heavy} if name in sys.modules]))
 def test_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "pellucid.cli", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"pellucid {pellucid.__version__}"
+
+
+@pytest.mark.parametrize("command", ["explain", "preview"])
+def test_modules_are_imported_where_allowed(command, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "others", raising=False)
+    (tmp_path / "others.py").write_text("import pellucid\n\n\nclass Turn(pellucid.RandomRotation):\n    pass\n")
+    (tmp_path / "p.json").write_text('{"pellucid": 1, "transforms": [{"name": "others.Turn", "degrees": 5}]}')
+    Image.new("RGB", (20, 20)).save(tmp_path / "a.png")
+    files = ["a.png", "--output", str(tmp_path / "sheet.png")] if command == "preview" else []
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    refused = runner.invoke(app, [command, *files, "--pipeline", "p.json"])
+    assert refused.exit_code == 2, refused.output
+    assert "others" not in sys.modules
+    done = runner.invoke(app, [command, *files, "--pipeline", "p.json", "--allow", "others"])
+    assert done.exit_code == 0, done.output
 
 
 def test_explain(pipeline):

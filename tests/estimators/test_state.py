@@ -287,3 +287,28 @@ def test_no_hint_where_the_surrogate_is_meant_or_nothing_trains(estimator):
         assert not hints(lambda augment=augment: augment(x))
     loss = Pipeline([P.RandomInvert(p=L(0.3))])
     assert not hints(lambda: loss.expected(lambda out: out.mean((1, 2, 3)), x))
+
+
+def test_what_draws_raises_is_heard():
+    class Unmade(P.RandomRotation):
+        def __post_init__(self):
+            """Skip the constructor's own look at the draws."""
+
+        def draws(self, spec):
+            raise P.InvalidArgument("no images of this kind")
+
+    with pytest.raises(P.InvalidArgument, match="no images of this kind"):
+        Pipeline([Unmade(L(3.0))])
+
+
+def test_images_refused_by_segment_leave_learning_alone():
+    class Small(P.RandomRotation):
+        def segment(self, spec):
+            if spec.height > 64:
+                raise P.InvalidArgument("too large")
+            return super().segment(spec)
+
+    augment = Pipeline([Small(L(3.0))])
+    assert len(list(augment.parameters())) == 1
+    with pytest.raises(P.InvalidArgument, match="too large"):
+        augment(torch.rand(1, 3, 65, 65))

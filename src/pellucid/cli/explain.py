@@ -31,8 +31,9 @@ def explain(
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the images.")] = "224x224",
     channels: Annotated[int, typer.Option(help="Channels of the images.")] = 3,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
     """Show what a pipeline fuses into which pass, which implementation runs, and what it draws."""
     from pellucid.pipeline import Pipeline
 
-    typer.echo(Pipeline.load(pipeline).explain(size=parse_size("--size", size), channels=channels))
+    typer.echo(Pipeline.load(pipeline, allow=allow or ()).explain(size=parse_size("--size", size), channels=channels))

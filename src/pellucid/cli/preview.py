@@ -32,6 +32,7 @@ def preview(
     variants: Annotated[int, typer.Option(help="Draws per picture.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     gray: Annotated[bool, typer.Option("--gray", help="Read pictures with one channel; default three.")] = False,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
     """Show what a pipeline makes of your pictures: one row each, before and after."""
     import torch
@@ -45,7 +46,7 @@ def preview(
     check_png("--output", output)
     if variants < 1:
         raise invalid("--variants", expected="at least 1", got=variants)
-    augment = Pipeline.load(pipeline)
+    augment = Pipeline.load(pipeline, allow=allow or ())
     console = Console()
     rows = []
     with torch.no_grad():

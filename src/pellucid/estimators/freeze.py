@@ -14,10 +14,9 @@ from typing import Any
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.estimators.parameters import draws_anywhere
 from pellucid.random.distributions import Distribution
 from pellucid.random.learnable import Learnable
-from pellucid.transforms.base import Transform
+from pellucid.transforms.base import ANY_IMAGE, Transform
 
 __all__ = ["frozen"]
 
@@ -44,7 +43,7 @@ def frozen(transform: Transform, now: Mapping[str, Mapping[str, float]]) -> Tran
     if not marks:
         return transform
     values: dict[_Mark, float] = {}
-    for name, distribution in draws_anywhere(marked).items():
+    for name, distribution in marked.draws(ANY_IMAGE).items():
         for field, number in distribution.numbers().items():
             if isinstance(number, Learnable) and isinstance(number.by, _Mark):
                 values[number.by] = now[name][field]

@@ -20,10 +20,9 @@ from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
 from pellucid.random.learnable import Learnable
-from pellucid.transforms.base import Transform
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import ANY_IMAGE, Transform
 
-__all__ = ["At", "LearnedParameters", "draws_anywhere"]
+__all__ = ["At", "LearnedParameters"]
 
 At: TypeAlias = tuple[int, str]
 """(transform, name) of a drawn value."""
@@ -47,7 +46,7 @@ class LearnedParameters(nn.Module):
         self._functions: list[Callable[[Tensor], Tensor]] = []
         for index, transform in enumerate(transforms):
             shared: dict[str, str] | None = None
-            for name, distribution in draws_anywhere(transform).items():
+            for name, distribution in transform.draws(ANY_IMAGE).items():
                 learned = distribution.learned()
                 if not learned:
                     continue
@@ -233,11 +232,3 @@ def _called(function: Callable[[Tensor], Tensor]) -> str:
 
 def _label(at: At) -> str:
     return f"{at[0]}.{at[1]}"
-
-
-def draws_anywhere(transform: Transform) -> dict[str, Distribution]:
-    """The draws, asked with an image kind nobody has; learned ones do not depend on it."""
-    try:
-        return transform.draws(ImageSpec(3, 1 << 20, 1 << 20))
-    except ValueError:
-        return {}

@@ -66,12 +66,24 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class ConvolveSpec:
-    """A small kernel per sample."""
+    """A small kernel per sample.
+
+    Args:
+        separable: one kernel per axis (`Convolve`), rather than one of 3 x 3 (`Sharpen`).
+    """
+
+    separable: bool = True
 
 
 @dataclass(frozen=True)
 class BlendSpec:
-    """A mask and a partner per sample."""
+    """A mask and a partner per sample.
+
+    Args:
+        noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
+    """
+
+    noise: bool = False
 
 
 SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec

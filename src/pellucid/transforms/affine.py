@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from torch import Tensor
 
@@ -21,15 +21,13 @@ from pellucid.random.fields import Chance, Range, interval, probability, symmetr
 from pellucid.random.learnable import Learnable
 from pellucid.random.numbers import is_number
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
 __all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
 
 Pair: TypeAlias = tuple[Range, Range]
 Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
-
-_WARP = "almost_everywhere"
 
 
 def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
@@ -112,7 +110,8 @@ class RandomAffine(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. degrees, translate, scale, shear: almost everywhere. Second order through the reference. Deterministic on CPU.
+        image: exact. degrees, translate, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. Second order
+        through the reference. Deterministic on CPU.
     On each target:
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
@@ -138,16 +137,10 @@ class RandomAffine(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        "degrees": _WARP,
-        "translate_x": _WARP,
-        "translate_y": _WARP,
-        "scale": _WARP,
-        "shear_x": _WARP,
-        "shear_y": _WARP,
-        "gate": _WARP,
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        names = ("degrees", "translate_x", "translate_y", "scale", "shear_x", "shear_y", "gate")
+        return moved_by(*names, interpolation=self.interpolation)
 
     def check(self) -> None:
         _keep_learned(self, self.scale)
@@ -197,7 +190,7 @@ class RandomRotation(Transform):
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. degrees: almost everywhere.
+        image: exact. degrees, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -214,7 +207,9 @@ class RandomRotation(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "degrees": _WARP, "gate": _WARP}
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("degrees", "gate", interpolation=self.interpolation)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -235,7 +230,7 @@ class RandomTranslate(Transform):
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. translate: almost everywhere.
+        image: exact. translate, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -249,7 +244,9 @@ class RandomTranslate(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "translate_x": _WARP, "translate_y": _WARP, "gate": _WARP}
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("translate_x", "translate_y", "gate", interpolation=self.interpolation)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -271,7 +268,7 @@ class RandomShear(Transform):
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. shear: almost everywhere.
+        image: exact. shear, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -286,7 +283,9 @@ class RandomShear(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "shear_x": _WARP, "shear_y": _WARP, "gate": _WARP}
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("shear_x", "shear_y", "gate", interpolation=self.interpolation)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
@@ -309,7 +308,7 @@ class RandomScale(Transform):
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. scale: almost everywhere.
+        image: exact. scale, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -325,7 +324,9 @@ class RandomScale(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": _WARP, "gate": _WARP}
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("scale", "gate", interpolation=self.interpolation)
 
     def check(self) -> None:
         _keep_learned(self, self.scale)

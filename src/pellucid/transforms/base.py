@@ -7,9 +7,10 @@ Read next: ``flip.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -17,29 +18,37 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
 from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range
 from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import (
     ClipRule,
     EndClip,
+    Fill,
     ImageGradient,
     ImageSpec,
     Interpolation,
     Magnitude,
+    Padding,
     PaddingMode,
+    Point,
     RandomNoise,
     Size,
 )
 
 __all__ = [
+    "ANY_IMAGE",
     "Params",
     "Transform",
     "as_padding",
     "as_size",
     "as_transforms",
+    "by_options",
     "check_choice",
     "check_flag",
+    "check_kind",
     "gated",
     "gated_matrix",
+    "moved_by",
     "set_runner",
 ]
 
@@ -48,6 +57,9 @@ Params = Mapping[str, Tensor]
 
 _MOST_PIXELS = (1 << 24) - 1
 """Along one axis; float32, in which coordinates are computed, counts no further."""
+
+ANY_IMAGE = ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS)
+"""What `draws` is asked with where there are no images yet."""
 
 _runner: Callable[..., Any] | None = None
 
@@ -59,17 +71,26 @@ def set_runner(runner: Callable[..., Any]) -> None:
 
 
 class Transform:
-    """An interface nobody instantiates; final classes implement its three methods and declare their gradients.
+    """An interface nobody instantiates; final classes, frozen dataclasses, implement its three methods and declare their gradients.
 
     ``segment`` and ``draws`` see only shapes, so that planning needs no tensor; ``lower`` turns drawn values into the segment's
     tensors, differentiably, without looking at any value.
     """
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
-    """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``."""
+    """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``.
+
+    Of this transform on its own. Where an option decides, it is a method under `by_options`.
+    """
 
     tied: ClassVar[tuple[str, ...]] = ()
     """Drawn values that come from one distribution: what is learned of it, they share."""
+
+    units: ClassVar[Literal["picture", "normalised"] | None] = None
+    """What the image's values are afterwards, where this changes it: 1 for white again, or standardised."""
+
+    white: ClassVar[bool] = False
+    """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
 
     def __post_init__(self) -> None:
         """Read every field by its declared type, and have the draws checked on images so large that every crop fits."""
@@ -79,7 +100,7 @@ class Transform:
             if read is not None and not (value is None and field.default is None):
                 object.__setattr__(self, field.name, read(f"{type(self).__name__}.{field.name}", value))
         self.check()
-        self.draws(ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS))
+        self.draws(ANY_IMAGE)
 
     def check(self) -> None:
         """Raise where the fields, each right by its type, are not right together or for this transform."""
@@ -89,7 +110,11 @@ class Transform:
         raise NotImplementedError
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        """What is drawn for each sample, by name, in a fixed order."""
+        """What is drawn for each sample, by name, in a fixed order.
+
+        It answers for images of any kind, however large; those the transform cannot handle are refused by `segment`. Learned
+        distributions are the same for all of them.
+        """
         return {}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:
@@ -101,6 +126,22 @@ class Transform:
         if _runner is None:
             raise RuntimeError("Import pellucid (not pellucid.transforms alone) to call a transform on its own.")
         return _runner(self, batch, **options)
+
+
+class by_options:  # noqa: N801 - a decorator
+    """Gradients that options decide: read on an instance they are that instance's, on the class those of the default options."""
+
+    def __init__(self, declare: Callable[[Any], Mapping[str, str]]) -> None:
+        self._declare = declare
+
+    def __get__(self, instance: Transform | None, owner: type[Transform]) -> Mapping[str, str]:
+        return self._declare(owner if instance is None else instance)  # a class holds the defaults of its fields
+
+
+def moved_by(*names: str, interpolation: str) -> dict[str, str]:
+    """The gradients of a resample whose map these values decide; nearest sampling jumps, and gets the bilinear warp's slope."""
+    kind = "surrogate: bilinear" if interpolation == "nearest" else "almost_everywhere"
+    return {"image": "exact", **dict.fromkeys(names, kind)}
 
 
 def gated(values: Params, value: Tensor, resting: Tensor | float) -> Tensor:
@@ -132,6 +173,20 @@ def as_padding(name: str, padding: object) -> tuple[int, int, int, int]:
     return left, top, right, bottom
 
 
+def check_kind(name: str, kind: object) -> None:
+    """Check that a class is what transforms are: a frozen dataclass that compares by value."""
+    if not (isinstance(kind, type) and issubclass(kind, Transform) and kind is not Transform):
+        raise wrong_type(name, expected="a subclass of pellucid.Transform", got=repr(kind))
+    settings = getattr(kind, "__dataclass_params__", None)
+    if settings is None or not settings.frozen or kind.__hash__ is None:
+        raise wrong_type(
+            name,
+            expected="a frozen dataclass, whose values can be compared and hashed",
+            got=repr(kind),
+            fix="Put @dataclass(frozen=True) directly above the class.",
+        )
+
+
 def as_transforms(value: object) -> tuple[Transform, ...]:
     """Read the transforms of a pipeline, from anything ordered."""
     if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
@@ -145,6 +200,7 @@ def as_transforms(value: object) -> tuple[Transform, ...]:
                 got=repr(transform),
                 fix="For example RandomAffine(degrees=15).",
             )
+        check_kind(f"transforms[{i}]", type(transform))
     return transforms
 
 
@@ -232,7 +288,32 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 }
 """By what a field is declared as. A field of another type is checked by its transform."""
 
+_WRITTEN: Mapping[object, str] = {
+    declared: text
+    for text, plainly in {
+        "bool": bool,
+        "float": float,
+        "tuple[int, ...]": tuple[int, ...],
+        "tuple[float, ...]": tuple[float, ...],
+        "Fill": Fill,
+        "Fill | RandomNoise": Fill | RandomNoise,
+        "Point": Point,
+        "int | Size": int | Size,
+        "Padding": Padding,
+        "Range": Range,
+        "Chance": Chance,
+        "Interpolation": Interpolation,
+        "PaddingMode": PaddingMode,
+        "ClipRule": ClipRule,
+        "EndClip": EndClip,
+        "ImageGradient": ImageGradient,
+        "Magnitude": Magnitude,
+    }.items()
+    for declared in (plainly, plainly | None)
+}
+"""The same types where a module does not put off its annotations, so that a field holds the type and not its text."""
+
 
 def _reader(declared: object) -> Callable[[str, object], object] | None:
-    text = declared if isinstance(declared, str) else getattr(declared, "__name__", "")
-    return _READERS.get(text.removesuffix(" | None"))
+    text = declared if isinstance(declared, str) else _WRITTEN.get(declared, "")
+    return _READERS.get(re.sub(r"\b\w+\.(?=\w)", "", text).removesuffix(" | None"))  # "types.Fill" is Fill

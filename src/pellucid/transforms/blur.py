@@ -40,7 +40,7 @@ class RandomGaussianBlur(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image, sigma: exact.
+        image, sigma, gate: exact.
     On each target:
         image only.
     Identity at:
@@ -100,7 +100,7 @@ class RandomSharpness(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image, sharpness: almost everywhere (kinks of the clip).
+        image, sharpness, gate: almost everywhere (kinks of the clip).
     On each target:
         image only; the outermost pixels keep their values.
     Identity at:
@@ -117,7 +117,7 @@ class RandomSharpness(Transform):
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec()
+        return ConvolveSpec(separable=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         sharpness = interval("RandomSharpness.sharpness", factor("RandomSharpness.sharpness", self.sharpness), low=0.0)

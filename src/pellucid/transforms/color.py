@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ class RandomGrayscale(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: exact as a mixing weight.
+        image: exact. gate: exact (as a mixing weight).
     On each target:
         image only; the number of channels stays.
     Identity at:
@@ -70,7 +70,7 @@ class RandomInvert(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: exact as a mixing weight.
+        image: exact. gate: exact (as a mixing weight).
     On each target:
         image only.
     Identity at:
@@ -81,6 +81,7 @@ class RandomInvert(Transform):
     same_on_batch: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
+    white: ClassVar[bool] = True
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
@@ -103,7 +104,7 @@ class RandomChannelShuffle(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. order: none.
+        image, gate: exact. order: none.
     On each target:
         image only.
     Identity at:
@@ -159,6 +160,7 @@ class Normalize(Transform):
     std: tuple[float, ...]
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+    units: ClassVar[Literal["picture", "normalised"] | None] = "normalised"
 
     def check(self) -> None:
         _check_statistics("Normalize", self.mean, self.std)
@@ -189,6 +191,7 @@ class Denormalize(Transform):
     std: tuple[float, ...]
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+    units: ClassVar[Literal["picture", "normalised"] | None] = "picture"
 
     def check(self) -> None:
         _check_statistics("Denormalize", self.mean, self.std)

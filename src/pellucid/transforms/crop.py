@@ -19,7 +19,7 @@ from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Range, interval, log_interval
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size
+from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
@@ -37,7 +37,7 @@ class RandomCrop(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. top, left: almost everywhere when set by hand; their draw is an integer.
+        image: exact. top, left: almost everywhere (when set by hand; their draw is an integer).
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
@@ -146,7 +146,7 @@ class RandomResizedCrop(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. scale, ratio, x, y: almost everywhere.
+        image: exact. scale, ratio, x, y: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
@@ -162,10 +162,9 @@ class RandomResizedCrop(Transform):
     antialias: bool = True
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("scale", "ratio", "x", "y"), "almost_everywhere"),
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("scale", "ratio", "x", "y", interpolation=self.interpolation)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("RandomResizedCrop.size", self.size)

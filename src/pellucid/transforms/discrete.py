@@ -17,7 +17,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, interval, probability
 from pellucid.segments import CurveSpec, Tone
-from pellucid.transforms.base import Params, Transform
+from pellucid.transforms.base import Params, Transform, by_options
 from pellucid.types import ImageGradient, ImageSpec, Magnitude
 
 __all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
@@ -26,6 +26,10 @@ __all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSol
 def _check_reach(owner: str, h: float) -> None:
     if not h > 0:
         raise invalid(f"{owner}.h", expected="a reach > 0", got=h)
+
+
+def _chosen(option: str) -> str:
+    return "none" if option == "none" else f"surrogate: {option}"
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,7 @@ class RandomPosterize(Transform):
     Images that come as 8 bits lose their low bits; floating-point images get the levels k / 2 ** bits, as in torchvision.
 
     Gradient:
-        image: surrogate, as chosen. bits: surrogate, as chosen; a range of bits learns without bias under ``boundary``.
-        gate: exact.
+        image, bits: surrogate or none, as chosen; a range of bits learns without bias under ``boundary``. gate: exact.
     On each target:
         image only.
     Identity at:
@@ -62,11 +65,9 @@ class RandomPosterize(Transform):
     h: float = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "surrogate: straight_through",
-        "bits": "surrogate: secant",
-        "gate": "almost_everywhere",
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {"image": _chosen(self.image_gradient), "bits": _chosen(self.magnitude), "gate": "exact"}
 
     def check(self) -> None:
         _check_reach("RandomPosterize", self.h)
@@ -95,8 +96,8 @@ class RandomSolarize(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: almost everywhere (-1 for inverted pixels). threshold: surrogate, as chosen; a range of thresholds learns without
-        bias under ``boundary``. gate: exact.
+        image: almost everywhere (-1 for inverted pixels). threshold: surrogate or none, as chosen; a range of thresholds learns
+        without bias under ``boundary``. gate: exact.
     On each target:
         image only.
     Identity at:
@@ -111,11 +112,9 @@ class RandomSolarize(Transform):
     h: float = 0.1
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "almost_everywhere",
-        "threshold": "surrogate: secant",
-        "gate": "almost_everywhere",
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {"image": "almost_everywhere", "threshold": _chosen(self.magnitude), "gate": "exact"}
 
     def check(self) -> None:
         _check_reach("RandomSolarize", self.h)
@@ -144,7 +143,7 @@ class RandomEqualize(Transform):
     A channel with fewer than 255 pixels below its brightest level stays as it is, as in torchvision and Pillow.
 
     Gradient:
-        image: surrogate, as chosen. gate: exact.
+        image: surrogate or none, as chosen. gate: exact.
     On each target:
         image only.
     Identity at:
@@ -157,7 +156,9 @@ class RandomEqualize(Transform):
     image_gradient: ImageGradient = "straight_through"
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "surrogate: straight_through", "gate": "almost_everywhere"}
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {"image": _chosen(self.image_gradient), "gate": "exact"}
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()
@@ -193,7 +194,7 @@ class RandomAutoContrast(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "almost_everywhere"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()

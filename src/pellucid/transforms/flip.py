@@ -34,7 +34,7 @@ class RandomHorizontalFlip(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: surrogate (straight-through). Deterministic.
+        image: exact. gate: almost everywhere. Deterministic.
     On each target:
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: x -> W - x and x -> W - 1 - x.
     Identity at:
@@ -66,7 +66,7 @@ class RandomVerticalFlip(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. gate: surrogate (straight-through). Deterministic.
+        image: exact. gate: almost everywhere. Deterministic.
     On each target:
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: y -> H - y and y -> H - 1 - y.
     Identity at:
@@ -100,7 +100,7 @@ class RandomRotation90(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. times: almost everywhere (it is an angle, in units of 90 degrees).
+        image: exact. times, gate: almost everywhere (``times`` is an angle, in units of 90 degrees).
     On each target:
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: exact.
     Identity at:

@@ -103,7 +103,7 @@ class ColorJitter(Transform):
     under ``each`` it is the exact mean at that step, with torchvision's luma weights.
 
     Gradient:
-        image, brightness, contrast, saturation, hue: almost everywhere (kinks of clip and hue). order: none.
+        image, brightness, contrast, saturation, hue, gate: almost everywhere (kinks of clip and hue). order: none.
     On each target:
         image only.
     Identity at:
@@ -150,7 +150,7 @@ class RandomBrightness(Transform):
         clip, p, same_on_batch: as in `ColorJitter`.
 
     Gradient:
-        image, brightness: almost everywhere.
+        image, brightness, gate: almost everywhere.
     On each target:
         image only.
     Identity at:
@@ -186,7 +186,7 @@ class RandomContrast(Transform):
         clip, p, same_on_batch: as in `ColorJitter`.
 
     Gradient:
-        image (the pivot included), contrast: almost everywhere.
+        image, contrast, gate: almost everywhere, through the pivot too.
     On each target:
         image only.
     Identity at:
@@ -222,7 +222,7 @@ class RandomSaturation(Transform):
         clip, p, same_on_batch: as in `ColorJitter`.
 
     Gradient:
-        image, saturation: almost everywhere.
+        image, saturation, gate: almost everywhere.
     On each target:
         image only; single-channel images stay as they are.
     Identity at:
@@ -259,7 +259,7 @@ class RandomHue(Transform):
         clip, p, same_on_batch: as in `ColorJitter`.
 
     Gradient:
-        image, hue: almost everywhere; exact grey has no hue, and its gradient is that of the value alone.
+        image, hue, gate: almost everywhere; exact grey has no hue, and its gradient is that of the value alone.
     On each target:
         image only; single-channel images stay as they are.
     Identity at:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from pellucid.geometry.matrices import from_rows, scale_shift
 from pellucid.random.distributions import Distribution, MultivariateNormal
 from pellucid.random.fields import Chance, probability
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomLieAffine"]
@@ -47,7 +46,7 @@ class RandomLieAffine(Transform):
     wherever they are.
 
     Gradient:
-        image: exact. generators: almost everywhere.
+        image: exact. generators, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -63,11 +62,9 @@ class RandomLieAffine(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        "generators": "almost_everywhere",
-        "gate": "almost_everywhere",
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("generators", "gate", interpolation=self.interpolation)
 
     def check(self) -> None:
         if not isinstance(self.generators, MultivariateNormal):

@@ -39,7 +39,7 @@ class RandomGaussianNoise(Transform):
     The record keeps two words per sample, not the field: replay makes the same field again. Frames of a video share it.
 
     Gradient:
-        image, mean, sigma: almost everywhere (kinks of the clip). words: none.
+        image, mean, sigma, gate: almost everywhere (kinks of the clip). words: none.
     On each target:
         image only.
     Identity at:
@@ -58,7 +58,7 @@ class RandomGaussianNoise(Transform):
     }
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
-        return BlendSpec()
+        return BlendSpec(noise=True)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {
@@ -86,7 +86,7 @@ class RandomErasing(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact (zero under the rectangle). scale, ratio, x, y: almost everywhere. words: none.
+        image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
         image only.
     Identity at:

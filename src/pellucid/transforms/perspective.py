@@ -20,7 +20,7 @@ from pellucid.random.distributions import Constant, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval, probability
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomPerspective"]
@@ -41,7 +41,7 @@ class RandomPerspective(Transform):
         interpolation, padding_mode, fill, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. the eight corner displacements: almost everywhere.
+        image: exact. top_left, top_right, bottom_right, bottom_left, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
@@ -57,11 +57,9 @@ class RandomPerspective(Transform):
     fill: Fill = 0.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        "gate": "almost_everywhere",
-        **dict.fromkeys(_NAMES, "almost_everywhere"),
-    }
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("gate", *_NAMES, interpolation=self.interpolation)
 
     tied: ClassVar[tuple[str, ...]] = _NAMES
 

@@ -34,7 +34,7 @@ class RandomGamma(Transform):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image, gamma, gain: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
+        image, gamma, gain, gate: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
     On each target:
         image only.
     Identity at:
