@@ -76,8 +76,8 @@ def test_explain(pipeline):
     ("options", "words"),
     [
         (["--size", "many"], "--size"),
-        (["--size", "0x4"], "at least one"),
-        (["--channels", "0"], "at least one"),
+        (["--size", "0x4"], "from 1 to"),
+        (["--channels", "0"], "an integer >= 1"),
         (["--channels", "few"], "--channels"),
     ],
 )
