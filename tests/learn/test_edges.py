@@ -210,18 +210,18 @@ def test_the_loop_counts_from_one(name, value, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("augerino", "--images", "-1"),
-        ("augerino", "--steps", "0"),
-        ("teach", "--device", "tpu"),
-        ("density", "--pairs", "-1"),
-        ("bilevel", "--held", "-4"),
-        ("bilevel", "--hypergradient", "magic"),
-        ("study", "--images", "-5"),
+        ("learn", "augerino", "--images", "-1"),
+        ("learn", "augerino", "--steps", "0"),
+        ("learn", "teach", "--device", "tpu"),
+        ("learn", "density", "--pairs", "-1"),
+        ("learn", "bilevel", "--held", "-4"),
+        ("learn", "bilevel", "--hypergradient", "magic"),
+        ("study", "augmentation", "--images", "-5"),
     ],
 )
 def test_the_command_line_says_it_in_a_sentence(arguments, tmp_path):
-    result = CliRunner().invoke(app, ["learn", *arguments, "-o", str(tmp_path)])
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
     assert result.exit_code == 2
-    assert arguments[1].strip("-") in result.output
+    assert arguments[2].strip("-") in result.output
     assert "expected" in result.output
     assert not isinstance(result.exception, ValueError)

@@ -37,7 +37,7 @@ def test_each_run_is_done_once(tmp_path, monkeypatch):
 def test_the_command_writes_page_picture_and_numbers(tmp_path):
     arguments = ["--images", "32", "--seeds", "2", "--steps", "1", "--arms", "none,ranges", "--held", "50"]
     page = tmp_path / "docs/page.md"
-    result = CliRunner().invoke(app, ["learn", "study", *arguments, "-o", str(tmp_path / "runs"), "--write", str(page)])
+    result = CliRunner().invoke(app, ["study", "augmentation", *arguments, "-o", str(tmp_path / "runs"), "--write", str(page)])
     assert result.exit_code == 0, result.output
     text = " ".join(page.read_text().split())
     assert "--data digits --images 32 --seeds 2 --steps 1 --arms none,ranges --held 50`" in text
