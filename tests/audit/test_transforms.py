@@ -6,7 +6,6 @@ from tests.gradient_table import TARGET, report_of, subject
 
 from pellucid.audit.finding import Severity
 
-
 EVERY = 6  # in the default run, one of so many: a transform is audited for ten seconds
 SAMPLED = [
     pytest.param(c, id=i, marks=[pytest.mark.slow] if n % EVERY else []) for n, (c, i) in enumerate(zip(CASES, IDS, strict=True))
