@@ -21,7 +21,7 @@ from pellucid.functional.matrices import guarded
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.functional.warps import resample
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
-from pellucid.kernels.warp.dtypes import as_signed
+from pellucid.kernels.warp.dtypes import as_before, as_signed
 from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import check_choice
 
@@ -53,7 +53,7 @@ def horizontal_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h
         tensor([[[3, 2, 1]]])
     """
     pixels, layout = open_image(image)
-    return close_image(as_signed(pixels).flip(-1).view(pixels.dtype), layout)
+    return close_image(as_before(as_signed(pixels).flip(-1), pixels.dtype), layout)
 
 
 def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
@@ -81,7 +81,7 @@ def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w
         tensor([3, 2, 1])
     """
     pixels, layout = open_image(image)
-    return close_image(as_signed(pixels).flip(-2).view(pixels.dtype), layout)
+    return close_image(as_before(as_signed(pixels).flip(-2), pixels.dtype), layout)
 
 
 def rotate(

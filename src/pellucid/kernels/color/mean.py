@@ -53,8 +53,9 @@ def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w
             return image, _mean(image, turns)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
-        return image, image.mean((-2, -1), dtype=torch.promote_types(image.dtype, torch.float32)).to(wide)
-    return image, image.mean((-2, -1), dtype=torch.float32).to(wide) * (1.0 / 255.0)
+        summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
+        return image, image.mean((-2, -1), dtype=summed).to(wide)
+    return image, image.mean((-2, -1), dtype=wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
 
 
 class _WithMean(torch.autograd.Function):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-__all__ = ["as_signed", "compute_dtype", "rounded", "to_colors"]
+__all__ = ["as_before", "as_signed", "compute_dtype", "rounded", "to_colors"]
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
@@ -19,6 +19,11 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 def as_signed(image: Shaped[Tensor, "*shape"]) -> Shaped[Tensor, "*shape"]:
     """The same bits as signed integers where torch moves no unsigned ones: it has neither a flip nor a gather for wide ones."""
     return image.view(_SIGNED[image.dtype]) if image.dtype in _SIGNED else image
+
+
+def as_before(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
+    """Undo :func:`as_signed`. What kept its dtype is no view of bits, which would cut gradients even where nothing changes."""
+    return image if image.dtype == dtype else image.view(dtype)
 
 
 def compute_dtype(image: Tensor, src_from_dst: Tensor) -> torch.dtype:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
-from pellucid.kernels.warp.dtypes import as_signed, compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
 from pellucid.segments.chain import Stage
@@ -183,7 +183,7 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
                 value = torch.where((x_tap.inside & y_tap.inside).flatten(-2)[:, None], value, 0.0)
             total = value if total is None else total + value
     assert total is not None
-    return total if image.dtype.is_floating_point else total.view(image.dtype)
+    return as_before(total, image.dtype) if not image.dtype.is_floating_point else total
 
 
 def _coverage(

@@ -79,8 +79,9 @@ def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-d
         return (seen if staged else nothing), seen, (left, right, top, bottom)
     if mode == FILLED:
         reach = cast(max(taps // 2, 1))
-        seen = (-reach, high_x + reach, -reach, high_y + reach)
-        return (seen if staged else nothing), seen, seen
+        low = np.nextafter(-reach, -far)  # closed below: slopes are taken from the right
+        seen = (low, high_x + reach, low, high_y + reach)
+        return (seen if staged else nothing), seen, (-reach, high_x + reach, -reach, high_y + reach)
     if mode == BORDER:
         return (everything if staged else nothing), everything, (first, last_x, first, last_y)
     # What folds back in is staged as it will be seen, as far out as an image's size or two.
