@@ -165,3 +165,14 @@ def test_it_compiles_into_one_graph_and_learns_there(temperature):
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
         for parameter, grad in zip(choice.parameters(), eager, strict=True):
             torch.testing.assert_close(parameter.grad, grad, rtol=1e-3, atol=1e-6)
+
+
+def test_a_shared_draw_shares_the_branch():
+    flips = RandomChoice([[P.RandomHorizontalFlip(p=1.0)], [P.RandomVerticalFlip(p=1.0)]], same_on_batch=True, seed=0)
+    picture = torch.arange(4.0).reshape(1, 1, 2, 2).expand(16, 1, 2, 2)
+    outcomes = set()
+    for _ in range(12):
+        rows = {tuple(row) for row in flips(picture).flatten(1).tolist()}
+        assert len(rows) == 1
+        outcomes |= rows
+    assert len(outcomes) == 2

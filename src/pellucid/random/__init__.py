@@ -18,7 +18,7 @@ from pellucid.random.distributions import (
 )
 from pellucid.random.key import Key
 from pellucid.random.learnable import Learnable
-from pellucid.random.streams import normal_rows, uniform_rows
+from pellucid.random.rows import normal_rows, uniform_rows
 
 __all__ = [
     "Bernoulli",
