@@ -56,7 +56,7 @@ def _run(output: Path, scale: _Scale, seed: int, console: Console) -> bool:
 
     from pellucid.cli.annotations import ANNOTATIONS
     from pellucid.cli.files import png_bytes, write_bytes
-    from pellucid.cli.gradients import compare_gradients, count_comparisons, dithered, worst
+    from pellucid.cli.gradients import ajar, compare_gradients, count_comparisons, dithered, worst
     from pellucid.cli.photographs import load_batch
     from pellucid.cli.report import TOLERANCE, write_report
     from pellucid.cli.showcase import augmented, before_and_after, flagship, gradient_sheet
@@ -80,7 +80,7 @@ def _run(output: Path, scale: _Scale, seed: int, console: Console) -> bool:
         record = check.draw(photographs)
         progress.update(task, advance=1, description="Checking gradients", total=4 + count_comparisons(record))
         comparisons = []
-        for comparison in compare_gradients(check, photographs, record):
+        for comparison in compare_gradients(check, photographs, ajar(record)):
             comparisons.append(comparison)
             progress.advance(task)
         progress.update(task, description="Writing the report")
