@@ -241,7 +241,7 @@ def _through(
 
 def _stacked(
     between: tuple[Canvas, ...], src_from_dst: Tensor, links: tuple[Link, ...]
-) -> tuple[Float[Tensor, "b k1 3 3"], Float[Tensor, "b k 4"], Float[Tensor, "b k c"] | None]:
+) -> tuple[Float[Tensor, "#b k1 3 3"], Float[Tensor, "#b k 4"], Float[Tensor, "#b k c"] | None]:
     """The chain as three tensors: maps, rectangles, and fills if there are any."""
     like = src_from_dst
     whole = [constant((0.0, 0.0, c.size[1] - 1.0, c.size[0] - 1.0), like.dtype, like.device)[None] for c in between]

@@ -22,9 +22,9 @@ __all__ = ["laid_over", "through"]
 
 
 def through(
-    maps: Float[Tensor, "b k1 3 3"],
-    windows: Float[Tensor, "b k 4"],
-    fills: Float[Tensor, "b k c"] | None,
+    maps: Float[Tensor, "#b k1 3 3"],
+    windows: Float[Tensor, "#b k 4"],
+    fills: Float[Tensor, "#b k c"] | None,
     *,
     size: Size,
     modes: Sequence[str],

@@ -32,9 +32,9 @@ _PIXELS = 1 << 14  # the fewest worth handing to another thread
 
 
 def through(
-    maps: Float[Tensor, "b k1 3 3"],
-    windows: Float[Tensor, "b k 4"],
-    fills: Float[Tensor, "b k c"] | None,
+    maps: Float[Tensor, "#b k1 3 3"],
+    windows: Float[Tensor, "#b k 4"],
+    fills: Float[Tensor, "#b k c"] | None,
     *,
     size: Size,
     modes: Sequence[str],
