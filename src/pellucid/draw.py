@@ -22,7 +22,7 @@ from pellucid.plan import Plan
 from pellucid.random.compiled import draw_rows
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
-from pellucid.tape import Recording, kept, undisturbed
+from pellucid.tape import Recording, cached_recording, is_plain_eager
 
 __all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of"]
 
@@ -50,14 +50,14 @@ def draw_params(
     """
     if not plan.draws:
         return tuple({} for _ in plan.transforms)
-    if not learned and index.is_cpu and undisturbed() and numba_works():
+    if not learned and index.is_cpu and is_plain_eager() and numba_works():
         return _replayed(plan, seed, step, index)
     return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
 
 
 def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
     """The same from a tape; only exact arithmetic is taped, so the bits are those of the code."""
-    tape = kept(plan, "draw", lambda: _Tape(plan))
+    tape = cached_recording(plan, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})
     words = draw_rows(int(seed), int(step), index, tape.slots, tape.keep)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import blend, canvases, color, convolve, curve
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import implementation as resize_implementation
 from pellucid.kernels.resize import resize, resize_packed
@@ -134,7 +134,7 @@ def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scal
     """The run as arguments of a compiled warp; None where there is more to do."""
     packed = lowered.packed(run, mean, scale, compute_dtype(image.dtype))
     # Nearest warps have a gradient to their maps that kernels know nothing of.
-    moved = packed is not None and run.interpolation == "nearest" and differentiated(packed.mapping)
+    moved = packed is not None and run.interpolation == "nearest" and needs_grad(packed.mapping)
     return None if moved else packed
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.plan import Plan
 from pellucid.segments import CurveSpec
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 from pellucid.transforms.base import Transform
 
 __all__ = ["looked_at"]
@@ -30,7 +30,7 @@ def looked_at(plan: Plan, image: Tensor) -> bool:
         Whether there is nothing left to look at: only an ordinary tensor on the CPU has values to look at without waiting. It costs
         some microseconds, once per pipeline.
     """
-    if not (image.is_cpu and image.is_floating_point() and image.numel() and undisturbed()):
+    if not (image.is_cpu and image.is_floating_point() and image.numel() and is_plain_eager()):
         return False
     owner = _first_clip(plan)
     if owner is None:

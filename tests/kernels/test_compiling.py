@@ -13,17 +13,17 @@ from pellucid.kernels import jit
 
 KERNEL = """
 import numpy as np
-from pellucid.kernels.jit import apart, entry, fused
+from pellucid.kernels.jit import noinline, entry, fused
 
 @fused
 def inner(x, scale):
-    apart()
+    noinline()
     for i in range(len(x)):
         x[i] = scale * x[i] + 1.0
 
 @fused
 def outer(x):
-    apart()
+    noinline()
     inner(x, 2.0)
     inner(x, 3.0)
 

@@ -23,7 +23,7 @@ from pellucid import (
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.lowering import Lowered, Replayed
 from pellucid.plan import Run
-from pellucid.tape import TapeError, kept, recording
+from pellucid.tape import TapeError, cached_recording, recording
 from tests.cases import CASES, IDS, MEAN, STD, images
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def test_a_draw_that_nobody_looks_at_moves_pixels_alike(name):
     x, plan, _ = plan_and_params(name)
     pipeline, key = Pipeline(PIPELINES[name], seed=4), Key(7, 3)
     drawn = draw_params(plan, torch.tensor(7), torch.tensor(3), torch.arange(11), {})
-    assert isinstance(drawn, Replayed) == (bool(plan.draws) and kept(plan, "draw", lambda: None) is not None)
+    assert isinstance(drawn, Replayed) == (bool(plan.draws) and cached_recording(plan, "draw", lambda: None) is not None)
     shown, _ = pipeline(x, key=key, return_record=True)
     assert torch.equal(pipeline(x, key=key), shown)
 
@@ -108,7 +108,7 @@ def test_images_agree(name, monkeypatch):
     pipeline = Pipeline(PIPELINES[name], seed=4)
     ours, record = pipeline(x, return_record=True)
     played = len(recording._recordings.get(id(record.plan), {}))
-    monkeypatch.setattr("pellucid.lowering.lowered.undisturbed", lambda: False)
+    monkeypatch.setattr("pellucid.lowering.lowered.is_plain_eager", lambda: False)
     theirs = pipeline.apply(x, record)
     assert played or not record.plan.draws
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
@@ -120,7 +120,7 @@ def test_gradients_to_images_agree(name, monkeypatch):
     x = plan_and_params(name)[0].double().requires_grad_()
     pipeline = Pipeline(PIPELINES[name], seed=4)
     ours, record = pipeline(x, return_record=True)
-    monkeypatch.setattr("pellucid.lowering.lowered.undisturbed", lambda: False)
+    monkeypatch.setattr("pellucid.lowering.lowered.is_plain_eager", lambda: False)
     theirs = pipeline.apply(x, record)
     grad = torch.rand(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     gradients = [torch.autograd.grad(out, x, grad)[0] for out in (ours, theirs)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pellucid.geometry.matrices import affine_src_from_dst, inverse
-from pellucid.tape import Recording, TapeError, kept, plain, record, undisturbed
+from pellucid.tape import Recording, TapeError, cached_recording, is_plain_eager, plain, record
 
 F64 = torch.float64
 
@@ -147,25 +147,25 @@ def test_recordings_live_as_long_as_their_owner():
         calls.append(1)
         return "made"
 
-    assert kept(owner, "key", make) == kept(owner, "key", make) == "made"
+    assert cached_recording(owner, "key", make) == cached_recording(owner, "key", make) == "made"
     assert len(calls) == 1
     del owner
     gc.collect()
     again = Owner()
-    assert kept(again, "key", make) == "made"
+    assert cached_recording(again, "key", make) == "made"
     assert len(calls) == 2
 
 
 def test_who_is_listening():
-    assert undisturbed()
+    assert is_plain_eager()
     seen = []
-    torch.func.vmap(lambda x: seen.append(undisturbed()) or x)(torch.ones(2))
+    torch.func.vmap(lambda x: seen.append(is_plain_eager()) or x)(torch.ones(2))
     with torch.autograd.forward_ad.dual_level():
-        seen.append(undisturbed())
+        seen.append(is_plain_eager())
     with torch._subclasses.FakeTensorMode():
-        seen.append(undisturbed())
-    torch.jit.trace(lambda x: seen.append(undisturbed()) or x, torch.ones(2), check_trace=False)
-    torch.compile(lambda x: x + undisturbed(), backend="eager", fullgraph=True)(torch.ones(2))
+        seen.append(is_plain_eager())
+    torch.jit.trace(lambda x: seen.append(is_plain_eager()) or x, torch.ones(2), check_trace=False)
+    torch.compile(lambda x: x + is_plain_eager(), backend="eager", fullgraph=True)(torch.ones(2))
     assert seen == [False] * 4
     leaf = torch.ones(2, dtype=F64, requires_grad=True)
     assert not plain([leaf])

@@ -35,16 +35,16 @@ def _from_parts(sixths: Tensor, chroma: Tensor, value: Tensor) -> Float[Tensor, 
     return torch.stack(channels, -3)
 
 
-def shift_hue(image: Float[Tensor, "*b 3 h w"], turns: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 h w"]:
+def shift_hue(image: Float[Tensor, "*b 3 h w"], hue_shift: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 h w"]:
     """Rotate the hue of each image by a number of turns (1 is all the way round), keeping saturation and value.
 
     Gradient:
-        image, turns: almost everywhere; at exact grey the hue counts as 0 and its own gradient as none.
+        image, hue_shift: almost everywhere; at exact grey the hue counts as 0 and its own gradient as none.
     Source:
         The hexcone model (Smith 1978), as torchvision's ``adjust_hue`` before its clip.
     """
     sixths, chroma, value = _hue_parts(image)
-    return _from_parts(sixths + 6.0 * turns[..., None, None], chroma, value)
+    return _from_parts(sixths + 6.0 * hue_shift[..., None, None], chroma, value)
 
 
 def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:

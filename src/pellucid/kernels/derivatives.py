@@ -1,6 +1,6 @@
 """Whether anything may ask for a derivative: what only a gradient needs is not computed otherwise.
 
-Owns: `differentiated`.
+Owns: `needs_grad`.
 Must not: look at values.
 Read next: ``curve/surrogate.py``.
 """
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-__all__ = ["differentiated"]
+__all__ = ["needs_grad"]
 
 
-def differentiated(*tensors: Tensor | None) -> bool:
+def needs_grad(*tensors: Tensor | None) -> bool:
     """Whether a derivative to one of these may be asked for, in any of torch's ways; a fact of the call, not of its values."""
     if not torch.compiler.is_compiling() and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0):
         return True

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "implementation", "register", "run"]
 
@@ -59,11 +59,11 @@ def run(
     primitive: Primitive, numbers: tuple[int, ...], image: Tensor, a: Tensor, b: Tensor | None = None, c: Tensor | None = None
 ) -> Tensor:
     """Compute a primitive with its compiled operators."""
-    if differentiated(image, a, b, c):
+    if needs_grad(image, a, b, c):
         out: Tensor = Explicit.apply(primitive, numbers, image, a, b, c)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
-    call = primitive.direct if undisturbed() else primitive.forward
+    call = primitive.direct if is_plain_eager() else primitive.forward
     return call(*_given(image, a, b, c), *numbers)
 
 

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 from pellucid.compilers import translated
 
-__all__ = ["apart", "borrow", "entry", "exact", "fused", "summing"]
+__all__ = ["entry", "exact", "fused", "noinline", "summing", "without_refcount"]
 
 
 # Makes the cache notice a change in any kernel file.
@@ -110,7 +110,7 @@ entry = _compiled({"contract"}, callable_from_python=True)
 
 
 @intrinsic
-def apart(context: Any) -> Any:
+def noinline(context: Any) -> Any:
     """In a function's body: keep it a function of its own. Without this everything is inlined, and compiling takes minutes."""
     del context
 
@@ -123,7 +123,7 @@ def apart(context: Any) -> Any:
 
 
 @intrinsic
-def borrow(context: Any, array: Any) -> Any:
+def without_refcount(context: Any, array: Any) -> Any:
     """The same array without its owner: slices of it cost no reference counting, which is most of a short row's time.
 
     Whoever calls the compiled function must hold the array until it returns.

@@ -51,7 +51,7 @@ class _Model(models.StructModel):  # type: ignore[misc]
 
 
 def _wrapping(*wrapped: Any) -> Any:
-    """An intrinsic that wraps arrays of these types, and takes the owner off all others, as ``jit.borrow`` does."""
+    """An intrinsic that wraps arrays of these types, and takes the owner off all others, as ``jit.without_refcount`` does."""
 
     @intrinsic
     def wrap(context: Any, array: Any) -> Any:

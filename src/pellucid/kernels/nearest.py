@@ -13,7 +13,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.warp import warp
 from pellucid.segments.chain import AffineStage, HueStage, Stage
 
@@ -40,7 +40,7 @@ def nearest(
     """
     colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset}
     hard = warp(image, src_from_dst, interpolation="nearest", epilogue=epilogue, **colors, **options)
-    if not differentiated(src_from_dst, options.get("field")):
+    if not needs_grad(src_from_dst, options.get("field")):
         return hard
     still: dict[str, Any] = {name: None if value is None else value.detach() for name, value in colors.items()}
     soft = warp(
@@ -52,4 +52,4 @@ def nearest(
 def _still(stage: Stage) -> Stage:
     if isinstance(stage, AffineStage):
         return AffineStage(stage.matrix.detach(), None if stage.offset is None else stage.offset.detach())
-    return HueStage(stage.turns.detach()) if isinstance(stage, HueStage) else stage
+    return HueStage(stage.hue_shift.detach()) if isinstance(stage, HueStage) else stage

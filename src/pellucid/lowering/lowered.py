@@ -22,7 +22,7 @@ from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
-from pellucid.tape import Rows, TapeError, kept, plain, undisturbed
+from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
 
 __all__ = ["Lowered"]
 
@@ -44,7 +44,7 @@ class Lowered:
         self._geometry: dict[int, Geometry] = {}
         self._taped = (
             device.type == "cpu"
-            and undisturbed()
+            and is_plain_eager()
             and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
             and numba_works()
         )
@@ -135,14 +135,14 @@ class Lowered:
             def from_words() -> WordsTape:
                 return WordsTape(lambda values, m: function(_once(self._segments_of(values)), m), params, channels)
 
-            words = kept(self.plan, (run.indices[0], key, "words"), from_words)
+            words = cached_recording(self.plan, (run.indices[0], key, "words"), from_words)
             return words, None if words is None else words.rows(params, mean)
 
         def make() -> RunTape:
             indices = run.warps if key == "geometry" else run.indices
             return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
 
-        tape = kept(self.plan, (run.indices[0], key), make)
+        tape = cached_recording(self.plan, (run.indices[0], key), make)
         return tape, None if tape is None else tape.rows(self.params, mean)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pellucid.compilers import translated
-from pellucid.tape import Rows, undisturbed
+from pellucid.tape import Rows, is_plain_eager
 
 __all__ = ["draw_rows", "draw_words", "triton_works"]
 
@@ -26,7 +26,7 @@ torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor 
 
 def draw_words(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     """(b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
-    if undisturbed():  # without torch's dispatcher, which costs more than the words
+    if is_plain_eager():  # without torch's dispatcher, which costs more than the words
         return _compiled(seed, step, index, slots, keep)
     words: Tensor = torch.ops.pellucid.draw_words.default(seed, step, index, slots, keep)
     return words

@@ -20,7 +20,7 @@ from pellucid.random import compiled
 from pellucid.random.arguments import plain
 from pellucid.random.philox import MASK, philox4x32, round_keys
 from pellucid.random.stream import rank
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words", "on_device"]
 
@@ -81,7 +81,7 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
 
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
     """Sample indices 0..B-1 of this rank; never write to them."""
-    index = _counted(batch) if device.type == "cpu" and undisturbed() else torch.arange(batch, dtype=torch.int64, device=device)
+    index = _counted(batch) if device.type == "cpu" and is_plain_eager() else torch.arange(batch, dtype=torch.int64, device=device)
     at = rank()
     return index + at * RANK_STRIDE if at else index
 
@@ -108,7 +108,7 @@ def draw_words(
     if index.device.type == "cpu" and numba_works():
         return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
-    if index.is_cuda and undisturbed() and compiled.triton_works():
+    if index.is_cuda and is_plain_eager() and compiled.triton_works():
         from pellucid.random.philox_triton import draw_words as launch
 
         return launch(seed, step, index, slots, keep)

@@ -30,7 +30,7 @@ class AffineStage(NamedTuple):
 class HueStage(NamedTuple):
     """A pointwise hue rotation."""
 
-    turns: Tensor
+    hue_shift: Tensor
 
 
 class ClipStage(NamedTuple):
@@ -88,8 +88,8 @@ class Chain:
             shift = (color.pivot * luma)[:, None].expand(-1, color.matrix.shape[1])
             offset = shift if offset is None else offset + shift
         self._fold((color.matrix, offset))
-        if color.turns is not None:
-            self._close(HueStage(color.turns))
+        if color.hue_shift is not None:
+            self._close(HueStage(color.hue_shift))
         if color.post is not None:
             self._fold((color.post, None))
         self._clip_pending = self._clip_pending or clip != "none"

@@ -28,7 +28,7 @@ class Color(NamedTuple):
     matrix: Float[Tensor, "b c c"]
     offset: Float[Tensor, "b c"] | None = None
     pivot: Float[Tensor, "b"] | None = None
-    turns: Float[Tensor, "b"] | None = None
+    hue_shift: Float[Tensor, "b"] | None = None
     post: Float[Tensor, "b c c"] | None = None
 
 

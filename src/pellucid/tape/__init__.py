@@ -6,7 +6,7 @@ Must not: know what the code computes; the code stays the specification, and the
 Read next: ``recorder.py``.
 """
 
-from pellucid.tape.recorder import Rows, Tape, TapeError, record, undisturbed
-from pellucid.tape.recording import Recording, kept, plain
+from pellucid.tape.recorder import Rows, Tape, TapeError, is_plain_eager, record
+from pellucid.tape.recording import Recording, cached_recording, plain
 
-__all__ = ["Recording", "Rows", "Tape", "TapeError", "kept", "plain", "record", "undisturbed"]
+__all__ = ["Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record"]

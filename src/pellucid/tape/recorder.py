@@ -22,7 +22,7 @@ from pellucid.tape.instructions import ROUNDED, Op
 from pellucid.tape.machine import player
 from pellucid.tape.rules import CONSTANTS, MOVES, RULES
 
-__all__ = ["Rows", "Tape", "TapeError", "record", "undisturbed"]
+__all__ = ["Rows", "Tape", "TapeError", "is_plain_eager", "record"]
 
 Rows: TypeAlias = np.ndarray[Any, Any]
 """Numbers of samples, one row each."""
@@ -32,7 +32,7 @@ class TapeError(Exception):
     """The code does something that no rule covers; whoever wanted a tape runs the code itself."""
 
 
-def undisturbed() -> bool:
+def is_plain_eager() -> bool:
     """Whether this is plain eager execution: nobody traces, compiles, maps or differentiates forward.
 
     Gradients are not asked about: that depends on the tensors.
@@ -65,7 +65,7 @@ class Tape:
         self._outputs = np.array(placed, np.int64).reshape(-1, 3)
 
     def play(self, inputs: Rows) -> list[Rows]:
-        """Compute the results of every sample; only where all is :func:`undisturbed` and without gradients.
+        """Compute the results of every sample; only where all is :func:`is_plain_eager` and without gradients.
 
         Args:
             inputs: (b, given) float64, contiguous.

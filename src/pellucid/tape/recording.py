@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.tape.recorder import Rows, TapeError, record
 
-__all__ = ["Recording", "kept", "plain"]
+__all__ = ["Recording", "cached_recording", "plain"]
 
 _NUMBERS = (torch.float64, torch.int64, torch.bool)
 _Made = TypeVar("_Made")
@@ -88,7 +88,7 @@ def plain(values: Iterable[Tensor]) -> bool:
 _recordings: dict[int, dict[Any, Any]] = {}  # by identity of the owner
 
 
-def kept(owner: Any, key: Any, make: Callable[[], _Made]) -> _Made | None:
+def cached_recording(owner: Any, key: Any, make: Callable[[], _Made]) -> _Made | None:
     """What ``make`` recorded when it was first asked for under this key, as long as the owner lives; None if it cannot be taped."""
     at = id(owner)
     if at not in _recordings:

@@ -64,17 +64,17 @@ def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: ClipRu
         return ColorSteps(order, factors)
     one = torch.ones_like(next(iter(factors.values()), like[None]))
     brightness, contrast = factors.get("brightness", one), factors.get("contrast", one)
-    saturation, turns = factors.get("saturation", one), factors.get("hue")
+    saturation, hue_shift = factors.get("saturation", one), factors.get("hue")
     scale = brightness * contrast
     pivot = brightness * (1.0 - contrast) if "contrast" in factors else None
-    if turns is None or "saturation" not in factors:
-        return Color(luma_map(scale * saturation, scale, spec.channels), None, pivot, turns)
+    if hue_shift is None or "saturation" not in factors:
+        return Color(luma_map(scale * saturation, scale, spec.channels), None, pivot, hue_shift)
     # Brightness, contrast and saturation commute, and hue commutes with all but saturation: the whole order is one bit.
     before, after = saturation, one
     if order is not None:
         first = _before(order, 2, 3)
         before, after = torch.where(first, saturation, one), torch.where(first, one, saturation)
-    return Color(luma_map(scale * before, scale, spec.channels), None, pivot, turns, luma_map(after, one, spec.channels))
+    return Color(luma_map(scale * before, scale, spec.channels), None, pivot, hue_shift, luma_map(after, one, spec.channels))
 
 
 def _before(order: Tensor, first: int, second: int) -> Tensor:

@@ -15,8 +15,8 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.kernels.canvases import cpu, reference
 from pellucid.kernels.canvases.values import Chained
-from pellucid.kernels.derivatives import differentiated
-from pellucid.tape import undisturbed
+from pellucid.kernels.derivatives import needs_grad
+from pellucid.tape import is_plain_eager
 from pellucid.types import Size
 
 __all__ = ["Chained", "laid_over", "through"]
@@ -40,12 +40,12 @@ def through(
 def laid_over(found: Tensor, share: Tensor, ground: Tensor | None, *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.canvases.reference.laid_over`; may write into what was found where no gradient needs it."""
     alike = found.dtype == share.dtype and found.is_contiguous()
-    plain = alike and _compiled(found, impl) and not differentiated(found, share, ground)
+    plain = alike and _compiled(found, impl) and not needs_grad(found, share, ground)
     return (cpu if plain else reference).laid_over(found, share, ground)
 
 
 def _compiled(like: Tensor, impl: str) -> bool:
-    return impl in ("auto", "cpu") and like.is_cpu and undisturbed() and numba_works()
+    return impl in ("auto", "cpu") and like.is_cpu and is_plain_eager() and numba_works()
 
 
 cpu.differentiate_again_with(reference.through)

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.threads import elements, run_split
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["mean_color", "with_mean"]
 
@@ -42,15 +42,15 @@ def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w
     What the pass gives back as the image's gradient, fresh memory that only this function sees, takes the mean's share where it
     lies. Autograd would add it up with torch's threads, for which see above.
     """
-    if image.is_cpu and image.numel() and undisturbed() and numba_works():
-        turns = _turns(image)
-        if turns is None and image.dtype in _ADDED:
+    if image.is_cpu and image.numel() and is_plain_eager() and numba_works():
+        runs = _runs(image)
+        if runs is None and image.dtype in _ADDED:
             return image, with_mean(image.contiguous())[1]  # the same sums, whatever lies between the pixels
-        if turns is not None:
+        if runs is not None:
             if torch.is_grad_enabled() and image.requires_grad:
-                same, mean = _WithMean.apply(image, turns)
+                same, mean = _WithMean.apply(image, runs)
                 return same, mean
-            return image, _mean(image, turns)
+            return image, _mean(image, runs)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
         summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
@@ -62,10 +62,10 @@ class _WithMean(torch.autograd.Function):
     """The image and its compiled mean, whose gradient is the same number for all pixels of a channel."""
 
     @staticmethod
-    def forward(ctx: Any, image: Tensor, turns: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, image: Tensor, runs: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
         ctx.shape, ctx.dtype = image.shape, image.dtype
         ctx.set_materialize_grads(False)
-        return image.view_as(image), _mean(image.detach(), turns)
+        return image.view_as(image), _mean(image.detach(), runs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None]:
@@ -75,7 +75,7 @@ class _WithMean(torch.autograd.Function):
         share = (to_mean / (ctx.shape[2] * ctx.shape[3])).to(ctx.dtype)
         if to_image is None:
             return share[:, :, None, None].expand(ctx.shape), None
-        if torch.is_grad_enabled() or not (undisturbed() and _in_memory(to_image) and to_image.is_contiguous()):
+        if torch.is_grad_enabled() or not (is_plain_eager() and _in_memory(to_image) and to_image.is_contiguous()):
             return to_image + share[:, :, None, None], None
         return _added(to_image, share), None
 
@@ -99,8 +99,8 @@ def _added(image: Tensor, share: Tensor) -> Tensor:
     return image
 
 
-def _turns(image: Tensor) -> tuple[int, int, int] | None:
-    """(pictures, channels that take turns in each, elements between pictures); None unless a row is a run of elements."""
+def _runs(image: Tensor) -> tuple[int, int, int] | None:
+    """(pictures, channels that alternate in each, elements between pictures); None unless a row is a run of elements."""
     if image.dtype not in _ADDED:
         return None
     batch, channels = image.shape[:2]
@@ -112,12 +112,12 @@ def _turns(image: Tensor) -> tuple[int, int, int] | None:
     return None
 
 
-def _mean(image: Tensor, turns: tuple[int, int, int]) -> Tensor:
+def _mean(image: Tensor, runs: tuple[int, int, int]) -> Tensor:
     """Of exact sums of bytes; floats are added up in float64."""
     from pellucid.kernels.color.sums import channel_means
 
     batch, channels, height, width = image.shape
-    pictures, alternating, step = turns
+    pictures, alternating, step = runs
     row, stride_y = width * alternating, image.stride(2)
     flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0

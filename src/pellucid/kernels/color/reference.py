@@ -30,9 +30,9 @@ def affine(
     return compose(image.flatten(2), one, None, matrix, offset).unflatten(-1, image.shape[-2:])
 
 
-def hue(image: Float[Tensor, "b 3 h w"], turns: Float[Tensor, "#b"]) -> Float[Tensor, "b 3 h w"]:
+def hue(image: Float[Tensor, "b 3 h w"], hue_shift: Float[Tensor, "#b"]) -> Float[Tensor, "b 3 h w"]:
     """Rotate the hue; see :func:`pellucid.color.hsv.shift_hue`."""
-    return shift_hue(image, turns)
+    return shift_hue(image, hue_shift)
 
 
 def clip(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
@@ -47,7 +47,7 @@ def stages(image: Float[Tensor, "b c h w"], sequence: Sequence[Stage]) -> Float[
         if isinstance(stage, AffineStage):
             image = affine(image, stage.matrix.to(dtype), None if stage.offset is None else stage.offset.to(dtype))
         elif isinstance(stage, HueStage):
-            image = hue(image, stage.turns.to(dtype))
+            image = hue(image, stage.hue_shift.to(dtype))
         else:
             image = clip(image)
     return image

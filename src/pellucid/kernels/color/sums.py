@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import borrow, entry
+from pellucid.kernels.jit import entry, without_refcount
 from pellucid.kernels.narrow import numbers
 
 __all__ = ["add_shares", "channel_means"]
@@ -23,7 +23,7 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
         unit: what means are divided by.
     """
-    img, partial, means = numbers(img), borrow(partial), borrow(means)
+    img, partial, means = numbers(img), without_refcount(partial), without_refcount(means)
     cast = partial.dtype.type
     count = unit * np.float64(height * (row // channels))
     for b in range(start, stop):
@@ -43,7 +43,7 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
 @entry
 def add_shares(planes, shares, start, stop):  # type: ignore[no-untyped-def]
     """Add to every element of a plane (a row of ``planes``) its share."""
-    planes, shares = borrow(planes), borrow(shares)
+    planes, shares = without_refcount(planes), without_refcount(shares)
     for k in range(start, stop):
         row, share = planes[k], shares[k]
         for u in range(len(row)):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.kernels.curve.reference import autocontrast, equalize, posterize, solarize
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 
 __all__ = ["tone"]
 
@@ -45,7 +45,7 @@ def tone(
     Gradient:
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.
     """
-    wanted = differentiated(image, amount)
+    wanted = needs_grad(image, amount)
     slope: Tensor | None = None
     if name == "equalize":
         result, steepness = equalize(image.detach(), scale)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.warp.operators import Gradients
 from pellucid.kernels.warp.packing import Options, Packed
 
@@ -48,7 +48,7 @@ def run(operators: Operators, image: Tensor, packed: Packed) -> Tensor:
     if options.dtype == torch.uint8:  # which has none
         image, mapping, params = image.detach(), mapping.detach(), params.detach()
         window, field = (None if part is None else part.detach() for part in (window, field))
-    elif differentiated(image, mapping, window, params, field):
+    elif needs_grad(image, mapping, window, params, field):
         out: Tensor = Warp.apply(operators, options, image, mapping, window, params, field)
         return out
     return _compute(operators, options, image, mapping, window, params, field)  # autograd's bookkeeping is most of a small call

@@ -14,7 +14,7 @@ MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP = 1, 2, 4, 8, 
 LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions. Nor is SHARP: a resize
 that does not stretch its kernel over the footprint.
 
-A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), turns, second mix
+A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), hue_shift, second mix
 (matrix, offset, fill), last mix (matrix, offset, fill); the fills of the later mixes are not used.
 """
 

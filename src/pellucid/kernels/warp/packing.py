@@ -86,7 +86,7 @@ def pack(
             flags |= CLIP
         elif isinstance(stage, HueStage):
             flags |= HUE
-            pieces.append((stage.turns, 1))
+            pieces.append((stage.hue_shift, 1))
         else:
             flags |= LAST_MIX if flags & CLIP else SECOND_MIX
             pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.threads import run_split
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["paired"]
 
@@ -28,9 +28,9 @@ def paired(x: Float[Tensor, "b h w"], y: Float[Tensor, "b h w"]) -> Float[Tensor
 
     Torch's threads would spin for milliseconds afterwards, on the cores that the warp is about to want.
     """
-    if not (x.is_cpu and y.is_cpu and undisturbed()):
+    if not (x.is_cpu and y.is_cpu and is_plain_eager()):
         return torch.stack((x, y), 1)
-    if differentiated(x, y):
+    if needs_grad(x, y):
         out: Tensor = _Pair.apply(x, y)
         return out
     return _copied(x.detach(), y.detach())

@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.threads import run_split
 from pellucid.random.normals import series
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward"]
 
@@ -92,7 +92,7 @@ torch.library.define("pellucid::cpu_gaussian_field", "(Tensor words, SymInt[] sh
 
 def gaussian_field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """See :func:`pellucid.kernels.blend.reference.gaussian_field`; float32 or float64."""
-    if undisturbed():  # without torch's dispatcher, which costs as much as a small field
+    if is_plain_eager():  # without torch's dispatcher, which costs as much as a small field
         return _field(words, shape, dtype)
     out: Tensor = torch.ops.pellucid.cpu_gaussian_field.default(words, list(shape), dtype)
     return out

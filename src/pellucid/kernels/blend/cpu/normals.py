@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, exact
+from pellucid.kernels.jit import exact, noinline
 from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
 
 __all__ = ["normals"]
@@ -22,7 +22,7 @@ _WEYL_LOW, _WEYL_HIGH = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 @exact
 def _hash(key, block, words):  # type: ignore[no-untyped-def]
     """Philox 4x32-10 of the counters (block + i, 0, 0, 0): rows 0 to 3 of ``words``, upper 24 bits of each."""
-    apart()
+    noinline()
     low, high = np.uint64(key[0]) & _MASK, np.uint64(key[1]) & _MASK
     a, b, c, d = words[0], words[1], words[2], words[3]
     eight, zero = np.uint64(8), np.uint64(0)
@@ -51,7 +51,7 @@ def _horner(x, coefficients, total):  # type: ignore[no-untyped-def]
 @exact
 def _radius(words, artanh, power, s, square, out):  # type: ignore[no-untyped-def]
     """The square root of -2 log u."""
-    apart()
+    noinline()
     cast = out.dtype.type
     half, one, two, log_2 = cast(0.5), cast(1.0), cast(2.0), cast(LOG_2)
     unit, root_half = cast(2.0**-24), cast(ROOT_HALF)
@@ -74,7 +74,7 @@ def _radius(words, artanh, power, s, square, out):  # type: ignore[no-untyped-de
 @exact
 def _turned(words, sine, cosine, x, square, cos, sin):  # type: ignore[no-untyped-def]
     """Cosine and sine of u turns."""
-    apart()
+    noinline()
     cast = x.dtype.type
     half, four, unit, half_pi = cast(0.5), cast(4.0), cast(2.0**-24), cast(HALF_PI)
     for i in range(len(x)):
@@ -97,7 +97,7 @@ def _turned(words, sine, cosine, x, square, cos, sin):  # type: ignore[no-untype
 @exact
 def normals(key, block, artanh, sine, cosine, words, rows, out):  # type: ignore[no-untyped-def]
     """Numbers 4 * block to 4 * (block + n) of the field with this key; words (4, n) int32 and rows (6, n) are scratch."""
-    apart()
+    noinline()
     _hash(key, block, words)
     radius, cos, sin = rows[0], rows[1], rows[2]
     for pair in range(2):

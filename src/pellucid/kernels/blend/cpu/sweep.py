@@ -8,14 +8,14 @@ Read next: ``normals.py``.
 from __future__ import annotations
 
 from pellucid.kernels.blend.cpu.normals import normals
-from pellucid.kernels.jit import apart, borrow, entry, exact, summing
+from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
 
 __all__ = ["backward", "field", "forward"]
 
 
 @exact
 def _noisy(x, noise, mean, sigma, clipped, out):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
     for i in range(len(out)):
         out[i] = x[i] + (mean + sigma * noise[i])
@@ -28,7 +28,7 @@ def _noisy(x, noise, mean, sigma, clipped, out):  # type: ignore[no-untyped-def]
 @exact
 def _masked(x, noise, mean, sigma, clipped, g, out):  # type: ignore[no-untyped-def]
     """The gradient where nothing was clipped; the ends count as inside."""
-    apart()
+    noinline()
     zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
     if clipped:
         for i in range(len(out)):
@@ -57,8 +57,14 @@ def _scratch(words, floats, n):  # type: ignore[no-untyped-def]
 @entry
 def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """Strips [start, stop), ``blocks`` blocks each, of the samples' fields: (batch, count)."""
-    keys, artanh, sine, cosine, out = borrow(keys), borrow(artanh), borrow(sine), borrow(cosine), borrow(out)
-    words, floats = borrow(words), borrow(floats)
+    keys, artanh, sine, cosine, out = (
+        without_refcount(keys),
+        without_refcount(artanh),
+        without_refcount(sine),
+        without_refcount(cosine),
+        without_refcount(out),
+    )
+    words, floats = without_refcount(words), without_refcount(floats)
     count = out.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):
@@ -75,9 +81,14 @@ def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop): 
 @entry
 def forward(images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """Strips [start, stop) of images (batch, count); keys (b or 1, 2), means and sigmas (b or 1,)."""
-    images, keys, means, sigmas = borrow(images), borrow(keys), borrow(means), borrow(sigmas)
-    artanh, sine, cosine, out = borrow(artanh), borrow(sine), borrow(cosine), borrow(out)
-    words, floats = borrow(words), borrow(floats)
+    images, keys, means, sigmas = (
+        without_refcount(images),
+        without_refcount(keys),
+        without_refcount(means),
+        without_refcount(sigmas),
+    )
+    artanh, sine, cosine, out = without_refcount(artanh), without_refcount(sine), without_refcount(cosine), without_refcount(out)
+    words, floats = without_refcount(words), without_refcount(floats)
     count = out.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):
@@ -95,9 +106,21 @@ def backward(  # type: ignore[no-untyped-def]
     grad, images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, sums, words, floats, start, stop
 ):
     """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
-    grad, images, keys, means, sigmas = borrow(grad), borrow(images), borrow(keys), borrow(means), borrow(sigmas)
-    artanh, sine, cosine, out, sums = borrow(artanh), borrow(sine), borrow(cosine), borrow(out), borrow(sums)
-    words, floats = borrow(words), borrow(floats)
+    grad, images, keys, means, sigmas = (
+        without_refcount(grad),
+        without_refcount(images),
+        without_refcount(keys),
+        without_refcount(means),
+        without_refcount(sigmas),
+    )
+    artanh, sine, cosine, out, sums = (
+        without_refcount(artanh),
+        without_refcount(sine),
+        without_refcount(cosine),
+        without_refcount(out),
+        without_refcount(sums),
+    )
+    words, floats = without_refcount(words), without_refcount(floats)
     count = images.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.errors import ImplementationError
 from pellucid.kernels.canvases.values import Chained
-from pellucid.kernels.derivatives import differentiated
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.threads import run_split, scratch
 from pellucid.types import Size
 
@@ -44,7 +44,7 @@ def through(
     shared = fills if fills is not None else maps.new_zeros((1, len(modes), 0))
     rows = next((part.shape[0] for part in (maps, windows, shared) if part.shape[0] != 1), 1)
     maps, windows, shared = (part.expand(rows, *part.shape[1:]) for part in (maps, windows, shared))
-    compute = _Through.apply if differentiated(maps, windows, shared) else _forward
+    compute = _Through.apply if needs_grad(maps, windows, shared) else _forward
     places, share, ground = compute(maps, windows, shared, (size, tuple(modes), tuple(hard)))
     return Chained(places, share, None if fills is None else ground)
 

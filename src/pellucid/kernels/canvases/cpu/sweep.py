@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, entry, exact, fused
+from pellucid.kernels.jit import entry, exact, fused, noinline
 
 __all__ = ["backward", "forward", "lay_over"]
 
@@ -37,7 +37,7 @@ def _same(first, second):  # type: ignore[no-untyped-def]
 @exact
 def _project(m, x, y):  # type: ignore[no-untyped-def]
     """A row of points through a map, in place; infinite where they have no image."""
-    apart()
+    noinline()
     cast = x.dtype.type
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]
     if m6 == cast(0.0) and m7 == cast(0.0) and m8 == cast(1.0):
@@ -66,7 +66,7 @@ def _folded(x, length, half):  # type: ignore[no-untyped-def]
 @fused
 def _cross(x, y, covers, window, mode):  # type: ignore[no-untyped-def]
     """A row of points on a canvas: how much of each it covers, and the points clamped to it."""
-    apart()
+    noinline()
     cast = x.dtype.type
     zero, one, half, far = cast(0.0), cast(1.0), cast(0.5), cast(np.inf)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]

@@ -7,7 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import apart, exact, fused, summing
+from pellucid.kernels.jit import exact, fused, noinline, summing
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 
 __all__ = [
@@ -30,7 +30,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 @exact
 def grey_row(x, weights, out):  # type: ignore[no-untyped-def]
     """The luma of every pixel."""
-    apart()
+    noinline()
     row, weight = x[0], weights[0]
     for u in range(len(out)):
         out[u] = weight * row[u]
@@ -56,7 +56,7 @@ def _blended(x, factor, grey, out):  # type: ignore[no-untyped-def]
 @exact
 def step(kind, factor, pivot, weights, x, z, grey):  # type: ignore[no-untyped-def]
     """Compute the step's unclipped result z from x, (channels, n) each; ``grey`` is scratch."""
-    apart()
+    noinline()
     one = type(factor)(1.0)
     if kind == HUE:
         for c in range(3):
@@ -120,7 +120,7 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
     Returns:
         The gradients of the factor and of the pivot.
     """
-    apart()
+    noinline()
     cast = type(factor)
     along, to_pivot, rest = 0.0, 0.0, cast(1.0) - factor
     if kind == HUE:
@@ -148,7 +148,7 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
 @fused
 def load(image, first, target):  # type: ignore[no-untyped-def]
     """Copy a strip out of a sample's planes."""
-    apart()
+    noinline()
     for c in range(len(target)):
         x, y = image[c], target[c]
         for u in range(len(y)):
@@ -158,7 +158,7 @@ def load(image, first, target):  # type: ignore[no-untyped-def]
 @fused
 def store(source, image, first):  # type: ignore[no-untyped-def]
     """Copy a strip to its place."""
-    apart()
+    noinline()
     for c in range(len(source)):
         x, y = source[c], image[c]
         for u in range(len(x)):
@@ -168,7 +168,7 @@ def store(source, image, first):  # type: ignore[no-untyped-def]
 @fused
 def add_to_rows(image, shares):  # type: ignore[no-untyped-def]
     """Add a number to each plane."""
-    apart()
+    noinline()
     for c in range(len(shares)):
         row, share = image[c], shares[c]
         for u in range(len(row)):

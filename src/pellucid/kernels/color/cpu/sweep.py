@@ -11,7 +11,7 @@ before it runs over the whole sample first; backward likewise, because that mean
 from __future__ import annotations
 
 from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, load, step, step_backward, store, total
-from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward
 
 __all__ = ["backward", "forward"]
@@ -34,7 +34,7 @@ def _wanted(order, present, kinds):  # type: ignore[no-untyped-def]
 @fused
 def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # type: ignore[no-untyped-def]
     """Steps [first, last): states[k] is the input of step k, values[k] its result before the clip."""
-    apart()
+    noinline()
     for k in range(first, last):
         step(kinds[k], factors[kinds[k]], pivot, weights, states[k], values[k], grey)
         x, y = values[k], states[k + 1]
@@ -48,7 +48,7 @@ def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # 
 @fused
 def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # type: ignore[no-untyped-def]
     """The mean luma after the first steps, which are kept in ``out`` if asked."""
-    apart()
+    noinline()
     pixels, channels = image.shape[1], len(weights)
     cast = floats.dtype.type
     found = 0.0
@@ -78,8 +78,13 @@ def _buffers(floats, channels, n):  # type: ignore[no-untyped-def]
 @entry
 def forward(images, orders, factors, weights, present, out, floats, kinds, length, start, stop):  # type: ignore[no-untyped-def]
     """Samples [start, stop). images, out: (batch, channels, pixels); orders, factors: (batch or 1, 4)."""
-    images, orders, factors, weights = borrow(images), borrow(orders), borrow(factors), borrow(weights)
-    out, floats, kinds = borrow(out), borrow(floats), borrow(kinds)
+    images, orders, factors, weights = (
+        without_refcount(images),
+        without_refcount(orders),
+        without_refcount(factors),
+        without_refcount(weights),
+    )
+    out, floats, kinds = without_refcount(out), without_refcount(floats), without_refcount(kinds)
     pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
@@ -98,7 +103,7 @@ def forward(images, orders, factors, weights, present, out, floats, kinds, lengt
 @fused
 def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, whole, sums):  # type: ignore[no-untyped-def]
     """The gradients g through steps last - 1 down to first. Returns the gradient of the pivot."""
-    apart()
+    noinline()
     to_pivot = 0.0
     for k in range(last - 1, first - 1, -1):
         kind = kinds[k]
@@ -113,8 +118,19 @@ def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, 
 @entry
 def backward(grad, images, orders, factors, weights, present, to_images, sums, floats, kinds, shares, length, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
-    grad, images, orders, factors, weights = borrow(grad), borrow(images), borrow(orders), borrow(factors), borrow(weights)
-    to_images, sums, floats, kinds = borrow(to_images), borrow(sums), borrow(floats), borrow(kinds)
+    grad, images, orders, factors, weights = (
+        without_refcount(grad),
+        without_refcount(images),
+        without_refcount(orders),
+        without_refcount(factors),
+        without_refcount(weights),
+    )
+    to_images, sums, floats, kinds = (
+        without_refcount(to_images),
+        without_refcount(sums),
+        without_refcount(floats),
+        without_refcount(kinds),
+    )
     pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)

@@ -7,7 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import apart, exact, fused, summing
+from pellucid.kernels.jit import exact, fused, noinline, summing
 
 __all__ = [
     "add_nine",
@@ -72,7 +72,7 @@ def _add_four(out, a, b, c, d, p, q, r, s):  # type: ignore[no-untyped-def]
 @fused
 def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The vertical pass of row v: the sum over taps of kernel[t] * image[v - reach + t]."""
-    apart()
+    noinline()
     height, at = image.shape[0], v - len(kernel) // 2
     _set_one(out, image[fold(at + first, height)], kernel[first])
     t = first + 1
@@ -89,7 +89,7 @@ def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-d
 @fused
 def _collect(grad, q, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """Add what row q of the padded image gave to output rows: the sum over taps of kernel[t] * grad[q + reach - t]."""
-    apart()
+    noinline()
     height, at = grad.shape[0], q + len(kernel) // 2
     first, last = max(first, at - height + 1), min(last, at + 1)
     t = first
@@ -120,7 +120,7 @@ def weigh_rows_back(grad, v, kernel, first, last, out):  # type: ignore[no-untyp
 @fused
 def slide(line, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The horizontal pass: out[i] = sum over taps of kernel[t] * line[i + t]."""
-    apart()
+    noinline()
     n = len(out)
     _set_one(out, line[first : first + n], kernel[first])
     t = first + 1
@@ -185,7 +185,7 @@ def dots(g, line, sums):  # type: ignore[no-untyped-def]
 @fused
 def add_nine(a, b, c, k, out):  # type: ignore[no-untyped-def]
     """Add a 3x3 filter of three rows, which are longer than ``out`` by two."""
-    apart()
+    noinline()
     k0, k1, k2, k3, k4, k5, k6, k7, k8 = k[0], k[1], k[2], k[3], k[4], k[5], k[6], k[7], k[8]
     for i in range(len(out)):
         top = k0 * a[i] + k1 * a[i + 1] + k2 * a[i + 2]

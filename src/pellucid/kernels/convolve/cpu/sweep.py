@@ -27,7 +27,7 @@ from pellucid.kernels.convolve.cpu.rows import (
     weigh_rows,
     weigh_rows_back,
 )
-from pellucid.kernels.jit import borrow, entry
+from pellucid.kernels.jit import entry, without_refcount
 
 __all__ = ["interior", "interior_backward", "separable", "separable_back", "separable_sums"]
 
@@ -35,8 +35,8 @@ __all__ = ["interior", "interior_backward", "separable", "separable_back", "sepa
 @entry
 def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
-    images, vertical, horizontal = borrow(images), borrow(vertical), borrow(horizontal)
-    out, scratch = borrow(out), borrow(scratch)
+    images, vertical, horizontal = without_refcount(images), without_refcount(vertical), without_refcount(horizontal)
+    out, scratch = without_refcount(out), without_refcount(scratch)
     height, width = images.shape[1], images.shape[2]
     strips, reach = (height + rows - 1) // rows, horizontal.shape[1] // 2
     line = scratch[: width + 2 * reach]
@@ -55,8 +55,8 @@ def separable(images, vertical, horizontal, channels, rows, threshold, out, scra
 @entry
 def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`separable`; the arguments are its own."""
-    grad, vertical, horizontal = borrow(grad), borrow(vertical), borrow(horizontal)
-    out, scratch = borrow(out), borrow(scratch)
+    grad, vertical, horizontal = without_refcount(grad), without_refcount(vertical), without_refcount(horizontal)
+    out, scratch = without_refcount(out), without_refcount(scratch)
     height, width = grad.shape[1], grad.shape[2]
     strips, taps = (height + rows - 1) // rows, horizontal.shape[1]
     reach = taps // 2
@@ -80,8 +80,13 @@ def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, s
 @entry
 def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of both kernels, one row of float64 sums per strip: the vertical taps, then the horizontal ones."""
-    grad, images, sums, scratch = borrow(grad), borrow(images), borrow(sums), borrow(scratch)
-    vertical, horizontal = borrow(vertical), borrow(horizontal)
+    grad, images, sums, scratch = (
+        without_refcount(grad),
+        without_refcount(images),
+        without_refcount(sums),
+        without_refcount(scratch),
+    )
+    vertical, horizontal = without_refcount(vertical), without_refcount(horizontal)
     height, width = images.shape[1], images.shape[2]
     taps, others = vertical.shape[1], horizontal.shape[1]
     strips, tall, reach = (height + rows - 1) // rows, taps // 2, others // 2
@@ -114,7 +119,7 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
 @entry
 def interior(images, kernels, channels, clipped, out, start, stop):  # type: ignore[no-untyped-def]
     """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values."""
-    images, kernels, out = borrow(images), borrow(kernels), borrow(out)
+    images, kernels, out = without_refcount(images), without_refcount(kernels), without_refcount(out)
     height, width = images.shape[1], images.shape[2]
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
@@ -132,8 +137,8 @@ def interior(images, kernels, channels, clipped, out, start, stop):  # type: ign
 @entry
 def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of planes [start, stop) and of their kernels: (planes, 9) float64 sums; ``needs`` is (images, kernels)."""
-    grad, images, kernels, out = borrow(grad), borrow(images), borrow(kernels), borrow(out)
-    sums, scratch = borrow(sums), borrow(scratch)
+    grad, images, kernels, out = without_refcount(grad), without_refcount(images), without_refcount(kernels), without_refcount(out)
+    sums, scratch = without_refcount(sums), without_refcount(scratch)
     height, width = images.shape[1], images.shape[2]
     zero = images.dtype.type(0.0)
     wide = width + 2

@@ -41,13 +41,13 @@ def patches(
     options = (size[0], size[1]), levels
     out: Tensor = (
         Patches.apply(options, image, frames, span)
-        if _differentiated(image, frames, span)
+        if _needs_grad(image, frames, span)
         else patches_forward(image, frames, span, list(size), levels)
     )
     return out
 
 
-def _differentiated(*tensors: Tensor) -> bool:
+def _needs_grad(*tensors: Tensor) -> bool:
     """Whether anything may ask for a derivative."""
     # While compiling, a Function with a separate setup_context is mis-traced when nothing requires a gradient.
     if not torch.compiler.is_compiling() and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0):

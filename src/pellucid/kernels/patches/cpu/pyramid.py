@@ -7,7 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 
 __all__ = ["build", "give_back"]
 
@@ -24,7 +24,7 @@ def _row(source, row, height, width):  # type: ignore[no-untyped-def]
 @fused
 def _halve(source, low_y, low_x, height, width, target, to_y, to_x, rows, columns, line):  # type: ignore[no-untyped-def]
     """One level from the one above, flat arrays; ``line`` holds a blurred row of the source with room for its repeated ends."""
-    apart()
+    noinline()
     cast = line.dtype.type
     outer, inner, middle = cast(0.0625), cast(0.25), cast(0.375)
     first = 2 * to_x - 2 - low_x  # the source column of line[0]
@@ -49,7 +49,7 @@ def _halve(source, low_y, low_x, height, width, target, to_y, to_x, rows, column
 @fused
 def _unhalve(gradient, low_y, low_x, height, width, lower, to_y, to_x, rows, columns, line):  # type: ignore[no-untyped-def]
     """Add to a level's gradient what the level below hands back: :func:`_halve` transposed."""
-    apart()
+    noinline()
     cast = line.dtype.type
     outer, inner, middle = cast(0.0625), cast(0.25), cast(0.375)
     first = 2 * to_x - 2 - low_x

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, borrow, entry, exact, fused, summing
+from pellucid.kernels.jit import entry, exact, fused, noinline, summing, without_refcount
 from pellucid.kernels.patches.cpu.pyramid import build, give_back
 
 __all__ = ["pyramids", "sample", "to_frames", "to_images"]
@@ -21,7 +21,7 @@ __all__ = ["pyramids", "sample", "to_frames", "to_images"]
 @exact
 def _locate(frame, u, v, shrink, low_x, low_y, x, y):  # type: ignore[no-untyped-def]
     """Coordinates of all samples in a level's own pixels, bit for bit the reference's."""
-    apart()
+    noinline()
     a, b, c, d, e, f = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
     for k in range(len(x)):
         x[k] = (a * u[k] + (b * v[k] + c)) * shrink - low_x
@@ -35,7 +35,7 @@ def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-u
     Outside, and on the ends, a step is 0: the neighbour is the pixel itself, so the value repeats and the slope is 0. What is not a
     number counts as 0.
     """
-    apart()
+    noinline()
     cast = x.dtype.type
     last_x, last_y, zero = cast(width - 1), cast(height - 1), cast(0)
     for k in range(len(x)):
@@ -52,7 +52,7 @@ def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-u
 
 @fused
 def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for k in range(len(out)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -64,7 +64,7 @@ def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-de
 @fused
 def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, out2):  # type: ignore[no-untyped-def]
     """Three channels at once: the positions are read once."""
-    apart()
+    noinline()
     for k in range(len(out0)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -82,7 +82,7 @@ def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, 
 
 @fused
 def _mix(out, other, weight):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for k in range(len(out)):
         out[k] += weight * (other[k] - out[k])
 
@@ -90,7 +90,7 @@ def _mix(out, other, weight):  # type: ignore[no-untyped-def]
 @fused
 def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first):  # type: ignore[no-untyped-def]
     """Gradient times value and slopes, summed over channels."""
-    apart()
+    noinline()
     for k in range(len(g)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -107,7 +107,7 @@ def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first
 @fused
 def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1, g2, value, along_x, along_y):  # type: ignore[no-untyped-def]
     """The same for three channels at once: their pixels are summed with the gradient first, because the rest is linear."""
-    apart()
+    noinline()
     for k in range(len(g0)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -124,7 +124,7 @@ def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1,
 
 @summing
 def _total(a):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     total = a.dtype.type(0)
     for k in range(len(a)):
         total += a[k]
@@ -134,7 +134,7 @@ def _total(a):  # type: ignore[no-untyped-def]
 @summing
 def _totals(a, u, v):  # type: ignore[no-untyped-def]
     """Sums of a * u, a * v and a."""
-    apart()
+    noinline()
     with_u = with_v = alone = a.dtype.type(0)
     for k in range(len(a)):
         with_u += a[k] * u[k]
@@ -145,7 +145,7 @@ def _totals(a, u, v):  # type: ignore[no-untyped-def]
 
 @fused
 def _scatter(plane, index, right, down, tx, ty, g, weight):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for k in range(len(g)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -179,7 +179,7 @@ def _blend(span, levels):  # type: ignore[no-untyped-def]
 @entry
 def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyped-def]
     """Build the pyramids of planes [start, stop)."""
-    images, coarse, line = borrow(images), borrow(coarse), borrow(line)
+    images, coarse, line = without_refcount(images), without_refcount(coarse), without_refcount(line)
     for plane in range(start, stop):
         build(images[plane], coarse[plane], table, line)
 
@@ -187,8 +187,15 @@ def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyp
 @entry
 def sample(images, coarse, table, frames, span, count, u, v, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Patches [start, stop) of all images; ``count`` patches belong to each image. out: (patches, channels, samples)."""
-    images, coarse, frames, u, v, out = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(out)
-    floats, places, table = borrow(floats), borrow(places), borrow(table)
+    images, coarse, frames, u, v, out = (
+        without_refcount(images),
+        without_refcount(coarse),
+        without_refcount(frames),
+        without_refcount(u),
+        without_refcount(v),
+        without_refcount(out),
+    )
+    floats, places, table = without_refcount(floats), without_refcount(places), without_refcount(table)
     cast = floats.dtype.type
     x, y, other = floats[0], floats[1], floats[5:]
     index, right, down = places[0], places[1], places[2]
@@ -215,8 +222,20 @@ def sample(images, coarse, table, frames, span, count, u, v, out, floats, places
 @entry
 def to_frames(grad, images, coarse, table, frames, span, count, u, v, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the frames (six numbers) and of the span (one) of patches [start, stop), in float64."""
-    images, coarse, frames, u, v, grad = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(grad)
-    floats, places, table, sums = borrow(floats), borrow(places), borrow(table), borrow(sums)
+    images, coarse, frames, u, v, grad = (
+        without_refcount(images),
+        without_refcount(coarse),
+        without_refcount(frames),
+        without_refcount(u),
+        without_refcount(v),
+        without_refcount(grad),
+    )
+    floats, places, table, sums = (
+        without_refcount(floats),
+        without_refcount(places),
+        without_refcount(table),
+        without_refcount(sums),
+    )
     cast = floats.dtype.type
     x, y, value, along_x, along_y = floats[0], floats[1], floats[2], floats[3], floats[4]
     index, right, down = places[0], places[1], places[2]
@@ -259,8 +278,20 @@ def to_images(grad, images, coarse, table, line, frames, span, count, u, v, floa
 
     ``images`` are the gradients here, and ``coarse`` is one plane's scratch memory for the other levels.
     """
-    images, coarse, frames, u, v, grad = borrow(images), borrow(coarse), borrow(frames), borrow(u), borrow(v), borrow(grad)
-    floats, places, table, line = borrow(floats), borrow(places), borrow(table), borrow(line)
+    images, coarse, frames, u, v, grad = (
+        without_refcount(images),
+        without_refcount(coarse),
+        without_refcount(frames),
+        without_refcount(u),
+        without_refcount(v),
+        without_refcount(grad),
+    )
+    floats, places, table, line = (
+        without_refcount(floats),
+        without_refcount(places),
+        without_refcount(table),
+        without_refcount(line),
+    )
     cast = floats.dtype.type
     x, y = floats[0], floats[1]
     index, right, down = places[0], places[1], places[2]

@@ -7,7 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
@@ -17,14 +17,14 @@ __all__ = ["paint", "paint_backward", "repaint"]
 
 @fused
 def _places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
-    """Where the stages' numbers lie in a sample's parameters: first matrix (or -1), first offset, turns, second, last mix."""
+    """Where the stages' numbers lie in a sample's parameters: first matrix (or -1), first offset, hue_shift, second, last mix."""
     matrix, offset = -1, 0
     if flags & MATRIX:
         matrix, offset = 0, out_channels * channels
-    turns = offset + 2 * out_channels if flags & FIRST_MIX else 0
-    second = turns + 1 if flags & HUE else turns
+    hue_shift = offset + 2 * out_channels if flags & FIRST_MIX else 0
+    second = hue_shift + 1 if flags & HUE else hue_shift
     last = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
-    return matrix, offset, turns, second, last
+    return matrix, offset, hue_shift, second, last
 
 
 @fused
@@ -34,13 +34,13 @@ def paint(p, flags, channels, out_channels, cover, ones, source, result):  # typ
     Returns:
         Which of the two holds the colours in the end.
     """
-    apart()
-    matrix, offset, turns, second, last = _places(flags, channels, out_channels)
+    noinline()
+    matrix, offset, hue_shift, second, last = _places(flags, channels, out_channels)
     size = out_channels * out_channels
     if flags & FIRST_MIX:
         mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
     if flags & HUE:
-        hue(p[turns], result[0], result[1], result[2])
+        hue(p[hue_shift], result[0], result[1], result[2])
     for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
         if flag == LAST_MIX and flags & CLIP:
             clip(result, out_channels)
@@ -64,14 +64,14 @@ def _kept(flags, out_channels, source, rows):  # type: ignore[no-untyped-def]
 @fused
 def repaint(p, flags, channels, out_channels, cover, ones, source, rows):  # type: ignore[no-untyped-def]
     """Run the stages but the last mix, and keep what each leaves in ``rows`` (four times ``out_channels`` of them)."""
-    apart()
-    matrix, offset, turns, second, _ = _places(flags, channels, out_channels)
+    noinline()
+    matrix, offset, hue_shift, second, _ = _places(flags, channels, out_channels)
     first, hued, mixed, clipped = _kept(flags, out_channels, source, rows)
     if flags & FIRST_MIX:
         mix(p, matrix, offset, offset + out_channels, cover, source, channels, first, out_channels)
     if flags & HUE:
         copy_rows(first, hued, out_channels)
-        hue(p[turns], hued[0], hued[1], hued[2])
+        hue(p[hue_shift], hued[0], hued[1], hued[2])
     if flags & SECOND_MIX:
         bias = second + out_channels * out_channels
         mix(p, second, bias, bias + out_channels, ones, hued, out_channels, mixed, out_channels)
@@ -89,8 +89,8 @@ def paint_backward(p, flags, channels, out_channels, cover, ones, source, rows, 
         g, spare: as many rows as outputs; both are used up.
         along: a row of scratch.
     """
-    apart()
-    matrix, offset, turns, second, last = _places(flags, channels, out_channels)
+    noinline()
+    matrix, offset, hue_shift, second, last = _places(flags, channels, out_channels)
     size = out_channels * out_channels
     first, hued, mixed, clipped = _kept(flags, out_channels, source, rows)
     if flags & LAST_MIX:
@@ -108,9 +108,9 @@ def paint_backward(p, flags, channels, out_channels, cover, ones, source, rows, 
         mix_backward(p, second, g, out_channels, spare, out_channels)
         g, spare = spare, g
     if flags & HUE:
-        hue_backward(p[turns], first[0], first[1], first[2], g[0], g[1], g[2], along)
+        hue_backward(p[hue_shift], first[0], first[1], first[2], g[0], g[1], g[2], along)
         if needed:
-            sums[turns] += 6.0 * row_sum(along)
+            sums[hue_shift] += 6.0 * row_sum(along)
     if flags & FIRST_MIX:
         if needed:
             mix_sums(sums, matrix, offset, offset + out_channels, cover, g, source, channels, out_channels)

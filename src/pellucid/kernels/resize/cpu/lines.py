@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused, summing
+from pellucid.kernels.jit import fused, noinline, summing
 
 __all__ = ["across", "add_row", "combine", "correlate", "dot_row", "scatter"]
 
@@ -57,7 +57,7 @@ def _add4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
 @fused
 def _fetch(img, base, step, pitch, out, width):  # type: ignore[no-untyped-def]
     """Copy lines whose pixels are apart, so that they are summed like any other, bit for bit."""
-    apart()
+    noinline()
     cast = out.dtype.type
     for k in range(len(out) // width):
         row = out[k * width : (k + 1) * width]
@@ -91,7 +91,7 @@ def _sum(img, base, pitch, w, first, count, out):  # type: ignore[no-untyped-def
 @fused
 def combine(img, base, step, pitch, w, spare, out):  # type: ignore[no-untyped-def]
     """out[x] = sum over k of w[k] * img[base + k * pitch + x * step]; ``spare`` has room for four lines."""
-    apart()
+    noinline()
     n, left = len(out), len(w)
     if left == 0 or n == 0:
         out[:] = out.dtype.type(0.0)
@@ -161,7 +161,7 @@ def _across_more(a, index, step, weights, taps, out):  # type: ignore[no-untyped
 @fused
 def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ignore[no-untyped-def]
     """out[c, at + u] = sum over k of weights[k, u] * t[c * plane + index[u] + k * step], for as many u as ``index`` has."""
-    apart()
+    noinline()
     n = len(index)
     if channels == 3 and taps <= 4:
         a, b, c = t, t[plane:], t[2 * plane :]
@@ -183,7 +183,7 @@ def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ig
 @fused
 def scatter(g, first, count, start, weights, out):  # type: ignore[no-untyped-def]
     """The adjoint of ``across`` on one channel: out[first[u] - start + k] collects weights[k, u] * g[u]."""
-    apart()
+    noinline()
     n = len(first)
     out[:] = out.dtype.type(0.0)
     for u in range(n):
@@ -194,7 +194,7 @@ def scatter(g, first, count, start, weights, out):  # type: ignore[no-untyped-de
 @fused
 def correlate(g, t, index, step, taps, sums):  # type: ignore[no-untyped-def]
     """Add the gradient of ``across``'s weights on one channel to the float64 sums, laid out like the weights."""
-    apart()
+    noinline()
     n = len(index)
     for k in range(taps):
         row, near = sums[k * n : (k + 1) * n], np.uint64(k) * step
@@ -205,7 +205,7 @@ def correlate(g, t, index, step, taps, sums):  # type: ignore[no-untyped-def]
 @fused
 def add_row(weight, row, out):  # type: ignore[no-untyped-def]
     """Out += weight * row."""
-    apart()
+    noinline()
     for x in range(len(out)):
         out[x] += weight * row[x]
 
@@ -213,7 +213,7 @@ def add_row(weight, row, out):  # type: ignore[no-untyped-def]
 @summing
 def dot_row(img, base, step, row):  # type: ignore[no-untyped-def]
     """Sum over x of img[base + x * step] * row[x]."""
-    apart()
+    noinline()
     cast = row.dtype.type
     total = cast(0.0)
     if step == 1:

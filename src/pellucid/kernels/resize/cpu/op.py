@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.kernels.threads import elements, run_split, written
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import batched
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["resize_backward", "resize_forward"]
 
@@ -41,7 +41,7 @@ def resize_forward(
         size, options, dtype: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
     """
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
-    if undisturbed() and image.is_cpu and not any(t.requires_grad for t in (image, mapping, window, params)):
+    if is_plain_eager() and image.is_cpu and not any(t.requires_grad for t in (image, mapping, window, params)):
         return _forward(image, mapping, window, params, size, options, dtype)
     out: Tensor = _dispatched(image, mapping, window, params, size, options, dtype)
     return out

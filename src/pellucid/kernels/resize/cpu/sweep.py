@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
 from pellucid.kernels.resize.cpu.layout import META
@@ -41,7 +41,7 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
     Returns:
         The taps along x and y, the first column that is read, how many are, and whether every output pixel sees something.
     """
-    apart()
+    noinline()
     first, count, first_y, count_y = places
     weights, seen, weights_y, seen_y = tables
     cubic, filled, sharp = meta[CUBIC] != 0, meta[FILLED] != 0, meta[FLAGS] & SHARP != 0
@@ -80,7 +80,7 @@ def _lines(meta):  # type: ignore[no-untyped-def]
 @fused
 def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, line, room):  # type: ignore[no-untyped-def]
     """Sum the image's rows under output row v into a line."""
-    apart()
+    noinline()
     outputs, taps = meta[OUT_HEIGHT], count[v]
     for k in range(taps):
         w[k] = weights[k * outputs + v] * unit
@@ -96,7 +96,7 @@ def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, l
 @fused
 def _cover(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
     """Which pixels of a strip see something."""
-    apart()
+    noinline()
     for i in range(len(cover)):
         cover[i] = seen[i % width] * seen_y[v + i // width]
 
@@ -104,7 +104,7 @@ def _cover(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
 @fused
 def _uncover(cover, rows, count):  # type: ignore[no-untyped-def]
     """Set to 0 what sees nothing."""
-    apart()
+    noinline()
     zero = cover.dtype.type(0.0)
     for c in range(count):
         row = rows[c]
@@ -114,7 +114,7 @@ def _uncover(cover, rows, count):  # type: ignore[no-untyped-def]
 
 @fused
 def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for o in range(rows):
         x, y = source[o], target[first + o][at:]
         for u in range(len(x)):
@@ -123,7 +123,7 @@ def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
 
 @fused
 def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for o in range(rows):
         x, y = source[first + o][at:], target[o]
         for u in range(len(y)):
@@ -136,10 +136,26 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    img, maps, windows, params, out = borrow(img), borrow(maps), borrow(windows), borrow(params), steps(out)
-    floats, lines, index = borrow(floats), borrow(lines), borrow(index)
-    first, count, first_y, count_y = borrow(places[0]), borrow(places[1]), borrow(places[2]), borrow(places[3])
-    weights, seen, weights_y, seen_y = borrow(tables[0]), borrow(tables[1]), borrow(tables[2]), borrow(tables[3])
+    img, maps, windows, params, out = (
+        without_refcount(img),
+        without_refcount(maps),
+        without_refcount(windows),
+        without_refcount(params),
+        steps(out),
+    )
+    floats, lines, index = without_refcount(floats), without_refcount(lines), without_refcount(index)
+    first, count, first_y, count_y = (
+        without_refcount(places[0]),
+        without_refcount(places[1]),
+        without_refcount(places[2]),
+        without_refcount(places[3]),
+    )
+    weights, seen, weights_y, seen_y = (
+        without_refcount(tables[0]),
+        without_refcount(tables[1]),
+        without_refcount(tables[2]),
+        without_refcount(tables[3]),
+    )
     w, spare, rows = tables[4], tables[5], lines[:1]
     one = floats.dtype.type(1.0)
     _, step = _lines(meta)
@@ -211,13 +227,40 @@ def backward(  # type: ignore[no-untyped-def]
     needs_image, needs_map, needs_params = needs
     reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    grad, img, maps, windows, params = borrow(grad), borrow(img), borrow(maps), borrow(windows), borrow(params)
-    to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
-    floats, lines, index = borrow(floats), borrow(lines), borrow(index)
-    first, count, first_y, count_y = borrow(places[0]), borrow(places[1]), borrow(places[2]), borrow(places[3])
-    weights, seen, weights_y, seen_y = borrow(tables[0]), borrow(tables[1]), borrow(tables[2]), borrow(tables[3])
-    w, line_room, backwards, near, table = tables[4], tables[5], borrow(turned[2]), borrow(turned[0]), borrow(turned[3])
-    sums_x, sums_y = borrow(sums[0]), borrow(sums[1])
+    grad, img, maps, windows, params = (
+        without_refcount(grad),
+        without_refcount(img),
+        without_refcount(maps),
+        without_refcount(windows),
+        without_refcount(params),
+    )
+    to_image, to_maps, to_windows, to_params = (
+        without_refcount(to_image),
+        without_refcount(to_maps),
+        without_refcount(to_windows),
+        without_refcount(to_params),
+    )
+    floats, lines, index = without_refcount(floats), without_refcount(lines), without_refcount(index)
+    first, count, first_y, count_y = (
+        without_refcount(places[0]),
+        without_refcount(places[1]),
+        without_refcount(places[2]),
+        without_refcount(places[3]),
+    )
+    weights, seen, weights_y, seen_y = (
+        without_refcount(tables[0]),
+        without_refcount(tables[1]),
+        without_refcount(tables[2]),
+        without_refcount(tables[3]),
+    )
+    w, line_room, backwards, near, table = (
+        tables[4],
+        tables[5],
+        without_refcount(turned[2]),
+        without_refcount(turned[0]),
+        without_refcount(turned[3]),
+    )
+    sums_x, sums_y = without_refcount(sums[0]), without_refcount(sums[1])
     read_lines, given, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
     one_step = np.uint64(1)

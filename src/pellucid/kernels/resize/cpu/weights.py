@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, exact
+from pellucid.kernels.jit import exact, noinline
 
 __all__ = ["round_up", "spread", "spread_backward", "turn"]
 
@@ -110,7 +110,7 @@ def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, 
     Returns:
         How many taps the table has.
     """
-    apart()
+    noinline()
     cast = type(scale)
     outputs = len(first)
     width = cast(1.0) if sharp else max(abs(scale), cast(1.0))
@@ -155,7 +155,7 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
     Returns:
         How many taps it has; 0 where it does not fit, which is where most of it would be zeros.
     """
-    apart()
+    noinline()
     outputs = len(first)
     for x in range(length):
         low[x], high[x] = outputs, 0
@@ -187,7 +187,7 @@ def spread_backward(  # type: ignore[no-untyped-def]
 
     Ties are shared as torch's minimum and maximum share them.
     """
-    apart()
+    noinline()
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     for u in range(outputs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
@@ -64,7 +64,7 @@ __all__ = ["backward", "round_into"]
 @fused
 def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-def]
     """The gradient of the coverage: what offset and fill make of it."""
-    apart()
+    noinline()
     to_cover[:] = p.dtype.type(0.0)
     for o in range(rows):
         weight, row = p[offset + o] - p[fill + o], g[o]
@@ -75,7 +75,7 @@ def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-de
 @fused
 def _keep(kind, low, high, last, x, along):  # type: ignore[no-untyped-def]
     """Where a clamp to the image held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
-    apart()
+    noinline()
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         a = min(max(x[u], low), high)
@@ -85,7 +85,7 @@ def _keep(kind, low, high, last, x, along):  # type: ignore[no-untyped-def]
 @fused
 def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no-untyped-def]
     """Where the window held a coordinate, the gradient belongs to the window's edge."""
-    apart()
+    noinline()
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         if x[u] < low:
@@ -99,7 +99,7 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
 @fused
 def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ignore[no-untyped-def]
     """Add a strip's gradients of the nine numbers of the map."""
-    apart()
+    noinline()
     x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
     zero = w.dtype.type(0.0)
     if projective:
@@ -157,17 +157,34 @@ def backward(  # type: ignore[no-untyped-def]
         room: what ``edge`` is where it is not None.
     """
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
-    matrix, offset, turns, second, last = parameter_places(flags, channels, out_channels)
+    matrix, offset, hue_shift, second, last = parameter_places(flags, channels, out_channels)
     size, fill = out_channels * out_channels, offset + out_channels
     needs_image, needs_map, needs_params, needs_field = needs
     needs_slopes = needs_map or needs_field
     shares = needs_image, needs_slopes
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
     reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
-    grad, img, maps, windows, params = numbers(grad), numbers(img), borrow(maps), borrow(windows), borrow(params)
-    to_image, to_maps, to_windows, to_params = borrow(to_image), borrow(to_maps), borrow(to_windows), borrow(to_params)
-    to_fields = borrow(to_fields)
-    floats, quad, into, index, kind = borrow(floats), borrow(quad), borrow(into), borrow(index), borrow(kind)
+    grad, img, maps, windows, params = (
+        numbers(grad),
+        numbers(img),
+        without_refcount(maps),
+        without_refcount(windows),
+        without_refcount(params),
+    )
+    to_image, to_maps, to_windows, to_params = (
+        without_refcount(to_image),
+        without_refcount(to_maps),
+        without_refcount(to_windows),
+        without_refcount(to_params),
+    )
+    to_fields = without_refcount(to_fields)
+    floats, quad, into, index, kind = (
+        without_refcount(floats),
+        without_refcount(quad),
+        without_refcount(into),
+        without_refcount(index),
+        without_refcount(kind),
+    )
     shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
     plane = meta[HEIGHT] * meta[WIDTH]
     planes = (channels + 2) // 3
@@ -225,7 +242,7 @@ def backward(  # type: ignore[no-untyped-def]
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if flags & HUE:
                 copy_rows(after_first, after_hue, out_channels)
-                hue(p[turns], after_hue[0], after_hue[1], after_hue[2])
+                hue(p[hue_shift], after_hue[0], after_hue[1], after_hue[2])
             if flags & SECOND_MIX:
                 bias = second + size
                 mix(p, second, bias, bias + out_channels, ones, after_hue, out_channels, after_second, out_channels)
@@ -248,9 +265,9 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, second, g, out_channels, spare, out_channels)
             g, spare = spare, g
         if flags & HUE:
-            hue_backward(p[turns], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
+            hue_backward(p[hue_shift], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
             if needs_params:
-                to_params[b, turns] += 6.0 * row_sum(third)
+                to_params[b, hue_shift] += 6.0 * row_sum(third)
         if flags & FIRST_MIX:
             if needs_params:
                 mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)

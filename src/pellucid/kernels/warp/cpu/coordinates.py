@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, exact, fused
+from pellucid.kernels.jit import exact, fused, noinline
 
 __all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "locate", "resolve", "settle"]
 
@@ -20,7 +20,7 @@ _FAR = float(1 << 22)  # as in taps.py
 @exact
 def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
     """Input coordinates x, y of the output pixels (us, v + vs) under the 3x3 map m (flat); w is the denominator if projective."""
-    apart()
+    noinline()
     top = us.dtype.type(v)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     if projective:
@@ -48,7 +48,7 @@ def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def
     Args:
         at: the first pixel's place; lines of ``width`` pixels follow, ``step`` apart, to the field's end.
     """
-    apart()
+    noinline()
     across = fields[row]
     down = fields[row + 1]
     for first in range(0, len(x), width):
@@ -111,7 +111,7 @@ def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx
     Returns:
         How many are of kind 2 and of kind 1.
     """
-    apart()
+    noinline()
     cast = tx.dtype.type
     low_x, high_x, low_y, high_y = inner
     left, right, top, bottom = outer

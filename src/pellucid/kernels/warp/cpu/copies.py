@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED
 
 __all__ = ["add_strip", "copy_strip", "moves_whole_pixels"]
@@ -25,7 +25,7 @@ def moves_whole_pixels(m, projective, mode, window, shape, size):  # type: ignor
         m: the map's numbers, as in ``locate``.
         shape, size: (height, width) of the image and of the result.
     """
-    apart()
+    noinline()
     zero, one, far = m.dtype.type(0.0), m.dtype.type(1.0), m.dtype.type(_FAR)
     if projective and not (m[6] == zero and m[7] == zero and m[8] == one):
         return False
@@ -109,7 +109,7 @@ def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, li
         place: where it goes: (the first channel's row of ``out``, the first pixel's place in it, from line to line).
         cover: for its coverage, a number per pixel, or empty.
     """
-    apart()
+    noinline()
     cast = m.dtype.type
     zero, one = cast(0.0), cast(1.0)
     sc, sy, sx = strides
@@ -133,7 +133,7 @@ def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, li
 @fused
 def add_strip(gradient, own, channels, shape, m, v, start, width, g):  # type: ignore[no-untyped-def]
     """Add a strip's gradient to that of the pixels it showed; ``gradient`` is contiguous, the sample's part begins at ``own``."""
-    apart()
+    noinline()
     plane = shape[0] * shape[1]
     for first in range(0, len(g[0]), width):
         x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)

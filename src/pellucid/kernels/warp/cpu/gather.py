@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
 from pellucid.kernels.warp.cpu.quads import cubic, lerp, pick
 
@@ -32,7 +32,7 @@ def _part(quads, lane, a):  # type: ignore[no-untyped-def]
 @fused
 def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
     """Cubic weights along x and y (rows 0 to 3, 4 to 7) and their slopes (8 to 11, 12 to 15) at positions between pixels; flat."""
-    apart()
+    noinline()
     weights = cubics[: 16 * len(tx)].reshape(16, len(tx))
     cast = tx.dtype.type
     one, two, three, a = cast(1.0), cast(2.0), cast(3.0), cast(parameter)
@@ -58,7 +58,7 @@ def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, q
         cubics: weights of cubic interpolation, or None.
         quads: scratch, four numbers per pixel.
     """
-    apart()
+    noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     for k in range((channels + 2) // 3):
         pixels = quad[k * plane :]
@@ -84,7 +84,7 @@ def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, q
 @fused
 def gather_faded(img, at, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover):  # type: ignore[no-untyped-def]
     """The commonest of what is not staged, bilinear that fades into what lies outside; as :func:`gather_edge` does it."""
-    apart()
+    noinline()
     cast = cover.dtype.type
     zero, one = cast(0.0), cast(1.0)
     height, width = shape
@@ -111,7 +111,7 @@ def gather_edge(  # type: ignore[no-untyped-def]
     img, at, channels, shape, sc, sx, sy, unit, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope, out, cover
 ):
     """Any interpolation and border rule, pixel by pixel, for pixels of kind 1."""
-    apart()
+    noinline()
     cast = weight.dtype.type
     zero = cast(0.0)
     for u in range(len(kind)):

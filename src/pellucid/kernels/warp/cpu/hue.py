@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 
 __all__ = ["hue", "hue_backward"]
 
 
 @fused
-def hue(turns, red, green, blue):  # type: ignore[no-untyped-def]
+def hue(hue_shift, red, green, blue):  # type: ignore[no-untyped-def]
     """Rotate the hue in place."""
-    apart()
+    noinline()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
     sixth = cast(1.0 / 6.0)
-    shift = six * turns
+    shift = six * hue_shift
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
         value = max(max(r, g), b)
@@ -38,13 +38,13 @@ def hue(turns, red, green, blue):  # type: ignore[no-untyped-def]
 
 
 @fused
-def hue_backward(turns, red, green, blue, g0, g1, g2, along):  # type: ignore[no-untyped-def]
-    """Replace the gradients g of the result by those of its input (red, green, blue), and write that of 6 * turns."""
-    apart()
+def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignore[no-untyped-def]
+    """Replace the gradients g of the result by those of its input (red, green, blue), and write that of 6 * hue_shift."""
+    noinline()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
     sixth = cast(1.0 / 6.0)
-    shift = six * turns
+    shift = six * hue_shift
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
         value, low = max(max(r, g), b), min(min(r, g), b)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, borrow, entry, fused
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 
 __all__ = ["copy_labels"]
@@ -20,7 +20,7 @@ def _nearest(x, y, last_x, last_y, held, stride_x, stride_y, index):  # type: ig
     """The offset of the pixel nearest to each coordinate, or -1: outside the image where ``held`` is false, never where it is true
     and the coordinate is a number.
     """
-    apart()
+    noinline()
     cast = x.dtype.type
     zero, far = cast(0.0), cast(np.inf)
     half_x, half_y = half_up(last_x + 1, cast), half_up(last_y + 1, cast)
@@ -36,7 +36,7 @@ def _nearest(x, y, last_x, last_y, held, stride_x, stride_y, index):  # type: ig
 
 @fused
 def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
-    apart()
+    noinline()
     for u in range(len(index)):
         out[u] = img[base + np.uint64(index[u])] if index[u] >= 0 else fill
 
@@ -46,8 +46,20 @@ def copy_labels(  # type: ignore[no-untyped-def]
     img, meta, maps, windows, fills, fields, out, floats, index, tap_index, weight, slope, start, stop
 ):
     """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``strips.py``."""
-    img, maps, windows, fills, out, floats = borrow(img), borrow(maps), borrow(windows), borrow(fills), borrow(out), borrow(floats)
-    index, tap_index, weight, slope = borrow(index), borrow(tap_index), borrow(weight), borrow(slope)
+    img, maps, windows, fills, out, floats = (
+        without_refcount(img),
+        without_refcount(maps),
+        without_refcount(windows),
+        without_refcount(fills),
+        without_refcount(out),
+        without_refcount(floats),
+    )
+    index, tap_index, weight, slope = (
+        without_refcount(index),
+        without_refcount(tap_index),
+        without_refcount(weight),
+        without_refcount(slope),
+    )
     channels, height, mode = meta[1], meta[5], meta[12]
     shape = (meta[2], meta[3])
     width = meta[6]

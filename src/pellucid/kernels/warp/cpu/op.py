@@ -17,7 +17,7 @@ from pellucid.kernels.threads import elements, memory, run_split, scratch, writt
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
-from pellucid.tape import undisturbed
+from pellucid.tape import is_plain_eager
 
 __all__ = ["warp_backward", "warp_forward", "warp_labels"]
 
@@ -42,7 +42,7 @@ def warp_forward(
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     tracked = image.requires_grad or mapping.requires_grad or params.requires_grad
     tracked = tracked or (window is not None and window.requires_grad) or (field is not None and field.requires_grad)
-    if not tracked and image.is_cpu and undisturbed():
+    if not tracked and image.is_cpu and is_plain_eager():
         return _forward(image, mapping, window, params, field, size, options, cubic, dtype)
     out: Tensor = _dispatched(image, mapping, window, params, field, size, options, cubic, dtype)
     return out

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
 from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
@@ -41,7 +41,7 @@ def scatter_staged(  # type: ignore[no-untyped-def]
         nothing: zeros.
         quads: scratch, four numbers per pixel.
     """
-    apart()
+    noinline()
     zero = tx.dtype.type(0.0)
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     if needs[1]:
@@ -94,7 +94,7 @@ def scatter_edge(  # type: ignore[no-untyped-def]
     Args:
         gradient: of the image, contiguous; the sample's begins at ``at``.
     """
-    apart()
+    noinline()
     cast = weight.dtype.type
     zero = cast(0.0)
     sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, exact, fused
+from pellucid.kernels.jit import exact, fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, fold, locate
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.quads import meet
@@ -36,7 +36,7 @@ def _corners(m, v, rows, us, limits):  # type: ignore[no-untyped-def]
 
     Rounding keeps order, so that the corners bound exactly what is between.
     """
-    apart()
+    noinline()
     cast = us.dtype.type
     low_x, high_x, low_y, high_y = limits
     x0, x1, y0, y1 = high_x, low_x, high_y, low_y
@@ -54,7 +54,7 @@ def _corners(m, v, rows, us, limits):  # type: ignore[no-untyped-def]
 @fused
 def _least(row):  # type: ignore[no-untyped-def]
     """The smallest number of a row, which is overwritten: halves are compared, so that it is vectorised."""
-    apart()
+    noinline()
     n = len(row)
     while n > 1:
         half = (n + 1) // 2
@@ -68,7 +68,7 @@ def _least(row):  # type: ignore[no-untyped-def]
 @fused
 def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def]
     """Clamp coordinates, and write them negated; those that are nowhere become the least in neither."""
-    apart()
+    noinline()
     cast = x.dtype.type
     far = cast(np.inf)
     low_x, high_x, low_y, high_y = limits
@@ -114,7 +114,7 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
 @fused
 def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):  # type: ignore[no-untyped-def]
     """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, it is written to ``frame``."""
-    apart()
+    noinline()
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
     left, top, columns, lines = _extent(box, shape, mode, back, ring)
     plane = 4 * columns * (lines + 2 + 2 * back)
@@ -144,7 +144,7 @@ def _grow(  # type: ignore[no-untyped-def]
     m, projective, fields, row, across, v, last, step, shape, taps, mode, planes, capacity, strip, limits, frame
 ):
     """Any other map: strip by strip, once, as far as it pays."""
-    apart()
+    noinline()
     us = strip[4]
     rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
     x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
@@ -236,7 +236,7 @@ def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type
         strides: (channel, row, column).
         mode: as in :func:`choose_band`.
     """
-    apart()
+    noinline()
     columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
     height, width = shape
     sc, sy, sx = strides
@@ -276,7 +276,7 @@ def unstage(pairs, channels, shape, mode, frame, own, quads, gradient):  # type:
         own: where the sample's part begins; it is contiguous.
         quads: scratch of at least a pixel.
     """
-    apart()
+    noinline()
     height, width = shape
     columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
     piece, x = len(quads) // 4, frame[_X] - ring

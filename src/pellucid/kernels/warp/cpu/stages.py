@@ -7,7 +7,7 @@ Read next: ``hue.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import apart, fused, summing
+from pellucid.kernels.jit import fused, noinline, summing
 
 __all__ = ["clip", "clip_backward", "copy_rows", "dot", "mix", "mix_backward", "mix_sums", "row_sum"]
 
@@ -32,7 +32,7 @@ def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[
 
     Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
     """
-    apart()
+    noinline()
     if at >= 0 and rows == 3 and count == 3:
         _mix3(p, at, bias, fill, cover, source[0], source[1], source[2], target[0], target[1], target[2])
         return
@@ -90,7 +90,7 @@ def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
 @fused
 def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: ignore[no-untyped-def]
     """Add this row's gradients of matrix, offset and fill to the float64 sums. ``source`` is the stage's input."""
-    apart()
+    noinline()
     for o in range(rows):
         if count == 3 and at >= 0:
             s0, s1, s2, covered, whole = _sums4(g[o], source[0], source[1], source[2], cover)
@@ -119,7 +119,7 @@ def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-de
 @fused
 def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
     """Target = matrix^T @ g: the gradient of the stage's input."""
-    apart()
+    noinline()
     if at < 0:
         copy_rows(g, target, rows)
         return
@@ -147,7 +147,7 @@ def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
 @fused
 def clip(target, rows):  # type: ignore[no-untyped-def]
     """Clip to [0, 1] in place; NaN stays."""
-    apart()
+    noinline()
     zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
     for o in range(rows):
         row = target[o]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import apart, fused
+from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
@@ -64,14 +64,14 @@ FIELD_STRIDE, OWN_STRIDE = range(21, META)
 
 @fused
 def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
-    """Where the stages' numbers lie in a sample's parameters: first matrix (or -1), first offset, turns, second, last mix."""
+    """Where the stages' numbers lie in a sample's parameters: first matrix (or -1), first offset, hue_shift, second, last mix."""
     matrix, offset = -1, 0
     if flags & MATRIX:
         matrix, offset = 0, out_channels * channels
-    turns = offset + 2 * out_channels if flags & FIRST_MIX else 0
-    second = turns + 1 if flags & HUE else turns
+    hue_shift = offset + 2 * out_channels if flags & FIRST_MIX else 0
+    second = hue_shift + 1 if flags & HUE else hue_shift
     last = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
-    return matrix, offset, turns, second, last
+    return matrix, offset, hue_shift, second, last
 
 
 @fused
@@ -101,7 +101,7 @@ def copy_pixels(img, meta, unit, b, m, v, first, width, lines, out, place, cover
 @fused
 def next_band(img, meta, unit, m, fields, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
-    apart()
+    noinline()
     shape = (meta[HEIGHT], meta[WIDTH])
     _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
     planes = (meta[CHANNELS] + 2) // 3
@@ -158,7 +158,7 @@ def read_strip(img, meta, parameter, unit, base, window, strip, frame, quad, cub
 @fused
 def _cover_fully(kind, cover):  # type: ignore[no-untyped-def]
     """Where nothing fades, the sum of weights is one but for rounding."""
-    apart()
+    noinline()
     for u in range(len(cover)):
         cover[u] = 1 if kind[u] == 2 else 0
 
@@ -174,7 +174,7 @@ def _clear(out, channels, cover):  # type: ignore[no-untyped-def]
 @fused
 def write_pixels(strip, first, width):  # type: ignore[no-untyped-def]
     """Write what a strip's pixels have whatever the sample: their columns from ``first`` on, their rows from 0, and ones."""
-    apart()
+    noinline()
     us, vs, ones = strip[4], strip[5], strip[8]
     for u in range(len(us)):
         us[u], vs[u], ones[u] = first + u % width, u // width, 1
@@ -192,7 +192,7 @@ def strip_at(meta, r):  # type: ignore[no-untyped-def]
 @fused
 def store_strip(source, target, first, at, width, step, rows):  # type: ignore[no-untyped-def]
     """Copy a strip, rows of ``width`` pixels, to its place in the output, whose rows lie ``step`` apart."""
-    apart()
+    noinline()
     for o in range(rows):
         lines = len(source[o]) // width
         for k in range(1 if width == step else lines):
@@ -204,7 +204,7 @@ def store_strip(source, target, first, at, width, step, rows):  # type: ignore[n
 @fused
 def load_strip(source, first, at, width, step, target, rows):  # type: ignore[no-untyped-def]
     """Copy a strip from its place in the output's gradient."""
-    apart()
+    noinline()
     for o in range(rows):
         lines = len(target[o]) // width
         for k in range(1 if width == step else lines):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import borrow, entry
+from pellucid.kernels.jit import entry, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.hue import hue
@@ -67,10 +67,16 @@ def forward(  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
     channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
-    matrix, offset, turns, second, last = parameter_places(flags, channels, out_channels)
+    matrix, offset, hue_shift, second, last = parameter_places(flags, channels, out_channels)
     size, rows = out_channels * out_channels, 13 + 2 * wide
-    img, maps, windows, params, out = numbers(img), borrow(maps), borrow(windows), borrow(params), steps(out)
-    floats, quad, index, kind = borrow(floats), borrow(quad), borrow(index), borrow(kind)
+    img, maps, windows, params, out = (
+        numbers(img),
+        without_refcount(maps),
+        without_refcount(windows),
+        without_refcount(params),
+        steps(out),
+    )
+    floats, quad, index, kind = without_refcount(floats), without_refcount(quad), without_refcount(index), without_refcount(kind)
     before, band, zero = (0, 0), 0, np.int64(0)
     coloured = flags & (FIRST_MIX | HUE | SECOND_MIX | CLIP | LAST_MIX) != 0
     for r in range(start, stop):
@@ -110,7 +116,7 @@ def forward(  # type: ignore[no-untyped-def]
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if flags & HUE:
-            hue(p[turns], result[0], result[1], result[2])
+            hue(p[hue_shift], result[0], result[1], result[2])
         for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
             if flag == LAST_MIX and flags & CLIP:
                 clip(result, out_channels)

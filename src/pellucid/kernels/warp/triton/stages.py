@@ -131,7 +131,7 @@ def clipped(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def hue(x, turns):  # type: ignore[no-untyped-def]
+def hue(x, hue_shift):  # type: ignore[no-untyped-def]
     """Rotate the hue of three channels."""
     r, g, b = x[0], x[1], x[2]
     value = tl.maximum(tl.maximum(r, g), b)
@@ -140,7 +140,7 @@ def hue(x, turns):  # type: ignore[no-untyped-def]
     scale = 1.0 / tl.where(grey, 1.0, chroma)
     offset = tl.where(value == r, g - b, tl.where(value == g, b - r, r - g)) * scale
     start = tl.where(value == r, 0.0, tl.where(value == g, 2.0, 4.0))
-    h = tl.where(grey, 0.0, start + offset) + 6.0 * turns
+    h = tl.where(grey, 0.0, start + offset) + 6.0 * hue_shift
     taken0, _ = wave(h + 5.0)
     taken1, _ = wave(h + 3.0)
     taken2, _ = wave(h + 1.0)
@@ -154,8 +154,8 @@ def slope_of(taken, rises):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def hue_backward(x, upstream, turns):  # type: ignore[no-untyped-def]
-    """(gradient of the three channels x, gradient of 6 * turns per pixel)."""
+def hue_backward(x, upstream, hue_shift):  # type: ignore[no-untyped-def]
+    """(gradient of the three channels x, gradient of 6 * hue_shift per pixel)."""
     r, g, b = x[0], x[1], x[2]
     a0, a1, a2 = upstream[0], upstream[1], upstream[2]
     value, low = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
@@ -166,7 +166,7 @@ def hue_backward(x, upstream, turns):  # type: ignore[no-untyped-def]
     is_green = (value == g) & (value != r)
     offset = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g)) * scale
     start = tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
-    h = tl.where(grey, 0.0, start + offset) + 6.0 * turns
+    h = tl.where(grey, 0.0, start + offset) + 6.0 * hue_shift
     taken0, rises0 = wave(h + 5.0)
     taken1, rises1 = wave(h + 3.0)
     taken2, rises2 = wave(h + 1.0)
