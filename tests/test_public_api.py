@@ -1,7 +1,11 @@
 """The public names, guarded: a change here is a decision, not an accident."""
 
+import inspect
+from dataclasses import fields
+
 import pellucid
 from pellucid import ALL, Pipeline, Record
+from pellucid.options import Options
 
 NAMES = {
     *(kind.__name__ for kind in ALL),
@@ -76,3 +80,10 @@ def test_a_pipeline_inside_a_model_survives_module_apply():
     model.apply(lambda module: seen.append(type(module).__name__))
     assert "Pipeline" in seen
     assert "Conv2d" in seen
+
+
+def test_a_pipeline_takes_the_options_there_are():
+    taken = [p for p in inspect.signature(Pipeline).parameters.values() if p.name not in ("transforms", "seed")]
+    assert [p.name for p in taken] == [option.name for option in fields(Options)]
+    plain, given = Options(), Options(**{p.name: {} if p.name in ("targets", "interpolation") else p.default for p in taken})
+    assert plain == given == Pipeline([]).options

@@ -8,7 +8,6 @@ Read next: ``pipeline.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
@@ -22,37 +21,20 @@ from pellucid.execute import apply_field, apply_image, compute_dtype, hops, tota
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import transform_points
 from pellucid.lowering import Lowered
+from pellucid.options import Options
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
-from pellucid.targets import Entry, Parsed, Reading, batch_of, flatten, unflatten
+from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
-__all__ = ["ApplyOptions", "apply_targets", "invert_targets"]
+__all__ = ["apply_targets", "invert_targets"]
 
 Hop: TypeAlias = tuple[Tensor, Size | None]
 """A matrix from canvas to canvas, and the size of the one it leads to, where that one cuts."""
 
 
-@dataclass(frozen=True)
-class ApplyOptions:
-    """The pipeline's options that concern targets; see `Pipeline`."""
-
-    impl: str = "auto"
-    dtype: torch.dtype | None = None
-    targets: Mapping[str, str] = field(default_factory=dict)
-    passthrough: tuple[str, ...] = ()
-    reading: Reading = field(default_factory=Reading)
-    min_area: float = 0.0
-    min_visibility: float = 0.0
-    mask_fill: float = 0.0
-    interpolation: Mapping[str, str] = field(
-        default_factory=lambda: {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"}
-    )
-    return_valid: bool = False
-
-
-def apply_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
+def apply_targets(record: Record, parsed: Parsed, options: Options) -> Any:
     """Replay a record on a batch."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
@@ -74,7 +56,7 @@ def apply_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
     return {**result, **parsed.untouched}
 
 
-def invert_targets(record: Record, parsed: Parsed, options: ApplyOptions) -> Any:
+def invert_targets(record: Record, parsed: Parsed, options: Options) -> Any:
     """Undo a record's geometry on a batch."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
@@ -114,7 +96,7 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
     return tuple({name: value.repeat_interleave(frames, 0) for name, value in values.items()} for values in params)
 
 
-def _image(lowered: Lowered, image: Tensor, options: ApplyOptions) -> Tensor:
+def _image(lowered: Lowered, image: Tensor, options: Options) -> Tensor:
     plan = lowered.plan
     if image.shape[1] != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
@@ -139,7 +121,7 @@ def _ends_normalised(plan: Plan) -> bool:
     return units[-1:] == ["normalised"]
 
 
-def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: ApplyOptions) -> Tensor:
+def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:
     mode = options.interpolation[entry.kind]
     fill = options.mask_fill if entry.kind == "mask" else 0.0
     floating = flat.is_floating_point()
@@ -164,7 +146,7 @@ def _check_label(fill: float, dtype: torch.dtype) -> None:
         )
 
 
-def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: ApplyOptions) -> Tensor:
+def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: Options) -> Tensor:
     samples, frames = batch_of(parsed)
     height, width = record.plan.size_in
     ones = torch.ones((samples * frames, 1, height, width), device=device)
@@ -173,7 +155,7 @@ def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.de
     return out[0] if parsed.lead == 0 else out.unflatten(0, lead)
 
 
-def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: ApplyOptions) -> Tensor:
+def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: Options) -> Tensor:
     """Resample back; what any canvas on the way had cut off is zero."""
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
@@ -184,7 +166,7 @@ def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: A
     return unwarp(flat, maps, sizes, size=size, interpolation=mode, **kept)
 
 
-def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: ApplyOptions, result: dict[str, Any]) -> Tensor:
+def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: Options, result: dict[str, Any]) -> Tensor:
     """Boxes or keypoints from canvas to canvas; writes their validity into ``result``. A size of None leaves them unclipped."""
     precise = wide_dtype(flat.device)
     values = flat.to(precise)
@@ -201,7 +183,7 @@ def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: 
     return out.to(flat.dtype)
 
 
-def _boxes(values: Tensor, path: list[Hop], entry: Entry, options: ApplyOptions) -> tuple[Tensor, Tensor]:
+def _boxes(values: Tensor, path: list[Hop], entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     form = entry.box_format
     moved = transform_boxes(values, _total(path), form)
     size = path[-1][1]

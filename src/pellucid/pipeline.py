@@ -15,21 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pellucid.apply import ApplyOptions, apply_targets, invert_targets
+from pellucid.apply import apply_targets, invert_targets
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
-from pellucid.plan import CANVAS_RULES, Plan, make_plan
-from pellucid.random.arguments import table, texts
+from pellucid.options import Options, dtype_named
+from pellucid.plan import Plan, make_plan
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
 from pellucid.record import Record, read_record, record_agrees
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
-from pellucid.targets import Parsed, Reading, batch_of, check_options, parse
-from pellucid.transforms.base import Transform, as_size, as_transforms, check_choice, check_flag, set_runner
-from pellucid.types import FLOATING, ImageSpec
+from pellucid.targets import Parsed, batch_of, parse
+from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag, set_runner
+from pellucid.types import ImageSpec
 from pellucid.units import looked_at
 
 __all__ = ["Pipeline"]
@@ -74,6 +74,10 @@ class Pipeline(nn.Module):
     _seed: Tensor
     _step: Tensor
 
+    same_on_batch = property(lambda self: self.options.same_on_batch)
+    fuse = property(lambda self: self.options.fuse)
+    canvas = property(lambda self: self.options.canvas)
+
     def __init__(
         self,
         transforms: Sequence[Transform],
@@ -96,30 +100,21 @@ class Pipeline(nn.Module):
     ) -> None:
         super().__init__()
         self.transforms = as_transforms(transforms)
-        targets, interpolation = table("targets", targets), table("interpolation", interpolation)
-        for name, flag in (("same_on_batch", same_on_batch), ("fuse", fuse), ("return_valid", return_valid)):
-            check_flag(name, flag)
-        check_choice("canvas", canvas, CANVAS_RULES)
-        check_choice("impl", impl, ("auto", "reference", "cpu", "triton"))
-        check_options(targets, box_format, channels_last, min_area, min_visibility, mask_fill)
-        _check_dtype(dtype)
-        for kind, mode in interpolation.items():
-            check_choice("interpolation", kind, ("mask", "heatmap", "depth"))
-            check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
         Key(seed=0 if seed is None else seed)
-        self.same_on_batch = same_on_batch
-        self.fuse = fuse
-        self.canvas = canvas
-        self.options = ApplyOptions(
+        self.options = Options(
+            same_on_batch=same_on_batch,
+            fuse=fuse,
+            canvas=canvas,
             impl=impl,
             dtype=dtype,
-            targets=targets,
-            passthrough=texts("passthrough", passthrough),
-            reading=Reading(box_format if isinstance(box_format, str) else dict(box_format), channels_last),
+            targets={} if targets is None else targets,
+            passthrough=passthrough,
+            box_format=box_format,
+            channels_last=channels_last,
             min_area=min_area,
             min_visibility=min_visibility,
             mask_fill=mask_fill,
-            interpolation={"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear", **interpolation},
+            interpolation={} if interpolation is None else interpolation,
             return_valid=return_valid,
         )
         self._named = seed is not None
@@ -179,8 +174,8 @@ class Pipeline(nn.Module):
         read_record(record)
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
-        options = ApplyOptions(return_valid=True)
-        valid: Tensor = apply_targets(record, parse({"depth": ones}, named={}, passthrough=(), lead=1), options)["valid"]
+        options = Options(return_valid=True)
+        valid: Tensor = apply_targets(record, parse({"depth": ones}, options, lead=1), options)["valid"]
         return valid
 
     def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
@@ -301,7 +296,7 @@ class Pipeline(nn.Module):
             index, name = label.split(".", 1)
             numbers.setdefault(int(index), {})[name] = {field: float(value.detach()) for field, value in now.items()}
         transforms = [frozen(transform, numbers.get(index, {})) for index, transform in enumerate(self.transforms)]
-        plain = Pipeline(transforms, **self._settings())
+        plain = Pipeline(transforms, seed=int(self._seed) if self._named else None, **self.options.settings())
         plain.load_state_dict({"_seed": self._seed, "_step": self._step})
         return plain.train(self.training)
 
@@ -313,9 +308,7 @@ class Pipeline(nn.Module):
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
         if inverse or record is not None:
             read_record(record)
-        options = self.options
-        lead = None if record is None else record.lead
-        parsed = parse(batch, named=options.targets, passthrough=options.passthrough, lead=lead, reading=options.reading)
+        parsed = parse(batch, self.options, lead=None if record is None else record.lead)
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
@@ -373,33 +366,8 @@ class Pipeline(nn.Module):
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""
-        settings = self._settings()
-        dtype = settings["dtype"]
-        settings["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
-        settings["passthrough"] = list(settings["passthrough"])
-        kept = {name: value for name, value in settings.items() if value not in (None, [], {})}
-        return {"pellucid": VERSION, **kept, "transforms": transforms_to_list(self.transforms)}
-
-    def _settings(self) -> dict[str, Any]:
-        """The constructor's arguments beside the transforms."""
-        options = self.options
-        return {
-            "seed": int(self._seed) if self._named else None,
-            "same_on_batch": self.same_on_batch,
-            "fuse": self.fuse,
-            "canvas": self.canvas,
-            "impl": options.impl,
-            "dtype": options.dtype,
-            "targets": options.targets,
-            "passthrough": options.passthrough,
-            "box_format": options.reading.box_format,
-            "channels_last": options.reading.channels_last,
-            "min_area": options.min_area,
-            "min_visibility": options.min_visibility,
-            "mask_fill": options.mask_fill,
-            "interpolation": options.interpolation,
-            "return_valid": options.return_valid,
-        }
+        seed = {"seed": int(self._seed)} if self._named else {}
+        return {"pellucid": VERSION, **seed, **self.options.to_dict(), "transforms": transforms_to_list(self.transforms)}
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any], *, allow: Sequence[str] = ()) -> Pipeline:
@@ -424,7 +392,7 @@ class Pipeline(nn.Module):
             if name not in known:
                 raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
         if "dtype" in settings:
-            settings["dtype"] = _dtype(settings["dtype"])
+            settings["dtype"] = dtype_named(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -463,25 +431,6 @@ def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str,
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
             sites.append(Site(at, d, raw, source, plan.shared[draw.word // 4]))
     return sites
-
-
-def _check_dtype(dtype: object) -> None:
-    if dtype is None or dtype in (*FLOATING, torch.uint8):
-        return
-    wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
-    raise wrong(
-        "dtype",
-        expected="torch.float32, float64, float16, bfloat16 or uint8",
-        got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype),
-        fix="Convert the result where you need other numbers: pipeline(batch).to(...).",
-    )
-
-
-def _dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, str(name), None)
-    if not isinstance(dtype, torch.dtype):
-        raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
-    return dtype
 
 
 @lru_cache(maxsize=256)

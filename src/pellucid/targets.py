@@ -7,10 +7,9 @@ Read next: ``record.py``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,15 +19,12 @@ from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.numbers import is_number
-from pellucid.transforms.base import check_choice
+from pellucid.kinds import KINDS, VALID, kind_of
+from pellucid.options import Options
 from pellucid.tv import box_format_of, canvas_of, is_picture
 from pellucid.types import FLOATING, Size
 
-__all__ = ["KINDS", "Entry", "Parsed", "Reading", "batch_of", "check_options", "flatten", "kind_of", "parse", "unflatten"]
-
-KINDS = ("image", "mask", "boxes", "keypoints", "heatmap", "depth", "labels")
-VALID = "valid"
+__all__ = ["Entry", "Parsed", "batch_of", "flatten", "parse", "unflatten"]
 
 _INNER_DIMS = {"image": (3,), "mask": (2, 3), "boxes": (2,), "keypoints": (2,), "heatmap": (2, 3), "depth": (2, 3)}
 _SHAPES = {
@@ -73,14 +69,6 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How entries are to be read; see `Pipeline`."""
-
-    box_format: str | Mapping[str, str] = "xyxy"
-    channels_last: bool | None = None
-
-
-@dataclass(frozen=True)
 class Parsed:
     """A batch, understood.
 
@@ -97,54 +85,10 @@ class Parsed:
     bare: bool
 
 
-def kind_of(key: str, named: Mapping[str, str]) -> str | None:
-    """The kind of a dict key: as declared, or its own name, or its name up to an underscore or number."""
-    if key in named:
-        return named[key]
-    for kind in KINDS:
-        rest = key[len(kind) :]
-        if key.startswith(kind) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
-            return kind
-    return None
-
-
-def check_options(
-    targets: Mapping[str, str],
-    box_format: str | Mapping[str, str],
-    channels_last: object,
-    min_area: float,
-    min_visibility: float,
-    mask_fill: float,
-) -> None:
-    """Check the arguments of a pipeline that concern targets; see `Pipeline`."""
-    for key, kind in targets.items():
-        check_choice(f"targets[{key!r}]", kind, KINDS)
-    for key, form in box_format.items() if isinstance(box_format, Mapping) else [("", box_format)]:
-        name = f"box_format[{key!r}]" if key else "box_format"
-        check_choice(name, form, get_args(BoxFormat))
-        if key and kind_of(key, targets) != "boxes":
-            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
-    if channels_last is not None and not isinstance(channels_last, bool):
-        raise wrong_type("channels_last", expected="True, False or None", got=repr(channels_last))
-    for name, value, high in (("min_area", min_area, math.inf), ("min_visibility", min_visibility, 1.0)):
-        if not is_number(value) or not 0 <= value <= high or value == math.inf:
-            expected = "a visible fraction from 0 to 1" if high == 1 else "square pixels, a number >= 0"
-            raise invalid(name, expected=expected, got=repr(value))
-    if not is_number(mask_fill):
-        raise wrong_type("mask_fill", expected="a number", got=repr(mask_fill))
-
-
-def parse(
-    batch: object,
-    *,
-    named: Mapping[str, str],
-    passthrough: tuple[str, ...],
-    lead: int | None = None,
-    reading: Reading = Reading(),
-) -> Parsed:
+def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
     """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
     if isinstance(batch, Tensor):
-        return _parse_entries({"image": batch}, {}, {}, lead, reading, bare=True)
+        return _parse_entries({"image": batch}, {}, {}, lead, options, bare=True)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch",
@@ -159,8 +103,8 @@ def parse(
     for key, value in batch.items():
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
-        kind = kind_of(key, named)
-        if key in passthrough or kind == "labels":
+        kind = kind_of(key, options.targets)
+        if key in options.passthrough or kind == "labels":
             untouched[key] = value
         elif kind is not None:
             tensors[key], kinds[key] = value, kind
@@ -173,7 +117,7 @@ def parse(
                 got=repr(key),
                 fix=f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone.",
             )
-    return _parse_entries(tensors, kinds, flags, lead, reading, bare=False, untouched=untouched)
+    return _parse_entries(tensors, kinds, flags, lead, options, bare=False, untouched=untouched)
 
 
 def _parse_entries(
@@ -181,14 +125,14 @@ def _parse_entries(
     kinds: Mapping[str, str],
     flags: Mapping[str, Tensor],
     lead: int | None,
-    reading: Reading,
+    options: Options,
     *,
     bare: bool,
     untouched: dict[str, Any] | None = None,
 ) -> Parsed:
     entries = []
     for key, tensor in tensors.items():
-        entries.append(_entry(key, kinds.get(key, "image"), tensor, flags.get(key), reading))
+        entries.append(_entry(key, kinds.get(key, "image"), tensor, flags.get(key), options))
     images = [entry for entry in entries if entry.kind == "image"]
     if images:
         lead = images[0].tensor.dim() - 3
@@ -207,7 +151,7 @@ def _parse_entries(
     return Parsed(tuple(entries), untouched or {}, lead, bare)
 
 
-def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, reading: Reading) -> Entry:
+def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, options: Options) -> Entry:
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
     if not isinstance(tensor, Tensor):
@@ -216,20 +160,20 @@ def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, reading: R
     _check_tensor(name, kind, tensor)
     if kind == "image":
         # torchvision's own pictures have their channels first whatever the others have.
-        last = bool(reading.channels_last) and not is_picture(tensor)
-        if reading.channels_last is None:
+        last = bool(options.channels_last) and not is_picture(tensor)
+        if options.channels_last is None:
             check_axes(name, tensor.shape, option=_AXES)
         return Entry(key, kind, tensor.movedim(-1, -3) if last else tensor, valid, channels_last=last)
     if kind == "boxes":
-        return _boxes(key, tensor, valid, reading)
+        return _boxes(key, tensor, valid, options)
     return Entry(key, kind, tensor, valid)
 
 
-def _boxes(key: str, tensor: Tensor, valid: Tensor | None, reading: Reading) -> Entry:
+def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> Entry:
     """Boxes, in the format their class declares or else the one the pipeline was told."""
     name, numbers = f"batch[{key!r}]", tensor.shape[-1] if tensor.dim() else 0
-    declared, told = box_format_of(tensor), reading.box_format
-    form: Any = declared or (told if isinstance(told, str) else told.get(key, "xyxy"))
+    declared = box_format_of(tensor)
+    form: Any = declared or options.box_format_of(key)
     wanted = DEGREES.get(form, 4)
     if numbers != wanted:
         fix = f"Pass box_format={{{key!r}: 'cxcywhr'}} for rotated boxes (radians)." if numbers == 5 else ""

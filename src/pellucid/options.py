@@ -1,0 +1,119 @@
+"""The options of a pipeline, as one value.
+
+Owns: their names, defaults and checks, and their plain form in files.
+Must not: know batches.
+Read next: ``targets.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+import torch
+
+from pellucid.boxes import BoxFormat
+from pellucid.errors import invalid, wrong_type
+from pellucid.kinds import KINDS, kind_of
+from pellucid.plan import CANVAS_RULES
+from pellucid.random.arguments import check_choice, check_flag, is_number, table, texts
+from pellucid.types import FLOATING
+
+__all__ = ["Options", "dtype_named"]
+
+_MODES = {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `Pipeline` is told beside transforms and seed; its documentation says what each means."""
+
+    same_on_batch: bool = False
+    fuse: bool = True
+    canvas: str = "each"
+    impl: str = "auto"
+    dtype: torch.dtype | None = None
+    targets: Mapping[str, str] = field(default_factory=dict)
+    passthrough: Sequence[str] = ()
+    box_format: str | Mapping[str, str] = "xyxy"
+    channels_last: bool | None = None
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    mask_fill: float = 0.0
+    interpolation: Mapping[str, str] = field(default_factory=dict)
+    return_valid: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option, and fill in the interpolations that are not given."""
+        named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
+        for name in ("same_on_batch", "fuse", "return_valid"):
+            check_flag(name, getattr(self, name))
+        check_choice("canvas", self.canvas, CANVAS_RULES)
+        check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
+        for key, kind in named.items():
+            check_choice(f"targets[{key!r}]", kind, KINDS)
+        boxes = self.box_format
+        for key, form in boxes.items() if isinstance(boxes, Mapping) else [("", boxes)]:
+            name = f"box_format[{key!r}]" if key else "box_format"
+            check_choice(name, form, get_args(BoxFormat))
+            if key and kind_of(key, named) != "boxes":
+                raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+        if self.channels_last is not None and not isinstance(self.channels_last, bool):
+            raise wrong_type("channels_last", expected="True, False or None", got=repr(self.channels_last))
+        _check_bound("min_area", self.min_area, math.inf, "square pixels, a number >= 0")
+        _check_bound("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1")
+        if not is_number(self.mask_fill):
+            raise wrong_type("mask_fill", expected="a number", got=repr(self.mask_fill))
+        _check_dtype(self.dtype)
+        for kind, mode in modes.items():
+            check_choice("interpolation", kind, tuple(_MODES))
+            check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
+        read = {
+            "targets": named,
+            "passthrough": texts("passthrough", self.passthrough),
+            "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
+            "interpolation": {**_MODES, **modes},
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
+
+    def box_format_of(self, key: str) -> str:
+        """The format that boxes under this key are in, unless their class says it."""
+        return self.box_format if isinstance(self.box_format, str) else self.box_format.get(key, "xyxy")
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as text, numbers, lists and tables, without what is empty."""
+        dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
+        plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
+        return {name: value for name, value in plain.items() if value not in (None, [], {})}
+
+
+def dtype_named(name: object) -> torch.dtype:
+    """The dtype that a file calls so."""
+    dtype = getattr(torch, str(name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
+    return dtype
+
+
+def _check_bound(name: str, value: object, high: float, expected: str) -> None:
+    if not is_number(value) or not 0 <= value <= high or value == math.inf:  # type: ignore[operator] # a number
+        raise invalid(name, expected=expected, got=repr(value))
+
+
+def _check_dtype(dtype: object) -> None:
+    if dtype is None or dtype in (*FLOATING, torch.uint8):
+        return
+    wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
+    raise wrong(
+        "dtype",
+        expected="torch.float32, float64, float16, bfloat16 or uint8",
+        got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype),
+        fix="Convert the result where you need other numbers: pipeline(batch).to(...).",
+    )
