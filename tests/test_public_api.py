@@ -18,6 +18,7 @@ NAMES = {
         "MultivariateNormal",
         "Normal",
         "Pipeline",
+        "RaggedRecord",
         "Record",
         "Transform",
         "Uniform",

@@ -9,6 +9,7 @@ from pellucid import functional
 from pellucid._version import __version__
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
 from pellucid.pipeline import Pipeline
+from pellucid.ragged import RaggedRecord
 from pellucid.random import (
     Bernoulli,
     Categorical,
@@ -45,6 +46,7 @@ __all__ = [
     "MultivariateNormal",
     "Normal",
     "Pipeline",
+    "RaggedRecord",
     "Record",
     "Transform",
     "Uniform",

@@ -44,11 +44,12 @@ class Options:
     mask_fill: float = 0.0
     interpolation: Mapping[str, str] = field(default_factory=dict)
     return_valid: bool = False
+    pad_targets: bool = True
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the interpolations that are not given."""
         named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
-        for name in ("same_on_batch", "fuse", "return_valid"):
+        for name in ("same_on_batch", "fuse", "return_valid", "pad_targets"):
             check_flag(name, getattr(self, name))
         check_choice("canvas", self.canvas, CANVAS_RULES)
         check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))

@@ -22,6 +22,16 @@ from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations
 from pellucid.explain import explain
 from pellucid.options import Options, dtype_named
 from pellucid.plan import Plan, make_plan
+from pellucid.ragged import (
+    RaggedRecord,
+    apply_lists,
+    draw_lists,
+    forward_lists,
+    invert_lists,
+    is_ragged,
+    key_of_list,
+    valid_masks,
+)
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
@@ -60,6 +70,8 @@ class Pipeline(nn.Module):
         mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
+        pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
+            ``keypoints_valid`` tell from the others; off, they come back as lists.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -97,6 +109,7 @@ class Pipeline(nn.Module):
         mask_fill: float = 0.0,
         interpolation: Mapping[str, str] | None = None,
         return_valid: bool = False,
+        pad_targets: bool = True,
     ) -> None:
         super().__init__()
         self.transforms = as_transforms(transforms)
@@ -116,6 +129,7 @@ class Pipeline(nn.Module):
             mask_fill=mask_fill,
             interpolation={} if interpolation is None else interpolation,
             return_valid=return_valid,
+            pad_targets=pad_targets,
         )
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
@@ -130,16 +144,21 @@ class Pipeline(nn.Module):
         """Augment a batch.
 
         Args:
-            batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W), or a dict of targets.
+            batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of
+                pictures of any sizes; or a dict of targets, all of them batches or all of them lists.
             key: decides the draw; default the pipeline's seed and step, which then advances.
             return_record: also return what was drawn.
 
         Returns:
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
-            ``keypoints_valid``.
+            ``keypoints_valid``. Lists of pictures come back as one batch (B, C, H, W) where the transforms end in one size
+            whatever comes in, else as lists; sample i is what a call with it alone gives under the same key.
         """
         check_no_more(unknown)
         check_flag("return_record", return_record)
+        if self._is_ragged(batch):
+            self.learned.hint()
+            return forward_lists(self, batch, key, return_record)
         parsed = self._parse(batch)
         self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
@@ -147,30 +166,41 @@ class Pipeline(nn.Module):
         record = self._draw(parsed, key)
         return apply_targets(record, parsed, self.options), record
 
-    def draw(self, batch: Any, *, key: Key | None = None) -> Record:
-        """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing."""
+    def draw(self, batch: Any, *, key: Key | None = None) -> Any:
+        """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing.
+
+        Returns a `Record`, or a `RaggedRecord` for a list of pictures.
+        """
+        if self._is_ragged(batch):
+            return draw_lists(self, batch, key)
         return self._draw(self._parse(batch), key)
 
-    def apply(self, batch: Any, record: Record | None = None) -> Any:
+    def apply(self, batch: Any, record: Record | RaggedRecord | None = None) -> Any:
         """Replay a record: on the same images bit for bit, or on other images, targets and devices.
 
         With a function instead of a batch it is ``nn.Module.apply``, so a pipeline may sit inside a model.
         """
         if record is None and callable(batch) and not isinstance(batch, Tensor):
             return super().apply(batch)
+        if isinstance(record, RaggedRecord):
+            return apply_lists(self, batch, record)
         record = read_record(record)
         return apply_targets(record, self._parse(batch, record), self.options)
 
-    def inverse(self, batch: Any, record: Record) -> Any:
+    def inverse(self, batch: Any, record: Record | RaggedRecord) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
         Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
         mapped corners, so a box that was rotated grows; keypoints come back to rounding.
         """
+        if isinstance(record, RaggedRecord):
+            return invert_lists(self, batch, record)
         return invert_targets(record, self._parse(batch, record, inverse=True), self.options)
 
-    def valid_mask(self, record: Record) -> Tensor:
-        """(B, 1, H, W): the share of each output pixel that shows the input image."""
+    def valid_mask(self, record: Record | RaggedRecord) -> Any:
+        """(B, 1, H, W): the share of each output pixel that shows the input image; a list for the record of a list."""
+        if isinstance(record, RaggedRecord):
+            return valid_masks(record, self.valid_mask)
         read_record(record)
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
@@ -308,10 +338,15 @@ class Pipeline(nn.Module):
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
         if inverse or record is not None:
             read_record(record)
+        if self._is_ragged(batch):
+            raise invalid("batch", expected="pictures of one size here", got="a list of pictures", fix="Call with one at a time.")
         parsed = parse(batch, self.options, lead=None if record is None else record.lead)
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
+
+    def _is_ragged(self, batch: Any) -> bool:
+        return is_ragged(batch, self.options)
 
     def _spec(self, parsed: Parsed) -> ImageSpec:
         pictures = [entry for entry in parsed.entries if entry.kind not in ("boxes", "keypoints")]
@@ -343,13 +378,15 @@ class Pipeline(nn.Module):
 
     def key_of(self, batch: Any, key: Key | None = None) -> Key:
         """The key a call would draw with, all of it named; without a given one, this takes a step of the stream."""
+        if self._is_ragged(batch):
+            return key_of_list(self, batch, key)
         _, seed, step, index = self._at(self._parse(batch), key)
         return Key(seed, step, index)
 
-    def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
+    def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:
         """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
         plan = self.plan(self._spec(parsed))
-        samples, _ = batch_of(parsed)
+        samples = batch_of(parsed)[0] if samples is None else samples
         device = parsed.entries[0].tensor.device
         if not torch.compiler.is_compiling() and not self._looked:
             self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind == "image")

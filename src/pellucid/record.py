@@ -29,7 +29,7 @@ from pellucid.targets import Parsed, batch_of
 from pellucid.types import ImageSpec, Size
 from pellucid.writing import whole
 
-__all__ = ["Record", "read_record", "record_agrees"]
+__all__ = ["Record", "read_record", "record_agrees", "size_agrees"]
 
 _VERSION = 1
 _CPU = torch.device("cpu")
@@ -226,7 +226,12 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
         raise invalid(
             "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
         )
-    size = record.size_out if inverse else record.size_in
+    size_agrees(parsed, record.plan, inverse=inverse)
+
+
+def size_agrees(parsed: Parsed, plan: Plan, *, inverse: bool) -> None:
+    """Check that pictures are of the size that a plan begins with, or ends with."""
+    size = plan.size_out if inverse else plan.size_in
     for entry in parsed.entries:
         if entry.size not in (None, size):
             raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)

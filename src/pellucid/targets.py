@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from pellucid.axes import CHANNELS_FIRST, check_axes
+from pellucid.arrays import as_tensor, is_array
+from pellucid.axes import check_axes
 from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.constants import wide_dtype
@@ -24,7 +25,7 @@ from pellucid.options import Options
 from pellucid.tv import box_format_of, canvas_of, is_picture
 from pellucid.types import FLOATING, Size
 
-__all__ = ["Entry", "Parsed", "batch_of", "flatten", "parse", "unflatten"]
+__all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "parse", "parse_sorted", "sort", "unflatten"]
 
 _INNER_DIMS = {"image": (3,), "mask": (2, 3), "boxes": (2,), "keypoints": (2,), "heatmap": (2, 3), "depth": (2, 3)}
 _SHAPES = {
@@ -85,31 +86,43 @@ class Parsed:
     bare: bool
 
 
-def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
-    """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
-    if isinstance(batch, Tensor):
-        return _parse_entries({"image": batch}, {}, {}, lead, options, bare=True)
+class Sorted(NamedTuple):
+    """A batch by what becomes of it.
+
+    Args:
+        values: what is transformed, by key.
+        kinds: of those.
+        flags: validity of boxes and keypoints, by their key.
+        untouched: labels and passthrough entries.
+        bare: the batch was a picture or a list of them, not a dict.
+    """
+
+    values: dict[str, Any]
+    kinds: dict[str, str]
+    flags: dict[str, Any]
+    untouched: dict[str, Any]
+    bare: bool
+
+
+def sort(batch: object, options: Options) -> Sorted:
+    """Name the parts of a batch."""
+    if isinstance(batch, Tensor | list | tuple) or is_array(batch):
+        return Sorted({"image": batch}, {"image": "image"}, {}, {}, bare=True)
     if not isinstance(batch, Mapping):
         raise wrong_type(
-            "batch",
-            expected="a tensor or a dict of targets",
-            got=type(batch).__name__,
-            fix=f"{CHANNELS_FIRST}.",
+            "batch", expected="a tensor, an array, a PIL image, a list of them, or a dict of targets", got=type(batch).__name__
         )
-    tensors: dict[str, Any] = {}
-    kinds: dict[str, str] = {}
-    flags: dict[str, Tensor] = {}
-    untouched: dict[str, Any] = {}
+    found = Sorted({}, {}, {}, {}, bare=False)
     for key, value in batch.items():
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
         kind = kind_of(key, options.targets)
         if key in options.passthrough or kind == "labels":
-            untouched[key] = value
+            found.untouched[key] = value
         elif kind is not None:
-            tensors[key], kinds[key] = value, kind
+            found.values[key], found.kinds[key] = value, kind
         elif key.endswith(f"_{VALID}") and key[: -len(VALID) - 1] in batch:
-            flags[key[: -len(VALID) - 1]] = value
+            found.flags[key[: -len(VALID) - 1]] = value
         else:
             raise invalid(
                 f"batch[{key!r}]",
@@ -117,22 +130,20 @@ def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed
                 got=repr(key),
                 fix=f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone.",
             )
-    return _parse_entries(tensors, kinds, flags, lead, options, bare=False, untouched=untouched)
+    return found
 
 
-def _parse_entries(
-    tensors: Mapping[str, Any],
-    kinds: Mapping[str, str],
-    flags: Mapping[str, Tensor],
-    lead: int | None,
-    options: Options,
-    *,
-    bare: bool,
-    untouched: dict[str, Any] | None = None,
-) -> Parsed:
+def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
+    """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
+    return parse_sorted(sort(batch, options), options, lead=lead)
+
+
+def parse_sorted(given: Sorted, options: Options, *, lead: int | None) -> Parsed:
+    """The same for a batch whose parts are named."""
+    bare = given.bare
     entries = []
-    for key, tensor in tensors.items():
-        entries.append(_entry(key, kinds.get(key, "image"), tensor, flags.get(key), options))
+    for key, tensor in given.values.items():
+        entries.append(_entry(key, given.kinds[key], tensor, given.flags.get(key), options))
     images = [entry for entry in entries if entry.kind == "image"]
     if images:
         lead = images[0].tensor.dim() - 3
@@ -148,16 +159,21 @@ def _parse_entries(
                 got=f"shape {tuple(entry.tensor.shape)}",
             )
     _check_agreement(entries, lead)
-    return Parsed(tuple(entries), untouched or {}, lead, bare)
+    return Parsed(tuple(entries), given.untouched, lead, bare)
 
 
 def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, options: Options) -> Entry:
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
+    array = is_array(tensor)
+    if array:
+        tensor = as_tensor(name, kind, tensor)
     if not isinstance(tensor, Tensor):
-        fix = f"{CHANNELS_FIRST}." if kind == "image" else "Convert with torch.as_tensor."
-        raise wrong_type(name, expected="a tensor", got=type(tensor).__name__, fix=fix)
+        fix = "" if kind == "image" else "Convert with torch.as_tensor."
+        raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
+    if kind == "image" and array:
+        return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last))
     if kind == "image":
         # torchvision's own pictures have their channels first whatever the others have.
         last = bool(options.channels_last) and not is_picture(tensor)

@@ -1,0 +1,99 @@
+"""The calls of a pipeline on lists of pictures: one draw, then the passes of each size.
+
+Owns: the order of those steps.
+Must not: differ in a bit from the call with one picture alone.
+Read next: ``../pipeline.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from pellucid.apply import apply_targets, invert_targets
+from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
+from pellucid.ragged.record import RaggedRecord, scattered
+from pellucid.random.key import Key
+from pellucid.record import Record
+
+if TYPE_CHECKING:
+    from pellucid.pipeline import Pipeline
+
+__all__ = ["apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "valid_masks"]
+
+_eager = torch.compiler.disable(reason="lists of pictures run eagerly: their sizes decide what runs; stack what has one size")
+
+
+@_eager
+def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
+    """`Pipeline.forward` on lists."""
+    ragged = _read(pipeline, batch)
+    records = _drawn(pipeline, ragged, key, unpacked=return_record)
+    result = _applied(pipeline, ragged, records)
+    return (result, _together(ragged, records)) if return_record else result
+
+
+@_eager
+def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
+    """`Pipeline.draw` for lists."""
+    ragged = _read(pipeline, batch)
+    return _together(ragged, _drawn(pipeline, ragged, key, unpacked=True))
+
+
+@_eager
+def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+    """`Pipeline.apply` with the record of a list."""
+    ragged = _read(pipeline, batch, record)
+    return _applied(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
+
+
+def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+    """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
+    ragged = _read(pipeline, batch, record, inverse=True)
+    results = [invert_targets(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
+    return gather(ragged, results, stacked=False, padded=pipeline.options.pad_targets, sizes=record.sizes_in)
+
+
+def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) -> list[Tensor]:
+    """`Pipeline.valid_mask` of each sample."""
+    return scattered(len(record), [(where, valid_mask(part)) for where, part in record.parts()])
+
+
+def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
+    """`Pipeline.key_of` for lists."""
+    return _key(pipeline, _read(pipeline, batch), key)
+
+
+def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
+    return read_ragged(batch, pipeline.options, record=record, inverse=inverse)
+
+
+def _key(pipeline: Pipeline, ragged: Ragged, key: Key | None) -> Key:
+    """Seed, step and index of all samples; without a key, it takes a step of the stream."""
+    _, seed, step, index = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
+    return Key(seed, step, index)
+
+
+def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> list[Record]:
+    """One draw for all, and its rows for each part."""
+    whole = _key(pipeline, ragged, key)
+    assert whole.index is not None
+    rows = [whole.index[torch.tensor(part.where, device=whole.index.device)] for part in ragged.parts]
+    return [
+        pipeline._draw(part.parsed, Key(whole.seed, whole.step, index), unpacked=unpacked)
+        for part, index in zip(ragged.parts, rows, strict=True)
+    ]
+
+
+def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
+    return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
+
+
+def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
+    results = [apply_targets(record, part.parsed, pipeline.options) for record, part in zip(records, ragged.parts, strict=True)]
+    sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
+    stacked = ends_static(pipeline.transforms, records[0].plan.specs[0])
+    return gather(ragged, results, stacked=stacked, padded=pipeline.options.pad_targets, sizes=tuple(sizes.values()))

@@ -1,0 +1,334 @@
+"""Lists of pictures of different sizes: each sample is what the call with that picture alone gives."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import pellucid
+from pellucid import Key, Learnable, Pipeline, Uniform
+from tests.cases import CASES
+
+SIZES = ((31, 47), (40, 29), (31, 47), (64, 33), (40, 29))
+JITTER = pellucid.ColorJitter(0.3, 0.3, 0.3, 0.1)
+NORMAL = pellucid.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+STATIC = {
+    "crop": [pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER, NORMAL],
+    "crop and turn": [pellucid.RandomResizedCrop((24, 20)), pellucid.RandomAffine(20, shear=5), JITTER],
+    "letterbox": [pellucid.RandomAffine(10), pellucid.Letterbox((48, 32)), pellucid.RandomContrast(0.4)],
+    "exact crop": [pellucid.RandomCrop(24), pellucid.RandomVerticalFlip()],
+    "padded crop": [pellucid.RandomCrop(48, pad_if_needed=True), pellucid.RandomGamma((0.5, 2.0))],
+    "blur": [
+        pellucid.Resize((32, 32)),
+        pellucid.RandomGaussianBlur(5),
+        pellucid.RandomErasing(),
+        pellucid.RandomGaussianNoise(0.1),
+    ],
+}
+MOVING = {
+    "turn": [pellucid.RandomRotation(30), JITTER],
+    "pad": [pellucid.Pad(3), pellucid.RandomPerspective(0.3)],
+    "shorter side": [pellucid.Resize(20), pellucid.RandomHorizontalFlip()],
+    "nothing": [],
+}
+KEY = Key(7, 3, torch.tensor([4, 0, 11, 2, 9]))
+
+
+def pictures(dtype=torch.float32, sizes=SIZES):
+    made = [torch.rand(3, *size, generator=torch.Generator().manual_seed(i)) for i, size in enumerate(sizes)]
+    return [(image * 255).to(torch.uint8) if dtype == torch.uint8 else image.to(dtype) for image in made]
+
+
+def one(key, i):
+    return Key(key.seed, key.step, key.index[i : i + 1])
+
+
+def alone(augment, images, key=KEY):
+    return [augment(image, key=one(key, i)) for i, image in enumerate(images)]
+
+
+def same(result, wanted):
+    assert len(result) == len(wanted)
+    for found, expected in zip(result, wanted, strict=True):
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8, torch.float16], ids=str)
+@pytest.mark.parametrize("name", [*STATIC, *MOVING])
+def test_every_sample_is_the_call_with_its_picture_alone(name, dtype):
+    augment, images = Pipeline({**STATIC, **MOVING}[name]), pictures(dtype)
+    result = augment(images, key=KEY)
+    assert isinstance(result, torch.Tensor if name in STATIC else list)
+    same(result, alone(augment, images))
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.square and not case.size], ids=lambda c: repr(c.transform)[:60]
+)
+def test_every_transform_takes_lists(case):
+    augment, images = Pipeline([case.transform]), pictures(sizes=((11, 13), (16, 12), (11, 13)))
+    key = Key(1, 2, torch.tensor([5, 3, 8]))
+    same(augment(images, key=key), alone(augment, images, key))
+
+
+def test_the_kind_of_result_does_not_depend_on_the_sizes_that_came():
+    alike = pictures(sizes=((31, 31),) * 3)
+    assert isinstance(Pipeline(MOVING["turn"])(alike), list)
+    assert isinstance(Pipeline(MOVING["shorter side"])(alike), list)
+    assert Pipeline(STATIC["crop"])(alike).shape == (3, 3, 24, 24)
+    assert Pipeline(STATIC["crop"])(alike[:1]).shape == (1, 3, 24, 24)
+    assert Pipeline(STATIC["crop"])(tuple(alike)).shape == (3, 3, 24, 24)
+
+
+def test_without_an_index_samples_are_counted():
+    augment, images = Pipeline(STATIC["crop"]), pictures()
+    same(augment(images, key=Key(7, 3)), alone(augment, images, Key(7, 3, torch.arange(5))))
+
+
+def test_a_call_takes_one_step_of_the_stream():
+    augment, images = Pipeline(STATIC["crop"], seed=5), pictures()
+    first, second = augment(images), augment(images)
+    assert augment.step == 2
+    assert torch.equal(first, augment(images, key=Key(5, 0)))
+    assert torch.equal(second, augment(images, key=Key(5, 1)))
+
+
+def test_shared_draws_are_shared():
+    augment, images = Pipeline([pellucid.RandomRotation(30)], same_on_batch=True, seed=0), pictures()
+    _, record = augment(images, return_record=True)
+    degrees = record.params[0]["degrees"]
+    assert torch.equal(degrees, degrees[:1].expand(5))
+
+
+def test_arrays_and_pictures_are_read_as_rows_columns_channels():
+    augment, images = Pipeline(STATIC["crop"]), pictures(torch.uint8)
+    arrays = [image.permute(1, 2, 0).numpy() for image in images]
+    wanted = augment(images, key=KEY)
+    frozen = arrays[1].copy()
+    frozen.flags.writeable = False
+    backwards = arrays[2][:, ::-1].copy()[:, ::-1]
+    for given in (
+        arrays,
+        [Image.fromarray(a) for a in arrays],
+        [images[0], frozen, backwards, Image.fromarray(arrays[3]), images[4]],
+    ):
+        assert torch.equal(augment(given, key=KEY), wanted)
+    floats = [a.astype(np.float32) / 255 for a in arrays]
+    assert torch.equal(augment(floats, key=KEY), augment([torch.from_numpy(a).permute(2, 0, 1) for a in floats], key=KEY))
+    # One of them alone, and in a dict.
+    assert torch.equal(augment(Image.fromarray(arrays[0]), key=one(KEY, 0)), wanted[0])
+    assert torch.equal(augment({"image": arrays[0]}, key=one(KEY, 0))["image"], wanted[0])
+    batch = np.stack([arrays[0], arrays[2]])
+    assert torch.equal(augment(batch, key=Key(7, 3, KEY.index[[0, 2]])), wanted[[0, 2]])
+
+
+def test_modes_of_pictures():
+    augment = Pipeline([pellucid.Resize((8, 8))])
+    for mode, channels in (("L", 1), ("RGB", 3), ("RGBA", 4), ("P", 3), ("CMYK", 3), ("1", 3)):
+        assert augment([Image.new(mode, (9, 7)), Image.new(mode, (5, 6))]).shape == (2, channels, 8, 8), mode
+    assert augment([np.zeros((9, 7), np.uint8), np.zeros((5, 4), np.uint8)]).shape == (2, 1, 8, 8)
+
+
+def targets():
+    images = pictures()
+    boxes = [torch.tensor([[4.0, 5.0, 20.0, 18.0]] * n) + torch.arange(float(n))[:, None] for n in (2, 0, 1, 5, 3)]
+    points = [torch.tensor([[10.0, 12.0]] * n) + torch.arange(float(n))[:, None] for n in (1, 4, 0, 2, 2)]
+    masks = [(image[0] * 5).to(torch.uint8) for image in images]
+    return {"image": images, "boxes": boxes, "keypoints": points, "mask": masks, "labels": [torch.arange(len(b)) for b in boxes]}
+
+
+@pytest.mark.parametrize("name", ["crop and turn", "turn"])
+def test_targets_of_their_own_number(name):
+    augment, batch = Pipeline({**STATIC, **MOVING}[name]), targets()
+    result = augment(batch, key=KEY)
+    singles = [augment({k: v[i] for k, v in batch.items()}, key=one(KEY, i)) for i in range(5)]
+    assert result["boxes"].shape == (5, 5, 4)
+    assert result["keypoints"].shape == (5, 4, 2)
+    assert result["labels"] is batch["labels"]
+    for key in ("image", "mask"):
+        same(result[key], [single[key] for single in singles])
+        assert isinstance(result[key], torch.Tensor) == (name in STATIC)
+    for key in ("boxes", "keypoints"):
+        for i, single in enumerate(singles):
+            count = len(batch[key][i])
+            assert torch.equal(result[key][i, :count], single[key])
+            assert torch.equal(result[f"{key}_valid"][i, :count], single[f"{key}_valid"])
+            assert not result[f"{key}_valid"][i, count:].any()
+            assert not result[key][i, count:].any()
+
+
+def test_targets_as_lists_on_request():
+    batch = targets()
+    result = Pipeline(STATIC["crop and turn"], pad_targets=False)(batch, key=KEY)
+    padded = Pipeline(STATIC["crop and turn"])(batch, key=KEY)
+    for key in ("boxes", "keypoints", "boxes_valid", "keypoints_valid"):
+        assert [len(part) for part in result[key]] == [len(part) for part in batch[key.removesuffix("_valid")]]
+        same(result[key], [rows[: len(part)] for rows, part in zip(padded[key], result[key], strict=True)])
+
+
+def test_flags_given_stay():
+    batch = targets()
+    batch["boxes_valid"] = [torch.zeros(len(b), dtype=torch.bool) for b in batch["boxes"]]
+    assert not Pipeline(STATIC["crop and turn"])(batch)["boxes_valid"].any()
+
+
+def test_box_formats_and_the_visible_share():
+    batch = targets()
+    xywh = [torch.cat((b[:, :2], b[:, 2:] - b[:, :2]), 1) for b in batch["boxes"]]
+    result = Pipeline([pellucid.Letterbox((32, 32))], box_format="xywh", return_valid=True)(
+        {"image": batch["image"], "boxes": xywh}
+    )
+    wanted = Pipeline([pellucid.Letterbox((32, 32))])({"image": batch["image"], "boxes": batch["boxes"]})["boxes"]
+    torch.testing.assert_close(result["boxes"][..., :2] + result["boxes"][..., 2:], wanted[..., 2:])
+    assert result["valid"].shape == (5, 1, 32, 32)
+
+
+@pytest.mark.parametrize("name", ["crop and turn", "turn"])
+def test_records_replay_slice_and_invert(name):
+    augment, images = Pipeline({**STATIC, **MOVING}[name], seed=0), pictures()
+    result, record = augment(images, return_record=True)
+    same(augment.apply(images, record), list(result))
+    same(augment.apply(images, augment.draw(images, key=Key(0, 0))), list(result))
+    assert len(record) == record.samples == 5
+    assert record.sizes_in == SIZES
+    assert record.matrix.shape == (5, 3, 3)
+    torch.testing.assert_close(record.matrix @ record.src_from_dst, torch.eye(3, dtype=torch.float64).expand(5, 3, 3))
+    same(augment.apply(images[1:4], record[1:4]), list(result)[1:4])
+    same(augment.apply([images[3], images[0]], record[torch.tensor([3, 0])]), [result[3], result[0]])
+    assert torch.equal(augment.apply(images[2][None], record[2])[0], result[2])
+    singles = [augment.inverse(result[i][None], record[i])[0] for i in range(5)]
+    back = augment.inverse(result, record)
+    assert isinstance(back, list)
+    same(back, singles)
+    late = augment.apply({"keypoints": [torch.tensor([[1.0, 2.0]])] * 5}, record)["keypoints"]
+    moved = torch.einsum("bij,j->bi", record.matrix, torch.tensor([1.0, 2.0, 1.0], dtype=torch.float64))
+    torch.testing.assert_close(late[:, 0], (moved[:, :2] / moved[:, 2:]).float())
+    again = augment.inverse({"keypoints": late}, record)["keypoints"]
+    torch.testing.assert_close(again[:, 0], torch.tensor([1.0, 2.0]).expand(5, 2), atol=1e-3, rtol=0)
+    same(augment.valid_mask(record), [augment.valid_mask(record[i])[0] for i in range(5)])
+
+
+def test_a_drawn_value_can_be_replaced_and_differentiated():
+    augment, images = Pipeline(STATIC["crop and turn"], seed=0), pictures(torch.float64)
+    record = augment.draw(images)
+    still = record.with_param(1, "degrees", torch.zeros(5, dtype=torch.float64))
+    assert not torch.equal(augment.apply(images, still), augment.apply(images, record))
+    leaves = record.requires_grad_()
+    augment.apply(images, leaves).pow(2).sum().backward()
+    for i in range(5):
+        alone = augment.draw(images[i], key=Key(0, 0, torch.tensor([i]))).requires_grad_()
+        augment.apply(images[i], alone).pow(2).sum().backward()
+        for mine, single in zip(leaves.params, alone.params, strict=True):
+            for name, value in single.items():
+                if value.requires_grad and value.grad is not None:
+                    torch.testing.assert_close(mine[name].grad[i : i + 1], value.grad, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*STATIC, *MOVING])
+def test_gradients_reach_every_picture(name):
+    augment = Pipeline({**STATIC, **MOVING}[name])
+    images = [image.requires_grad_() for image in pictures()]
+    singles = [image.detach().clone().requires_grad_() for image in images]
+    loss = sum((part.double() ** 2).sum() for part in augment(images, key=KEY))
+    loss.backward()
+    for result in alone(augment, singles):
+        (result.double() ** 2).sum().backward()
+    for image, single in zip(images, singles, strict=True):
+        assert torch.equal(image.grad, single.grad)
+
+
+def test_gradients_are_those_of_finite_differences():
+    augment = Pipeline(
+        [pellucid.RandomResizedCrop((5, 4)), pellucid.RandomAffine(20), pellucid.RandomBrightness(0.3)], impl="reference"
+    )
+    images = [image.requires_grad_() for image in pictures(torch.float64, ((7, 6), (5, 8), (7, 6)))]
+    key = Key(0, 0, torch.arange(3))
+    assert torch.autograd.gradcheck(lambda *given: augment(list(given), key=key), images)
+
+
+def test_gradients_reach_learned_numbers():
+    images = pictures(torch.float64)
+    sums = []
+    for batched in (True, False):
+        augment = Pipeline([pellucid.RandomAffine(Uniform(Learnable(-10.0), Learnable(10.0))), pellucid.CenterCrop(24)], seed=0)
+        out = augment(images, key=KEY) if batched else torch.stack(alone(augment, images))
+        out.pow(2).sum().backward()
+        sums.append([p.grad for p in augment.parameters()])
+    assert all(bool(grad.abs() > 0) for grad in sums[0])
+    torch.testing.assert_close(*sums)
+
+
+def test_choices_take_lists():
+    from pellucid.policy import RandomChoice
+
+    choice = RandomChoice([[pellucid.RandomHorizontalFlip(p=1.0)], [pellucid.RandomRotation(40, p=1.0)]], seed=3)
+    images = pictures()
+    result = choice(images, key=KEY)
+    same(result, [choice(image, key=one(KEY, i)) for i, image in enumerate(images)])
+
+
+IMAGE = torch.zeros(3, 8, 9)
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        ([], "batch: expected at least one picture, got an empty list"),
+        ({"image": []}, "batch['image']: expected at least one picture, got an empty list"),
+        ([IMAGE, torch.zeros(3, 0, 9)], "sample 1: image: expected at least one row and column, got shape (3, 0, 9)"),
+        ([IMAGE, torch.zeros(1, 8, 9)], "sample 1: image: expected 3 channels, like sample 0, got 1"),
+        ([IMAGE, IMAGE.to(torch.uint8)], "sample 1: image: expected torch.float32, like sample 0, got torch.uint8"),
+        ([IMAGE, IMAGE[None]], "sample 1: image: expected one picture (C, H, W), got shape (1, 3, 8, 9)"),
+        ([IMAGE, "cat.jpg"], "sample 1: batch['image']: expected a tensor, an array or a PIL image, got str"),
+        ([IMAGE, IMAGE.permute(1, 2, 0)], "sample 1: batch['image']: expected channels before height and width"),
+        ([IMAGE, np.zeros((3, 8, 9), np.uint8)], "sample 1: batch['image']: expected an array (H, W, C)"),
+        (
+            {"image": [IMAGE, IMAGE], "mask": [torch.zeros(8, 9), torch.zeros(8, 8)]},
+            "sample 1: batch['mask']: expected height and width (8, 9)",
+        ),
+        ({"image": [IMAGE, IMAGE], "boxes": [torch.zeros(1, 4)]}, "batch['boxes']: expected 2 entries, like batch['image'], got 1"),
+        (
+            {"image": [IMAGE, IMAGE], "boxes": torch.zeros(2, 1, 4)},
+            "batch['boxes']: expected a list, like batch['image'], got Tensor",
+        ),
+        ({"boxes": [torch.zeros(1, 4)]}, "sample 0: batch: expected at least one image"),
+    ],
+    ids=range(13),
+)
+def test_mistakes_are_named(batch, words):
+    with pytest.raises((pellucid.InvalidArgument, pellucid.InvalidType)) as caught:
+        Pipeline(STATIC["letterbox"])(batch)
+    assert str(caught.value).startswith(words), caught.value
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_of_other_pictures_is_refused():
+    augment, images = Pipeline(STATIC["crop"]), pictures()
+    record = augment.draw(images)
+    with pytest.raises(pellucid.InvalidArgument, match="5 samples, as in the record"):
+        augment.apply(images[:3], record)
+    with pytest.raises(pellucid.InvalidArgument, match=r"sample 1: batch\['image'\]: expected height and width \(40, 29\)"):
+        augment.apply([images[0], images[0], *images[2:]], record)
+    with pytest.raises(pellucid.InvalidArgument, match="list of pictures"):
+        augment.expected(lambda out: out.mean((1, 2, 3)), images)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_pipelines_fall_back_and_say_so():
+    augment, images = Pipeline([pellucid.CenterCrop(8)]), pictures()
+    compiled = torch.compile(augment, backend="eager")
+    assert torch.equal(compiled(images), augment(images))
+    with pytest.raises(Exception, match="lists of pictures run eagerly"):
+        torch.compile(augment, backend="eager", fullgraph=True)(images)
+
+
+def test_what_is_given_stays_as_it_was():
+    images = pictures()
+    copies = [image.clone() for image in images]
+    versions = [image._version for image in images]
+    result = Pipeline([])(images)
+    assert [image._version for image in images] == versions
+    same(images, copies)
+    result[0].zero_()
+    same(images, copies)
