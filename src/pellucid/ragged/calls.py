@@ -8,7 +8,8 @@ Read next: ``../pipeline.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,7 +25,21 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "valid_masks"]
 
-_eager = torch.compiler.disable(reason="lists of pictures run eagerly: their sizes decide what runs; stack what has one size")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run outside of compiled graphs; what says so to torch's compiler is imported only where it runs."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        torch._dynamo.graph_break("lists of pictures run eagerly: their sizes decide what runs; stack what has one size")
+        return torch.compiler.disable(function)(*args, **kwargs)
+
+    return call
 
 
 @_eager
