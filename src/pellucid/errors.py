@@ -7,7 +7,7 @@ Read next: ``types.py``.
 
 from __future__ import annotations
 
-__all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "invalid", "wrong_type"]
+__all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "StoppedRun", "invalid", "wrong_type"]
 
 
 _LONGEST = 400
@@ -24,6 +24,10 @@ class InvalidType(TypeError):  # noqa: N818
 
 class ImplementationError(RuntimeError):
     """An explicitly chosen ``impl=`` cannot do what was asked; it never falls back silently."""
+
+
+class StoppedRun(RuntimeError):  # noqa: N818
+    """Training stopped by itself; the message says why and what to try."""
 
 
 def invalid(name: str, *, expected: str, got: object, fix: str = "") -> InvalidArgument:

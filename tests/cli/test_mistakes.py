@@ -125,3 +125,13 @@ def test_pictures_and_outputs_that_cannot_be_are_named(tmp_path):
         result = invoke(*arguments)
         assert result.exit_code == 2, (arguments, result.output)
         assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exception)
+
+
+@pytest.mark.parametrize("recipe", ["augerino", "bilevel", "teach"])
+def test_a_run_that_diverges_ends_in_a_sentence(recipe, tmp_path):
+    config = tmp_path / "settings.toml"
+    config.write_text("rate = 1e12\nimages = 64\nbatch = 32\nsteps = 20\nheld = 32\n")
+    result = invoke("learn", recipe, "--config", config, "--output", tmp_path / "run")
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert "Lower the learning rate" in result.output

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
+from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, StoppedRun
 
-__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "StoppedRunError", "need"]
+__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "need"]
 
 USER_ERROR = 2
 
@@ -51,10 +51,6 @@ def need(extra: str, *modules: str) -> None:
             raise MissingExtraError(_PACKAGES[module], extra)
 
 
-class StoppedRunError(RuntimeError):
-    """Training stopped by itself, and its last word says why and what to try."""
-
-
 class PoliteGroup(TyperGroup):
     """A command group that prints what the user got wrong instead of a traceback."""
 
@@ -62,7 +58,7 @@ class PoliteGroup(TyperGroup):
         """Run the command; turn a user's mistake into a sentence and exit code 2."""
         try:
             return super().invoke(ctx)
-        except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError, StoppedRunError) as error:
+        except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError, StoppedRun) as error:
             _complain(str(error))
         except OSError as error:
             _complain(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))

@@ -8,7 +8,6 @@ Read next: ``../features/train/settings.py``.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,7 +16,7 @@ import typer
 from pellucid.cli.errors import need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["train_descriptor", "train_detector", "train_joint"]
 
@@ -59,8 +58,7 @@ def train_descriptor(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    with _explained():
-        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+    _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
 
 
 def train_detector(
@@ -87,8 +85,7 @@ def train_detector(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    with _explained():
-        _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
+    _finish(train(settings, directory, resume=not fresh, quiet=quiet, started=started), quiet)
 
 
 def train_joint(
@@ -114,21 +111,7 @@ def train_joint(
         set_,
         {"steps": steps, "minutes": minutes, "photographs": photographs, "exclude": _listed(exclude), "seed": seed},
     )
-    with _explained():
-        _finish(train(settings, directory, resume=not fresh, quiet=quiet), quiet)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """A run that stopped itself ends with its sentence, not with a traceback."""
-    from pellucid.cli.errors import StoppedRunError
-    from pellucid.features.collapse import CollapseError
-    from pellucid.training import NonFiniteLoss
-
-    try:
-        yield
-    except (CollapseError, NonFiniteLoss) as error:
-        raise StoppedRunError(str(error)) from error
+    _finish(train(settings, directory, resume=not fresh, quiet=quiet), quiet)
 
 
 def _settings(kind: type[S], config: Path | None, assignments: Sequence[str] | None, options: dict[str, Any]) -> S:

@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import StoppedRun, invalid
 
 __all__ = ["CollapseError", "CollapseGuard", "mean_off_diagonal_distance"]
 
 
-class CollapseError(RuntimeError):
+class CollapseError(StoppedRun):
     """Training cannot recover: the descriptors no longer tell points apart, or the loss is not finite."""
 
 

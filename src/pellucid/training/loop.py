@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import StoppedRun, invalid
 from pellucid.training.checkpoint import latest_checkpoint, resume_from, save_checkpoint
 from pellucid.training.distributed import World, barrier
 from pellucid.training.lock import only_run_in
@@ -29,7 +29,7 @@ from pellucid.training.state import TrainState
 __all__ = ["NonFiniteLoss", "fit", "step_seed"]
 
 
-class NonFiniteLoss(RuntimeError):  # noqa: N818 - reads as what it says
+class NonFiniteLoss(StoppedRun):
     """A logged number became NaN or infinite; the run stopped, its last checkpoint intact."""
 
 
