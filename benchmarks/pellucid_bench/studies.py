@@ -73,14 +73,12 @@ def augmentation(
 
     need("train", "safetensors", "matplotlib")
     from pellucid.cli.learn import one_thread, read_pictures
-    from pellucid.learn.settings import Settings
     from pellucid.training import read_settings
     from pellucid.training.progress import progress_bar
     from pellucid_bench.augmentation.page import draw_study, study_page
-    from pellucid_bench.augmentation.run import Study, read_arms, read_sizes, run_study
+    from pellucid_bench.augmentation.run import Study, StudySettings, read_arms, read_sizes, run_study
 
-    defaults = {"pairs": 8} if config is None else {}
-    settings = read_settings(Settings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy, **defaults)
+    settings = read_settings(StudySettings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy)
     plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
     pictures = read_pictures(data)
     with one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:

@@ -30,8 +30,7 @@ from pellucid.features.data.photographs import ImageFolder
 from pellucid.features.data.sequences import find_sequences, read_sequence
 from pellucid.features.evaluation.metrics import mutual_nearest
 from pellucid.features.hardnet import width_of
-from pellucid.features.train.descriptor import picture_notes
-from pellucid.features.train.detector import train_detector
+from pellucid.features.train.run import picture_notes, train
 from pellucid.features.train.settings import DetectorSettings
 
 
@@ -174,11 +173,11 @@ def test_a_replaced_or_renamed_picture_is_another_folder(tmp_path):
 def test_a_run_does_not_resume_on_a_replaced_picture(tmp_path):
     write(tmp_path / "pictures" / "a.png", 1, side=160)
     settings = DetectorSettings(photographs=str(tmp_path / "pictures"), steps=1, batch=1, size=48)
-    train_detector(settings, tmp_path / "run", quiet=True)
-    train_detector(settings, tmp_path / "run", quiet=True)
+    train(settings, tmp_path / "run", quiet=True)
+    train(settings, tmp_path / "run", quiet=True)
     write(tmp_path / "pictures" / "a.png", 2, side=160)
     with pytest.raises(InvalidArgument, match=r"settings\.pictures: expected"):
-        train_detector(settings, tmp_path / "run", quiet=True)
+        train(settings, tmp_path / "run", quiet=True)
 
 
 def sequence(home, views=4, leave_out=()):

@@ -13,7 +13,7 @@ from pellucid.errors import InvalidArgument
 from pellucid.features import HardNet, KeypointNet
 from pellucid.features.data import HomographicPairs, bundled_photographs
 from pellucid.features.train import DetectorSettings, JointSettings, JointTrainer, train_detector, train_joint
-from pellucid.features.train.detector import rank_share
+from pellucid.features.train.trainer import rank_share
 from pellucid.features.weights import detector_notes, load_descriptor, load_detector, save_descriptor, save_detector
 from pellucid.training import World, read_log
 

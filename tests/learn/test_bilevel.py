@@ -10,9 +10,8 @@ import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.errors import InvalidArgument
 from pellucid.learn import implicit_hypergradient, unrolled_hypergradient
-from pellucid.learn.bilevel import bilevel
+from pellucid.learn.bilevel import BilevelSettings, bilevel
 from pellucid.learn.data import load_pictures, small_task
-from pellucid.learn.settings import Settings
 from pellucid.training import World
 
 N, M = 5, 3
@@ -182,7 +181,7 @@ def test_turned_held_out_images_widen_the_rotation():
     found = {}
     for name, task in (("upright", upright), ("turned", turned)):
         augment = Pipeline([P.RandomRotation(CenteredUniform(0.0, Learnable(5.0, low=0.0, high=180.0)))])
-        learning = bilevel(task, augment, Settings(steps=50), World())
+        learning = bilevel(task, augment, BilevelSettings(steps=50), World())
         for step in range(50):
             found[name] = learning.step(step)["0.RandomRotation.degrees.high"]
     assert found["turned"] > 7.0

@@ -13,12 +13,13 @@ from torch import nn
 import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn.data import load_pictures, small_task
+from pellucid.learn.density import DensitySettings
 from pellucid.learn.run import RECIPES
-from pellucid.learn.settings import Settings
 from pellucid.policy import RandomChoice
 from pellucid.training import World, average_gradients, join_world
 
-SETTINGS = Settings(images=64, held=32, steps=3, batch=16, every=1, pairs=3, terms=2)
+SETTINGS = {name: RECIPES[name].settings(images=64, held=32, steps=3, batch=16) for name in RECIPES}
+SETTINGS["density"] = DensitySettings(images=64, held=32, steps=3, batch=16, pairs=3)
 
 
 class Joint(nn.Module):
@@ -81,9 +82,9 @@ def _rank(rank, port, results):
         wrapped(images, labels, Key(7, step)).backward()
         optimizer.step()
     out["weights"] = {name: p.detach().clone() for name, p in wrapped.module.named_parameters()}
-    task = small_task(load_pictures(), SETTINGS.images, held=SETTINGS.held)
+    task = small_task(load_pictures(), 64, held=32)
     for name, recipe in RECIPES.items():
-        learning = recipe.build(task, recipe.start(SETTINGS, 1), SETTINGS, world)
+        learning = recipe.build(task, recipe.start(SETTINGS[name], 1), SETTINGS[name], world)
         for step in range(2):
             learning.step(step)
         out[name] = {

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.learn.settings import Settings
 from pellucid_bench.augmentation.page import study_page
 from pellucid_bench.augmentation.run import Study
 
@@ -36,7 +35,7 @@ def test_the_page_says_what_was_measured():
     results = json.loads((DOCS / "learned-augmentation.json").read_text())
     assert len(results) == 6 * 2 * 5
     page = (DOCS / "learned-augmentation.md").read_text()
-    study = Study(settings=Settings(steps=500, pairs=8))
+    study = Study()
     again = study_page(results, study, data="fashion_mnist", command="X", picture="img/learned-augmentation.png")
     # Versions and the machine may differ; every other word may not.
     assert page[page.index("`fashion_mnist`:") :].split() == again[again.index("`fashion_mnist`:") :].split()

@@ -11,12 +11,13 @@ from typer.testing import CliRunner
 
 from pellucid.cli import app
 from pellucid.errors import InvalidArgument
+from pellucid.learn import RECIPES, AugerinoSettings
 from pellucid.learn.data import Batches, Pictures, load_pictures, small_task
 from pellucid.learn.rotation import Rotation
 from pellucid.learn.run import learn
-from pellucid.learn.settings import Settings
 from pellucid.training import World, fit
-from pellucid_bench.augmentation.run import Study, read_sizes, run_study
+from pellucid.training.settings import described
+from pellucid_bench.augmentation.run import Study, StudySettings, read_sizes, run_study
 from tests.training.test_loop import make
 
 RNG = np.random.default_rng(0)
@@ -40,10 +41,13 @@ NUMBERS = [
 ]
 
 
+KINDS = [recipe.settings for recipe in RECIPES.values()]
+
+
 @pytest.mark.parametrize(("name", "value"), NUMBERS)
 def test_a_setting_out_of_range_is_named(name, value):
     with pytest.raises(InvalidArgument, match=f"^{name}: expected"):
-        Settings(**{name: value})
+        next(kind for kind in KINDS if name in described(kind))(**{name: value})
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan, 180.0])
@@ -166,7 +170,7 @@ def test_parts_of_a_task_are_counted(name, value, pictures):
 @pytest.mark.parametrize("device", ["tpu", "gpu", "meta", "", "cuda:99"])
 def test_a_device_that_is_not_there_is_named(device, pictures, tmp_path):
     with pytest.raises(InvalidArgument, match=r"^device: expected"):
-        learn("augerino", pictures, Settings(images=8, steps=1), tmp_path, device=device, quiet=True)
+        learn("augerino", pictures, AugerinoSettings(images=8, steps=1), tmp_path, device=device, quiet=True)
 
 
 def test_pictures_that_the_network_cannot_learn_are_named(pictures, tmp_path):
@@ -176,7 +180,7 @@ def test_pictures_that_the_network_cannot_learn_are_named(pictures, tmp_path):
 
     for data, batch, words in ((small(16, 1), 4, "two classes"), (small(7), 4, "8 x 8 pixels"), (small(8), 1, "batch: expected")):
         with pytest.raises(InvalidArgument, match=words):
-            learn("augerino", data, Settings(images=8, steps=1, batch=batch), tmp_path, quiet=True)
+            learn("augerino", data, AugerinoSettings(images=8, steps=1, batch=batch), tmp_path, quiet=True)
 
 
 def test_every_process_needs_an_image():
@@ -187,7 +191,7 @@ def test_every_process_needs_an_image():
 
 
 def test_other_pictures_under_the_same_name_do_not_resume(pictures, tmp_path):
-    settings = Settings(images=8, steps=1, batch=4)
+    settings = StudySettings(images=8, steps=1, batch=4)
     learn("augerino", pictures, settings, tmp_path / "run", quiet=True)
     other = Pictures("noise", pictures.x_train.clone(), pictures.y_train, pictures.x_test, pictures.y_test)
     other.x_train[0, 0, 0, 0] ^= 1

@@ -10,16 +10,17 @@ from typer.testing import CliRunner
 
 from pellucid import Pipeline
 from pellucid.cli import app
-from pellucid.errors import InvalidArgument
+from pellucid.errors import InvalidArgument, InvalidType
+from pellucid.learn import AugerinoSettings, BilevelSettings
 from pellucid.learn.data import load_pictures
 from pellucid.learn.ranges import numbers_of, readable
 from pellucid.learn.run import RECIPES, learn
-from pellucid.learn.settings import Settings
 from pellucid.learn.spaces import narrow
 from pellucid.policy import RandomChoice
 from pellucid.training import NonFiniteLoss, read_log
 
-SETTINGS = Settings(images=64, held=48, steps=6, batch=16, every=2, pairs=3, terms=2)
+OWN = {"augerino": {}, "bilevel": {"every": 2, "terms": 2}, "density": {"pairs": 3}, "teach": {}}
+SETTINGS = {name: RECIPES[name].settings(images=64, held=48, steps=6, batch=16, **own) for name, own in OWN.items()}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def digits():
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
-    outcome = learn(recipe, digits, SETTINGS, tmp_path / "run", quiet=True)
+    outcome = learn(recipe, digits, SETTINGS[recipe], tmp_path / "run", quiet=True)
     moved = [name for name, value in outcome.learned.items() if value != outcome.start[name]]
     ends = [name for name in outcome.learned if not name.endswith(".low")]
     assert len([name for name in moved if name in ends]) >= 0.9 * len(ends) if recipe != "density" else moved
@@ -64,25 +65,27 @@ def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monk
     monkeypatch.setattr(run, "plot_ranges", lambda *args, **kwargs: None)  # the slowest part, and not the subject here
     monkeypatch.setattr(run, "fit", dies)
     with pytest.raises(KeyboardInterrupt):
-        learn(recipe, digits, SETTINGS, tmp_path / "cut", quiet=True)
+        learn(recipe, digits, SETTINGS[recipe], tmp_path / "cut", quiet=True)
     monkeypatch.setattr(run, "fit", real)
-    whole = learn(recipe, digits, SETTINGS, tmp_path / "whole", quiet=True)
-    resumed = learn(recipe, digits, SETTINGS, tmp_path / "cut", quiet=True)
+    whole = learn(recipe, digits, SETTINGS[recipe], tmp_path / "whole", quiet=True)
+    resumed = learn(recipe, digits, SETTINGS[recipe], tmp_path / "cut", quiet=True)
     assert resumed.learned == whole.learned
     assert resumed.accuracy == whole.accuracy
     with pytest.raises(InvalidArgument, match="Resume"):
-        learn(recipe, digits, SETTINGS, tmp_path / "cut", quiet=True, resume=False)
+        learn(recipe, digits, SETTINGS[recipe], tmp_path / "cut", quiet=True, resume=False)
 
 
 def test_what_a_recipe_needs_is_named(digits, tmp_path):
     with pytest.raises(InvalidArgument, match="held-out"):
-        learn("bilevel", digits, Settings(images=64, steps=1, held=0), tmp_path, quiet=True)
+        learn("bilevel", digits, BilevelSettings(images=64, steps=1, held=0), tmp_path, quiet=True)
     with pytest.raises(InvalidArgument, match="unrolled"):
-        learn("bilevel", digits, Settings(images=64, steps=1, held=32, hypergradient="magic"), tmp_path, quiet=True)
+        learn("bilevel", digits, BilevelSettings(images=64, steps=1, held=32, hypergradient="magic"), tmp_path, quiet=True)
     with pytest.raises(InvalidArgument, match="augerino"):
-        learn("autoaugment", digits, SETTINGS, tmp_path, quiet=True)
+        learn("autoaugment", digits, AugerinoSettings(), tmp_path, quiet=True)
+    with pytest.raises(InvalidType, match="expected AugerinoSettings, got BilevelSettings"):
+        learn("augerino", digits, BilevelSettings(images=64, steps=1), tmp_path, quiet=True)
     with pytest.raises(NonFiniteLoss):
-        learn("augerino", digits, Settings(images=64, steps=20, rate=1e12), tmp_path, quiet=True)
+        learn("augerino", digits, AugerinoSettings(images=64, steps=20, rate=1e12), tmp_path, quiet=True)
 
 
 def test_ranges_read_like_ranges():
@@ -103,6 +106,9 @@ def test_the_commands(tmp_path):
         assert result.exit_code == 0, result.output
         assert "RandomAffine degrees" in result.output
         assert "Test accuracy" in result.output
+    result = runner.invoke(app, ["learn", "augerino", "--rate", "1e12", "--steps", "20", "-o", str(tmp_path / "diverging")])
+    assert result.exit_code == 2
+    assert "Lower the learning rate" in result.output
     config.write_text("imagez = 48\n")
     result = runner.invoke(app, ["learn", "density", "-c", str(config), "-o", str(tmp_path / "density")])
     assert result.exit_code == 2

@@ -8,11 +8,10 @@ from typer.testing import CliRunner
 from pellucid.cli import app
 from pellucid.errors import InvalidArgument
 from pellucid.learn.data import load_pictures
-from pellucid.learn.settings import Settings
 from pellucid_bench.augmentation.page import study_page, verdict
-from pellucid_bench.augmentation.run import ARMS, Study, read_arms, read_sizes, run_study
+from pellucid_bench.augmentation.run import ARMS, Study, StudySettings, read_arms, read_sizes, run_study
 
-TINY = Settings(steps=2, batch=16, pairs=2)
+TINY = StudySettings(steps=2, batch=16, pairs=2)
 
 
 def test_each_run_is_done_once(tmp_path, monkeypatch):
@@ -26,7 +25,7 @@ def test_each_run_is_done_once(tmp_path, monkeypatch):
     stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
     assert [r["accuracy"] for r in run_study(study, pictures, tmp_path)] == [r["accuracy"] for r in first]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
-    other = Study(images=(32,), seeds=1, settings=Settings(steps=3, batch=16, pairs=2), search_steps=1, held=100)
+    other = Study(images=(32,), seeds=1, settings=StudySettings(steps=3, batch=16, pairs=2), search_steps=1, held=100)
     with pytest.raises(InvalidArgument, match="steps"):
         run_study(other, pictures, tmp_path)
     ranges = next(r for r in first if r["about"]["arm"] == "ranges")

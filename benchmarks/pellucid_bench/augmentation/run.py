@@ -18,20 +18,19 @@ from typing import Any
 from torch import nn
 
 from pellucid.errors import invalid
-from pellucid.learn.augerino import augerino
+from pellucid.learn.augerino import AugerinoSettings, augerino
 from pellucid.learn.classifier import accuracy, accuracy_over_draws
 from pellucid.learn.data import Pictures, Task, small_task
-from pellucid.learn.density import density
+from pellucid.learn.density import DensitySettings, density
 from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.run import train
-from pellucid.learn.settings import Settings
 from pellucid.learn.spaces import hand_set, narrow, wide
 from pellucid.policy import searchable
 from pellucid.training import World
-from pellucid.training.settings import check_numbers
+from pellucid.training.settings import Count, Number, check_ranges
 
-__all__ = ["ARMS", "Study", "read_arms", "read_sizes", "run_study"]
+__all__ = ["ARMS", "Study", "StudySettings", "read_arms", "read_sizes", "run_study"]
 
 ARMS = {
     "none": "no augmentation",
@@ -43,13 +42,19 @@ ARMS = {
 }
 """By short name, in the order of the report."""
 
-_USED = {"images", "seed", "steps", "batch", "rate", "weight_decay", "range_rate", "entropy"} | {
-    *("policy_entropy", "pairs", "content", "critic_steps", "penalty")
-}
-"""The settings that a run here depends on, kept with its result."""
+_UNUSED = {"held", "save_every", "log_every"}
+"""The settings that no run here depends on; the others are kept with its result."""
 
 DRAWS = 4
 """Draws that the second accuracy of the learned ranges averages over."""
+
+
+@dataclass(frozen=True)
+class StudySettings(AugerinoSettings, DensitySettings):
+    """What the two learned arms may be told, with the defaults of the documented page."""
+
+    steps: Count = 500
+    pairs: Number = 8
 
 
 @dataclass(frozen=True)
@@ -66,14 +71,14 @@ class Study:
     """
 
     images: tuple[int, ...] = (500, 2000)
-    seeds: int = 5
+    seeds: Count = 5
     arms: tuple[str, ...] = tuple(ARMS)
-    settings: Settings = field(default_factory=lambda: Settings(steps=500, pairs=8))
-    search_steps: int = 150
-    held: int = 0
+    settings: StudySettings = field(default_factory=StudySettings)
+    search_steps: Count = 150
+    held: Number = 0
 
     def __post_init__(self) -> None:
-        check_numbers(self, at_least_one="seeds search_steps", not_negative="held")
+        check_ranges(self)
 
     def runs(self) -> list[tuple[str, int, int]]:
         """(arm, images, seed): seed by seed, so that a study that is cut short is still balanced."""
@@ -95,7 +100,7 @@ def run_study(
         path = home / f"{pictures.name}-{arm}-{images}-{seed}.json"
         settings = replace(study.settings, images=images, seed=seed)
         about = {"data": pictures.name, "pictures": digest, "arm": arm, "search_steps": study.search_steps, "held_out": study.held}
-        about |= {name: value for name, value in asdict(settings).items() if name in _USED}
+        about |= {name: value for name, value in asdict(settings).items() if name not in _UNUSED}
         if path.exists():
             result = json.loads(path.read_text())
             if result["about"] != about:
@@ -118,7 +123,7 @@ def run_study(
     return results
 
 
-def _run(arm: str, task: Task, settings: Settings, search_steps: int, *, on_held: bool) -> dict[str, Any]:
+def _run(arm: str, task: Task, settings: StudySettings, search_steps: int, *, on_held: bool) -> dict[str, Any]:
     started = time.process_time()
     augment, searched = _augmentation(arm, task, settings, search_steps), time.process_time()
     recipe = augerino if arm == "ranges" else fixed
@@ -139,7 +144,7 @@ def _run(arm: str, task: Task, settings: Settings, search_steps: int, *, on_held
     return result
 
 
-def _augmentation(arm: str, task: Task, settings: Settings, search_steps: int) -> nn.Module | None:
+def _augmentation(arm: str, task: Task, settings: StudySettings, search_steps: int) -> nn.Module | None:
     if arm == "none":
         return None
     if arm in ("mild", "hand"):

@@ -1,7 +1,7 @@
 """The command line: one file per command, registered here.
 
 Owns: the program's name, its list of commands, and ``main``.
-Must not: import anything slow; a command imports what it needs inside its function.
+Must not: import anything slow; a command imports what it needs inside its function, all but the settings that are its options.
 Read next: ``demo.py``.
 """
 
@@ -20,7 +20,7 @@ from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
-from pellucid.cli.train import train_descriptor, train_detector, train_joint
+from pellucid.cli.train import TRAIN
 
 __all__ = ["app", "main"]
 
@@ -38,9 +38,8 @@ app.command()(demo)
 app.command()(preview)
 app.command()(explain)
 app.command()(audit)
-app.command("train-descriptor")(train_descriptor)
-app.command("train-detector")(train_detector)
-app.command("train-joint")(train_joint)
+for name, train in TRAIN.items():
+    app.command(name)(train)
 app.command("eval-descriptor")(eval_descriptor)
 app.command("export-descriptor")(export_descriptor)
 app.add_typer(learn, name="learn")

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pellucid.cli.errors import need
+from pellucid.cli.settings import takes
+from pellucid.learn import RECIPES, Settings, learn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,78 +32,28 @@ _NEEDED = ("safetensors", "matplotlib")
 
 Data = Annotated[Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The run's folder: log, checkpoints, plot, policy.")]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file with settings.")]
-Images = Annotated[int | None, typer.Option(help="Training images.")]
-Steps = Annotated[int | None, typer.Option(help="Steps of the optimiser.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything.")]
-Held = Annotated[int | None, typer.Option(help="Held-out training images.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; default cuda under torchrun where there is one.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Refuse to go on from a checkpoint in the folder.")]
 
 
-@app.command()
-def augerino(
-    data: Data = None,
-    output: Output = Path("learn-augerino"),
-    config: Config = None,
-    images: Images = None,
-    steps: Steps = None,
-    seed: Seed = None,
-    entropy: Annotated[float | None, typer.Option(help="Nats of loss per nat of entropy.")] = None,
-    device: Device = None,
-    fresh: Fresh = False,
-) -> None:
-    """Ranges and network together on the training loss, with a reward for spreading."""
-    _learn("augerino", data, output, config, device, fresh, images=images, steps=steps, seed=seed, entropy=entropy)
+def _recipe(name: str, summary: str) -> None:
+    def run(
+        settings: Any,
+        data: Data = None,
+        output: Output = Path(f"learn-{name}"),
+        device: Device = None,
+        fresh: Fresh = False,
+    ) -> None:
+        _learn(name, data, output, settings, device, resume=not fresh)
+
+    run.__doc__ = summary
+    app.command(name)(takes(RECIPES[name].settings)(run))
 
 
-@app.command()
-def bilevel(
-    data: Data = None,
-    output: Output = Path("learn-bilevel"),
-    config: Config = None,
-    images: Images = None,
-    steps: Steps = None,
-    seed: Seed = None,
-    held: Held = None,
-    hypergradient: Annotated[str | None, typer.Option(help="unrolled or implicit.")] = None,
-    device: Device = None,
-    fresh: Fresh = False,
-) -> None:
-    """Ranges on the loss of held-out images, through a virtual step or the implicit function theorem."""
-    settings = {"images": images, "steps": steps, "seed": seed, "hypergradient": hypergradient}
-    _learn("bilevel", data, output, config, device, fresh, held=held, **settings)
-
-
-@app.command()
-def density(
-    data: Data = None,
-    output: Output = Path("learn-density"),
-    config: Config = None,
-    images: Images = None,
-    steps: Steps = None,
-    seed: Seed = None,
-    pairs: Annotated[int | None, typer.Option(help="Sub-policies; 0 takes every pair of operations.")] = None,
-    device: Device = None,
-    fresh: Fresh = False,
-) -> None:
-    """Search a policy whose pictures a critic cannot tell from others (Faster AutoAugment), then train with it."""
-    _learn("density", data, output, config, device, fresh, images=images, steps=steps, seed=seed, pairs=pairs)
-
-
-@app.command()
-def teach(
-    data: Data = None,
-    output: Output = Path("learn-teach"),
-    config: Config = None,
-    images: Images = None,
-    steps: Steps = None,
-    seed: Seed = None,
-    device: Device = None,
-    fresh: Fresh = False,
-) -> None:
-    """Ranges against the network, as far as its own running average still reads the pictures (TeachAugment)."""
-    _learn("teach", data, output, config, device, fresh, images=images, steps=steps, seed=seed)
+_recipe("augerino", "Ranges and network together on the training loss, with a reward for spreading.")
+_recipe("bilevel", "Ranges on the loss of held-out images, through a virtual step or the implicit function theorem.")
+_recipe("density", "Search a policy whose pictures a critic cannot tell from others (Faster AutoAugment), then train with it.")
+_recipe("teach", "Ranges against the network, as far as its own running average still reads the pictures (TeachAugment).")
 
 
 @app.command()
@@ -156,28 +108,17 @@ def demo(
     console.print(f"Wrote {output / 'index.html'} in {time.perf_counter() - started:.0f} s.", soft_wrap=True)
 
 
-def _learn(
-    recipe: str,
-    data: Path | None,
-    output: Path,
-    config: Path | None,
-    device: str | None,
-    fresh: bool,
-    **overrides: float | str | None,
-) -> None:
+def _learn(recipe: str, data: Path | None, output: Path, settings: Settings, device: str | None, *, resume: bool) -> None:
     need("train", *_NEEDED)
     import torch
     from rich.table import Table
 
     from pellucid.learn.ranges import readable
-    from pellucid.learn.run import learn
-    from pellucid.learn.settings import Settings
-    from pellucid.training import join_world, read_settings
+    from pellucid.training import join_world
 
-    settings = read_settings(Settings, config, **overrides)
     world = join_world()
     place = device or ("cuda" if world.size > 1 and torch.cuda.is_available() else "cpu")
-    outcome = learn(recipe, read_pictures(data), settings, output, world=world, device=place, resume=not fresh)
+    outcome = learn(recipe, read_pictures(data), settings, output, world=world, device=place, resume=resume)
     if world.size > 1:
         torch.distributed.destroy_process_group()
     if world.rank:

@@ -5,17 +5,21 @@ Must not: be imported by the library below it.
 Read next: ``augerino.py``, ``docs/learning.md``.
 """
 
-from pellucid.learn.augerino import augerino_objective
-from pellucid.learn.bilevel import implicit_hypergradient, unrolled_hypergradient
-from pellucid.learn.density import gradient_penalty
+from pellucid.learn.augerino import AugerinoSettings, augerino_objective
+from pellucid.learn.bilevel import BilevelSettings, implicit_hypergradient, unrolled_hypergradient
+from pellucid.learn.density import DensitySettings, gradient_penalty
 from pellucid.learn.run import RECIPES, learn
 from pellucid.learn.settings import Learning, Settings
-from pellucid.learn.teach import follow, teach_losses
+from pellucid.learn.teach import TeachSettings, follow, teach_losses
 
 __all__ = [
     "RECIPES",
+    "AugerinoSettings",
+    "BilevelSettings",
+    "DensitySettings",
     "Learning",
     "Settings",
+    "TeachSettings",
     "augerino_objective",
     "follow",
     "gradient_penalty",

@@ -1,6 +1,6 @@
 """Augerino: the ranges are trained on the training loss, against a reward for spreading.
 
-Owns: the objective, and the recipe that trains a network with it.
+Owns: the objective, and the recipe that trains a network with it, settings included.
 Must not: need a validation set.
 Read next: ``bilevel.py``.
 """
@@ -8,21 +8,23 @@ Read next: ``bilevel.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid.learn.classifier import cosine, network_for
-from pellucid.learn.data import Batches, Task
+from pellucid.learn.classifier import Student
+from pellucid.learn.data import Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
 from pellucid.learn.statistics import HeldStatistics
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
-from pellucid.training import TrainState, World, average_gradients
+from pellucid.training import TrainState, World, descend
+from pellucid.training.settings import Amount
 
-__all__ = ["augerino", "augerino_objective"]
+__all__ = ["AugerinoSettings", "augerino", "augerino_objective"]
 
 
 def augerino_objective(
@@ -56,33 +58,32 @@ def augerino_objective(
     return loss - entropy * spread.to(loss), loss.detach()
 
 
-def augerino(task: Task, augment: Pipeline, settings: Settings, world: World) -> Learning:
+@dataclass(frozen=True)
+class AugerinoSettings(Settings):
+    """What ``learn("augerino")`` may be told.
+
+    Args:
+        entropy: nats of training loss that one nat of entropy is worth.
+    """
+
+    entropy: Amount = 0.02
+
+
+def augerino(task: Task, augment: Pipeline, settings: AugerinoSettings, world: World) -> Learning:
     """Train the network and the ranges together, from the training images alone."""
-    net = network_for(task, seed=settings.seed).train()
-    optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.weight_decay)
+    student = Student(task, settings, world)
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
-    batches = Batches(task.x.shape[0], settings.batch, settings.seed, world)
-    judged = HeldStatistics(net)
-    parameters = [*net.parameters(), *augment.parameters()]
+    judged = HeldStatistics(student.net)
 
     def step(index: int) -> dict[str, float | Tensor]:
-        rows = batches(index)
-        labels = task.y[rows]
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate * cosine(index, settings.steps)
-        objective, loss = augerino_objective(
-            augment,
-            lambda augmented: F.cross_entropy(judged(augmented), labels, reduction="none"),
-            task.x[rows],
-            entropy=settings.entropy,
-            key=Key(settings.seed, index),
-        )
-        optimizer.zero_grad()
-        ranges.zero_grad()
-        objective.backward()
-        average_gradients(parameters, world)
-        optimizer.step()
-        ranges.step()
+        images, labels, key = student.batch(index)
+
+        def losses(augmented: Tensor) -> Tensor:
+            return F.cross_entropy(judged(augmented), labels, reduction="none")
+
+        objective, loss = augerino_objective(augment, losses, images, entropy=settings.entropy, key=key)
+        descend(objective, student.optimizer, ranges, world=world)
         return {"loss": loss, **numbers_of(augment)}
 
-    return Learning(step, TrainState({"net": net, "augment": augment}, {"optimizer": optimizer, "ranges": ranges}), augment, net)
+    state = TrainState({"net": student.net, "augment": augment}, {"optimizer": student.optimizer, "ranges": ranges})
+    return Learning(step, state, augment, student.net)

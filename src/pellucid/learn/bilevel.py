@@ -8,7 +8,8 @@ Read next: ``density.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -16,15 +17,16 @@ from torch import Tensor
 from torch.func import functional_call
 
 from pellucid.errors import invalid
-from pellucid.learn.classifier import cosine, network_for
+from pellucid.learn.classifier import Student
 from pellucid.learn.data import Batches, Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.training import TrainState, World, average_gradients
+from pellucid.training.settings import Count, Positive
 
-__all__ = ["bilevel", "implicit_hypergradient", "unrolled_hypergradient"]
+__all__ = ["BilevelSettings", "bilevel", "implicit_hypergradient", "unrolled_hypergradient"]
 
 Weights: TypeAlias = Mapping[str, Tensor]
 Loss: TypeAlias = Callable[[Weights], Tensor]
@@ -33,7 +35,7 @@ Loss: TypeAlias = Callable[[Weights], Tensor]
 def unrolled_hypergradient(
     inner: Loss | Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], *, rate: float
 ) -> tuple[Tensor, ...]:
-    """Differentiate the outer loss after one gradient step on the inner loss, or after one per inner loss given.
+    """Differentiate the outer loss after one gradient step on the inner loss, or after one on each of several inner losses.
 
     With theta' = theta - rate * d inner(theta, phi) / d theta, this is d outer(theta', phi) / d phi, exactly.
 
@@ -92,19 +94,37 @@ def implicit_hypergradient(
     return tuple(d - b for d, b in zip(direct, back, strict=True))
 
 
-def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> Learning:
+@dataclass(frozen=True)
+class BilevelSettings(Settings):
+    """What ``learn("bilevel")`` may be told.
+
+    Args:
+        every: network steps per step of the ranges.
+        hypergradient: ``unrolled`` or ``implicit``.
+        unrolled_steps: how many steps, on the coming batches, are unrolled.
+        inner_rate: step size of the unrolled steps, and of the Neumann series: small, so that the loss is nearly linear along
+            the step.
+        terms: of the Neumann series.
+    """
+
+    every: Count = 1
+    hypergradient: Literal["unrolled", "implicit"] = "unrolled"
+    unrolled_steps: Count = 1
+    inner_rate: Positive = 0.02
+    terms: Count = 5
+
+
+def bilevel(task: Task, augment: Pipeline, settings: BilevelSettings, world: World) -> Learning:
     """Train the network on augmented images, and the ranges on the loss of held-out images after a (virtual) step.
 
     The unrolled or implicit step is one of plain gradient descent on the same batch; the network itself is trained by AdamW.
     """
     if task.x_held.shape[0] == 0:
         raise invalid("held", expected="held-out images for the outer loss", got=0, fix="For example --held 200.")
-    net = network_for(task, seed=settings.seed).train()
+    student = Student(task, settings, world)
+    net, hyper = student.net, list(augment.parameters())
     weights = dict(net.named_parameters())
-    hyper = list(augment.parameters())
-    optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.weight_decay)
     ranges = torch.optim.Adam(hyper, settings.range_rate)
-    inner_rows = Batches(task.x.shape[0], settings.batch, settings.seed, world)
     outer_rows = Batches(task.x_held.shape[0], settings.batch, settings.seed + 1, world)
     outer_loss = torch.zeros(())
 
@@ -113,16 +133,14 @@ def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> 
         buffers = {name: buffer.clone() for name, buffer in net.named_buffers()}
         return F.cross_entropy(functional_call(net, {**at, **buffers}, (images,)), labels)
 
+    def inner_at(index: int) -> Loss:
+        rows = student.rows(index)
+        return lambda at: loss(at, augment(task.x[rows], key=Key(settings.seed, index)), task.y[rows])
+
     def step(index: int) -> dict[str, float | Tensor]:
         nonlocal outer_loss
-        rows = inner_rows(index)
-        images, labels, key = task.x[rows], task.y[rows], Key(settings.seed, index)
         if index % settings.every == 0:
             held = outer_rows(index // settings.every)
-
-            def inner_at(place: int) -> Loss:
-                chosen = inner_rows(place)
-                return lambda at: loss(at, augment(task.x[chosen], key=Key(settings.seed, place)), task.y[chosen])
 
             def outer(at: Weights) -> Tensor:
                 nonlocal outer_loss
@@ -137,23 +155,14 @@ def bilevel(task: Task, augment: Pipeline, settings: Settings, world: World) -> 
                 parameter.grad = slope
             average_gradients(hyper, world)
             ranges.step()
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate * cosine(index, settings.steps)
-        with torch.no_grad():
-            augmented = augment(images, key=key)
-        value = F.cross_entropy(net(augmented), labels)
-        optimizer.zero_grad()
-        value.backward()
-        average_gradients(net.parameters(), world)
-        optimizer.step()
-        return {"loss": value.detach(), "outer_loss": outer_loss, **numbers_of(augment)}
+        return {"loss": student.step(index, augment), "outer_loss": outer_loss, **numbers_of(augment)}
 
-    state = TrainState({"net": net, "augment": augment}, {"optimizer": optimizer, "ranges": ranges})
+    state = TrainState({"net": net, "augment": augment}, {"optimizer": student.optimizer, "ranges": ranges})
     return Learning(step, state, augment, net)
 
 
 def _hypergradient(
-    inner: Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], settings: Settings
+    inner: Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], settings: BilevelSettings
 ) -> tuple[Tensor, ...]:
     if settings.hypergradient == "unrolled":
         return unrolled_hypergradient(inner, outer, weights, hyper, rate=settings.inner_rate)

@@ -1,7 +1,7 @@
 """The small network every learning command trains, and how it is judged.
 
-Owns: `SmallNet`, accuracy without and with averaging over draws, and the learning rate over a run.
-Must not: augment or know of recipes.
+Owns: `SmallNet`, the `Student` that trains one on augmented images, and accuracy without and with averaging over draws.
+Must not: know of recipes.
 Read next: ``augerino.py``.
 """
 
@@ -11,12 +11,16 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from pellucid.learn.data import Task
+from pellucid.learn.data import Batches, Task
+from pellucid.learn.settings import Settings
+from pellucid.random import Key
+from pellucid.training import World, descend, set_rate
 
-__all__ = ["SmallNet", "accuracy", "accuracy_over_draws", "cosine", "network_for"]
+__all__ = ["SmallNet", "Student", "accuracy", "accuracy_over_draws", "cosine", "network_for"]
 
 
 class SmallNet(nn.Module):
@@ -59,6 +63,38 @@ def network_for(task: Task, *, seed: int, width: int = 16) -> SmallNet:
         shape = (task.x.shape[1], task.x.shape[2], task.x.shape[3])
         net = SmallNet(shape, task.classes, mean=float(task.x.mean()), std=float(task.x.std()), width=width)
     return net.to(task.x.device)
+
+
+class Student:
+    """The network of a task and its optimiser: AdamW on the cross-entropy of augmented images.
+
+    Args:
+        task: what is learned.
+        settings: of the run.
+        world: the ranks; each takes its own part of a batch.
+    """
+
+    def __init__(self, task: Task, settings: Settings, world: World) -> None:
+        self.task, self.settings, self.world = task, settings, world
+        self.net = network_for(task, seed=settings.seed).train()
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), settings.rate, weight_decay=settings.weight_decay)
+        self.rows = Batches(task.x.shape[0], settings.batch, settings.seed, world)
+
+    def batch(self, index: int) -> tuple[Float[Tensor, "b c h w"], Int64[Tensor, "b"], Key]:
+        """Images and labels of a step, and the key of its draws; the learning rate is set to the step's."""
+        set_rate(self.optimizer, self.settings.rate * cosine(index, self.settings.steps))
+        rows = self.rows(index)
+        return self.task.x[rows], self.task.y[rows], Key(self.settings.seed, index)
+
+    def step(self, index: int, augment: nn.Module | None) -> Float[Tensor, ""]:
+        """Train on one batch, augmented as the augmentation is now, and return the loss."""
+        images, labels, key = self.batch(index)
+        if augment is not None:
+            with torch.no_grad():
+                images = augment(images, key=key)
+        loss = F.cross_entropy(self.net(images), labels)
+        descend(loss, self.optimizer, world=self.world)
+        return loss.detach()
 
 
 def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pellucid.learn.augerino import AugerinoSettings
 from pellucid.learn.classifier import accuracy
 from pellucid.learn.data import load_pictures, small_task
 from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import plot_ranges, readable
 from pellucid.learn.rotation import Rotation, half_width, learn_rotation, optimal_width
 from pellucid.learn.run import Outcome, learn, train
-from pellucid.learn.settings import Settings
 from pellucid.training import World, fit
 
 __all__ = ["Demo", "Turned", "run_demo", "table", "turn_both_ways"]
@@ -36,7 +36,7 @@ class Turned:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found.
+    """The demo's results.
 
     Args:
         outcome: of Augerino on digits.
@@ -53,7 +53,7 @@ class Demo:
 
 def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int = 0, say: Callable[[str], None] = print) -> Demo:
     """Run it all into ``directory`` and write ``index.html``; what is already done there is not done again."""
-    settings = Settings(images=IMAGES, steps=steps, seed=seed)
+    settings = AugerinoSettings(images=IMAGES, steps=steps, seed=seed)
     pictures = load_pictures()
     say(f"{IMAGES} digits, without augmentation, then with ranges that learn")
     task = small_task(pictures, IMAGES, seed=seed)
@@ -84,7 +84,7 @@ def turn_both_ways(
             total=here.steps,
             directory=home,
             seed=here.seed,
-            settings=vars(here),
+            settings=asdict(here),
             title=title,
             quiet=quiet,
         )

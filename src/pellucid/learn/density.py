@@ -1,13 +1,14 @@
 """Density matching: search a policy whose pictures a critic cannot tell from the others, and a classifier still reads.
 
 Owns: the critic with its gradient penalty, and the recipe that searches a policy.
-Must not: train the final network; a found policy is a value that any training can use.
+Must not: train the final network; the policy is a value that any training can use.
 Read next: ``teach.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +20,10 @@ from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
 from pellucid.policy import RandomChoice
 from pellucid.random import Key
-from pellucid.training import TrainState, World, average_gradients
+from pellucid.training import TrainState, World, descend
+from pellucid.training.settings import Amount, Count, Number
 
-__all__ = ["Critic", "density", "gradient_penalty"]
+__all__ = ["Critic", "DensitySettings", "density", "gradient_penalty"]
 
 
 class Critic(nn.Module):
@@ -84,7 +86,26 @@ def gradient_penalty(
     return (norm - 1.0).square().mean()
 
 
-def density(task: Task, augment: RandomChoice, settings: Settings, world: World) -> Learning:
+@dataclass(frozen=True)
+class DensitySettings(Settings):
+    """What ``learn("density")`` may be told.
+
+    Args:
+        pairs: sub-policies of the search; 0 takes every pair of operations.
+        policy_entropy: what one nat of entropy per picture is worth to the policy search.
+        content: weight of the classification term against the critic.
+        critic_steps: steps of the critic per step of the policy.
+        penalty: weight of the gradient penalty.
+    """
+
+    pairs: Number = 0
+    policy_entropy: Amount = 0.1
+    content: Amount = 0.5
+    critic_steps: Count = 1
+    penalty: Amount = 10.0
+
+
+def density(task: Task, augment: RandomChoice, settings: DensitySettings, world: World) -> Learning:
     """Move the policy so that augmented images look like other images of the training set and keep their class.
 
     Each step takes two different batches: the policy changes the first, the critic compares it with the second. The identity
@@ -111,19 +132,13 @@ def density(task: Task, augment: RandomChoice, settings: Settings, world: World)
             share = torch.rand(min(real.shape[0], fake.shape[0])).to(real)
             penalty = gradient_penalty(lambda x: critic(x)[0], real[: share.shape[0]], fake[: share.shape[0]], share)
             loss = -distance + settings.penalty * penalty + F.cross_entropy(logits, labels)
-            judge.zero_grad()
-            loss.backward()
-            average_gradients(critic.parameters(), world)
-            judge.step()
+            descend(loss, judge, world=world)
         realness, logits = critic(fake)
         content = F.cross_entropy(logits, task.y[first])
         # One branch is active per picture, so each branch is paid its share of the reward only.
         spread = torch.stack(list(augment.pipeline.entropy().values())).sum() / len(augment.branches)
         objective = -realness.mean() + settings.content * content - settings.policy_entropy * spread.to(content)
-        ranges.zero_grad()
-        objective.backward()
-        average_gradients(augment.parameters(), world)
-        ranges.step()
+        descend(objective, ranges, world=world)
         return {"loss": loss.detach(), "distance": distance.detach(), "content": content.detach(), **numbers_of(augment)}
 
     state = TrainState({"critic": critic, "augment": augment}, {"judge": judge, "ranges": ranges})

@@ -22,36 +22,33 @@ from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning
 from pellucid.pipeline import Pipeline
 from pellucid.random import CenteredUniform, Key, Learnable
-from pellucid.training import TrainState
-from pellucid.training.settings import check_numbers
+from pellucid.training import RunSettings, TrainState, World, descend, set_rate
+from pellucid.training.settings import Amount, Count, Positive
 from pellucid.transforms import RandomRotation
 
 __all__ = ["Rotation", "half_width", "learn_rotation", "optimal_width"]
 
 
 @dataclass(frozen=True)
-class Rotation:
+class Rotation(RunSettings):
     """The settings.
 
     Args:
         theta: pictures are turned by U(-theta, theta) about upright (class 0) or about upside down (class 1), in degrees < 90.
         start: the half-width the learned rotation starts from, in degrees.
-        entropy: the reward, as in `Settings`.
-        steps, batch, rate, range_rate, seed: of the training.
+        entropy: the reward, as in `AugerinoSettings`.
+        rate, range_rate: learning rates of the network and of the rotation.
     """
 
-    theta: float = 45.0
-    start: float = 10.0
-    entropy: float = 0.02
-    steps: int = 600
-    batch: int = 64
-    rate: float = 3e-3
-    range_rate: float = 0.05
-    seed: int = 0
+    steps: Count = 600
+    theta: Positive = 45.0
+    start: Positive = 10.0
+    entropy: Amount = 0.02
+    rate: Positive = 3e-3
+    range_rate: Positive = 0.05
 
     def __post_init__(self) -> None:
-        positive, not_negative = "theta start rate range_rate", "entropy seed"
-        check_numbers(self, at_least_one="steps batch", positive=positive, not_negative=not_negative)
+        super().__post_init__()
         for name, most in (("theta", 90.0), ("start", 180.0)):
             if not getattr(self, name) < most:
                 raise invalid(name, expected=f"degrees below {most:g}", got=getattr(self, name))
@@ -92,10 +89,8 @@ def learn_rotation(settings: Rotation) -> Learning:
 
     def step(index: int) -> dict[str, float | Tensor]:
         images, labels = _batch(pictures, turn, settings, index)
-        for optimiser, rate in ((optimizer, settings.rate), (ranges, settings.range_rate)):
-            for group in optimiser.param_groups:
-                group["lr"] = rate * cosine(index, settings.steps)
-            optimiser.zero_grad()
+        for one, rate in ((optimizer, settings.rate), (ranges, settings.range_rate)):
+            set_rate(one, rate * cosine(index, settings.steps))
         objective, loss = augerino_objective(
             augment,
             lambda augmented: F.cross_entropy(net(augmented), labels, reduction="none"),
@@ -103,9 +98,7 @@ def learn_rotation(settings: Rotation) -> Learning:
             entropy=settings.entropy,
             key=Key(settings.seed, index),
         )
-        objective.backward()
-        optimizer.step()
-        ranges.step()
+        descend(objective, optimizer, ranges, world=World())
         return {"loss": loss, **numbers_of(augment)}
 
     return Learning(step, TrainState({"net": net, "augment": augment}, {"optimizer": optimizer, "ranges": ranges}), augment, net)

@@ -17,17 +17,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from pellucid.errors import invalid
-from pellucid.learn.augerino import augerino
-from pellucid.learn.bilevel import bilevel
+from pellucid.errors import invalid, wrong_type
+from pellucid.learn.augerino import AugerinoSettings, augerino
+from pellucid.learn.bilevel import BilevelSettings, bilevel
 from pellucid.learn.classifier import accuracy
 from pellucid.learn.data import Pictures, Task, small_task
-from pellucid.learn.density import density
+from pellucid.learn.density import DensitySettings, density
 from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import numbers_of, plot_ranges
 from pellucid.learn.settings import Learning, Settings
 from pellucid.learn.spaces import narrow
-from pellucid.learn.teach import teach
+from pellucid.learn.teach import TeachSettings, teach
 from pellucid.pipeline import Pipeline
 from pellucid.policy import searchable
 from pellucid.training import World, fit
@@ -42,25 +42,28 @@ class Recipe:
     """How a recipe is started.
 
     Args:
+        settings: what it may be told.
         build: makes the learning out of a task, an augmentation, the settings and the ranks.
         start: makes the augmentation for a number of channels.
         losses: columns of the log that the plot shows beside the ranges.
     """
 
-    build: Callable[[Task, Any, Settings, World], Learning]
-    start: Callable[[Settings, int], nn.Module]
+    settings: type[Settings]
+    build: Callable[[Task, Any, Any, World], Learning]
+    start: Callable[[Any, int], nn.Module]
     losses: tuple[str, ...] = ("loss",)
 
 
 RECIPES = {
-    "augerino": Recipe(augerino, lambda s, _: narrow(seed=s.seed)),
-    "bilevel": Recipe(bilevel, lambda s, _: narrow(temperature=0.2, seed=s.seed), ("loss", "outer_loss")),
+    "augerino": Recipe(AugerinoSettings, augerino, lambda s, _: narrow(seed=s.seed)),
+    "bilevel": Recipe(BilevelSettings, bilevel, lambda s, _: narrow(temperature=0.2, seed=s.seed), ("loss", "outer_loss")),
     "density": Recipe(
+        DensitySettings,
         density,
         lambda s, channels: searchable(channels=channels, pairs=s.pairs or None, seed=s.seed),
         ("loss", "distance", "content"),
     ),
-    "teach": Recipe(teach, lambda s, _: narrow(seed=s.seed), ("loss", "objective")),
+    "teach": Recipe(TeachSettings, teach, lambda s, _: narrow(seed=s.seed), ("loss", "objective")),
 }
 """By the name of the command."""
 
@@ -98,7 +101,7 @@ def learn(
     Args:
         recipe: one of `RECIPES`.
         pictures: the data.
-        settings: of the run; a checkpoint made with others is refused.
+        settings: of the run, of the recipe's class; a checkpoint made with others is refused.
         directory: of the run.
         world: the ranks, from ``join_world``; every rank calls this.
         device: where images and network live: cpu or cuda.
@@ -111,6 +114,8 @@ def learn(
     if recipe not in RECIPES:
         raise invalid("recipe", expected=f"one of {', '.join(RECIPES)}", got=repr(recipe))
     world, home, chosen, place = world or World(), Path(directory), RECIPES[recipe], pick_device(device)
+    if not isinstance(settings, chosen.settings):
+        raise wrong_type("settings", expected=chosen.settings.__name__, got=type(settings).__name__)
     _check_learnable(pictures, settings, world)
     task = small_task(pictures, settings.images, held=settings.held, seed=settings.seed).to(place)
     learning = chosen.build(task, chosen.start(settings, task.x.shape[1]).to(place), settings, world)
@@ -123,6 +128,8 @@ def learn(
         total=settings.steps,
         directory=home,
         seed=settings.seed,
+        save_every=settings.save_every,
+        log_every=settings.log_every,
         settings=about,
         title=title,
         resume=resume,
@@ -156,7 +163,7 @@ def _check_learnable(pictures: Pictures, settings: Settings, world: World) -> No
 
 
 def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:
-    """The network that was trained along, or, after a search, one trained with what was found."""
+    """The network that was trained along, or, after a search, one trained with the policy."""
     if learning.net is not None:
         return learning.net
     trained = fixed(task, learning.augment, settings, World())

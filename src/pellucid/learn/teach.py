@@ -8,21 +8,22 @@ Read next: ``run.py``.
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from pellucid.learn.classifier import cosine, network_for
-from pellucid.learn.data import Batches, Task
+from pellucid.learn.classifier import Student
+from pellucid.learn.data import Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
 from pellucid.pipeline import Pipeline
-from pellucid.random import Key
-from pellucid.training import TrainState, World, average_gradients
+from pellucid.training import TrainState, World, descend
+from pellucid.training.settings import Amount, Count, Share
 
-__all__ = ["follow", "teach", "teach_losses"]
+__all__ = ["TeachSettings", "follow", "teach", "teach_losses"]
 
 
 def teach_losses(
@@ -56,13 +57,27 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
                 kept.copy_(new)
 
 
-def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Learning:
+@dataclass(frozen=True)
+class TeachSettings(Settings):
+    """What ``learn("teach")`` may be told.
+
+    Args:
+        caution: weight of the teacher's loss against the student's.
+        augmenter_every: network steps per step of the ranges.
+        momentum: of the teacher's running average.
+    """
+
+    caution: Amount = 10.0
+    augmenter_every: Count = 4
+    momentum: Share = 0.99
+
+
+def teach(task: Task, augment: Pipeline, settings: TeachSettings, world: World) -> Learning:
     """Train the network on augmented images, the augmenter against it, and the teacher after it."""
-    net = network_for(task, seed=settings.seed).train()
+    student = Student(task, settings, world)
+    net = student.net
     teacher = copy.deepcopy(net).eval().requires_grad_(False)
-    optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.weight_decay)
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
-    batches = Batches(task.x.shape[0], settings.batch, settings.seed, world)
 
     def adversarial(augmented: Tensor, labels: Tensor) -> Tensor:
         net.eval()  # the student as it would be asked, and its statistics left alone
@@ -71,27 +86,15 @@ def teach(task: Task, augment: Pipeline, settings: Settings, world: World) -> Le
         return losses
 
     def step(index: int) -> dict[str, float | Tensor]:
-        rows = batches(index)
-        images, labels, key = task.x[rows], task.y[rows], Key(settings.seed, index)
         objective = torch.zeros(())
         if index % settings.augmenter_every == 0:
+            images, labels, key = student.batch(index)
             objective = augment.expected(lambda augmented: adversarial(augmented, labels), images, key=key)
-            ranges.zero_grad()
-            objective.backward()
-            average_gradients(augment.parameters(), world)
-            ranges.step()
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate * cosine(index, settings.steps)
-        with torch.no_grad():
-            augmented = augment(images, key=key)
-        loss = F.cross_entropy(net(augmented), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        average_gradients(net.parameters(), world)
-        optimizer.step()
+            descend(objective, ranges, world=world)
+        loss = student.step(index, augment)
         # A young average remembers the start; it follows faster in the beginning.
         follow(teacher, net, min(settings.momentum, (1 + index) / (10 + index)))
-        return {"loss": loss.detach(), "objective": objective.detach(), **numbers_of(augment)}
+        return {"loss": loss, "objective": objective.detach(), **numbers_of(augment)}
 
-    state = TrainState({"net": net, "teacher": teacher, "augment": augment}, {"optimizer": optimizer, "ranges": ranges})
+    state = TrainState({"net": net, "teacher": teacher, "augment": augment}, {"optimizer": student.optimizer, "ranges": ranges})
     return Learning(step, state, augment, net)

@@ -6,19 +6,22 @@ Read next: ``loop.py``.
 """
 
 from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from pellucid.training.descent import descend, set_rate
 from pellucid.training.distributed import World, all_gather_rows, average_gradients, join_world
 from pellucid.training.log import CsvLog, read_log
 from pellucid.training.loop import NonFiniteLoss, fit
-from pellucid.training.settings import read_settings
+from pellucid.training.settings import RunSettings, read_settings
 from pellucid.training.state import TrainState
 
 __all__ = [
     "CsvLog",
     "NonFiniteLoss",
+    "RunSettings",
     "TrainState",
     "World",
     "all_gather_rows",
     "average_gradients",
+    "descend",
     "fit",
     "join_world",
     "latest_checkpoint",
@@ -26,4 +29,5 @@ __all__ = [
     "read_log",
     "read_settings",
     "save_checkpoint",
+    "set_rate",
 ]

@@ -1,26 +1,92 @@
 """Settings from a TOML file and the command line into a frozen dataclass, with the errors a typing mistake deserves.
 
-Owns: the merging order (defaults, file, overrides) and the checks of names and types.
-Must not: know any command's settings.
+Owns: what all runs may be told, the ranges of numbers, and the merging order (defaults, file, overrides).
+Must not: know any command's own settings.
 Read next: ``loop.py``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import os
+import re
 import tomllib
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["check_numbers", "read_settings"]
+__all__ = ["Amount", "Count", "Number", "Positive", "RunSettings", "Share", "check_ranges", "described", "read_settings"]
 
 S = TypeVar("S")
+
+
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """The range of a number, as its annotation carries it."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+
+Count = Annotated[int, Within("a whole number, at least 1", lambda value: value >= 1)]
+Number = Annotated[int, Within("a whole number that is not negative", lambda value: value >= 0)]
+Positive = Annotated[float, Within("a positive number", lambda value: 0 < value < math.inf)]
+Amount = Annotated[float, Within("a number that is not negative", lambda value: 0 <= value < math.inf)]
+Share = Annotated[float, Within("in [0, 1)", lambda value: 0 <= value < 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """What every run may be told, in a TOML file or on the command line; each kind of run adds its own.
+
+    Args:
+        steps: number of steps.
+        batch: samples per step, over all ranks together.
+        seed: of everything that is drawn.
+        save_every, log_every: in steps.
+
+    Errors:
+        ``InvalidArgument`` for the first number out of its range.
+    """
+
+    steps: Count = 1000
+    batch: Count = 64
+    seed: Number = 0
+    save_every: Count = 200
+    log_every: Count = 10
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+def check_ranges(settings: object) -> None:
+    """Raise for the first field of a dataclass that its annotation does not allow: a range, or one of a few texts.
+
+    Errors:
+        ``InvalidArgument``, which names the field.
+    """
+    for name, hint in get_type_hints(type(settings), include_extras=True).items():
+        value = getattr(settings, name)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise invalid(name, expected=" or ".join(map(repr, get_args(hint))), got=repr(value))
+        for within in (part for part in get_args(hint)[1:] if isinstance(part, Within)):
+            number = int if get_args(hint)[0] is int else int | float
+            if isinstance(value, bool) or not isinstance(value, number) or not within.holds(value):
+                raise invalid(name, expected=within.expected, got=repr(value))
+
+
+def described(kind: type) -> dict[str, str]:
+    """What the docstring of a dataclass, and those of its bases, say of each field."""
+    texts: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        for names, text in re.findall(r"^    (\w[\w, ]*): (.+(?:\n {8}.+)*)", inspect.cleandoc(part.__doc__ or ""), re.MULTILINE):
+            texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    return texts
 
 
 def read_settings(
@@ -41,38 +107,13 @@ def read_settings(
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values = {} if path is None else dict(_table(Path(path)))
     sources = dict.fromkeys(values, str(path))
-    given = {name: value for name, value in overrides.items() if value is not None}
-    sources |= {name: (origins or {}).get(name, f"--{name.replace('_', '-')}") for name in given}
-    for name, value in (values | given).items():
+    options = {name: value for name, value in overrides.items() if value is not None}
+    sources |= {name: (origins or {}).get(name, f"--{name.replace('_', '-')}") for name in options}
+    for name, value in (values | options).items():
         if name not in known:
             raise invalid(f"{sources[name]}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
         values[name] = _typed(f"{sources[name]}: {name}", value, hints[name])
     return kind(**values)
-
-
-def check_numbers(settings: object, *, at_least_one: str = "", positive: str = "", not_negative: str = "", share: str = "") -> None:
-    """Raise for the first number out of its range; names are separated by blanks.
-
-    Args:
-        settings: a dataclass.
-        at_least_one: whole numbers.
-        positive, not_negative: finite numbers.
-        share: in [0, 1).
-
-    Errors:
-        ``InvalidArgument``, which names the field.
-    """
-    kinds: list[tuple[str, str, Callable[[Any], bool]]] = [
-        (at_least_one, "a whole number, at least 1", lambda value: isinstance(value, int) and value >= 1),
-        (positive, "a positive number", lambda value: 0 < value < math.inf),
-        (not_negative, "a number that is not negative", lambda value: 0 <= value < math.inf),
-        (share, "in [0, 1)", lambda value: 0 <= value < 1),
-    ]
-    for names, expected, right in kinds:
-        for name in names.split():
-            value = getattr(settings, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not right(value):
-                raise invalid(name, expected=expected, got=repr(value))
 
 
 def _table(path: Path) -> Mapping[str, Any]:
@@ -85,7 +126,7 @@ def _table(path: Path) -> Mapping[str, Any]:
 def _typed(name: str, value: Any, hint: Any) -> Any:
     choices = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     for choice in choices:
-        origin = get_origin(choice) or choice
+        origin = str if get_origin(choice) is Literal else get_origin(choice) or choice
         if origin is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if origin is tuple and isinstance(value, list):

@@ -2,13 +2,17 @@
 
 Owns: the public names of the training.
 Must not: evaluate.
-Read next: ``descriptor.py``.
+Read next: ``run.py``.
 """
 
-from pellucid.features.train.descriptor import DescriptorTrainer, train_descriptor
-from pellucid.features.train.detector import DetectorTrainer, train_detector
-from pellucid.features.train.joint import JointTrainer, train_joint
+from pellucid.features.train.descriptor import DescriptorTrainer
+from pellucid.features.train.detector import DetectorTrainer
+from pellucid.features.train.joint import JointTrainer
+from pellucid.features.train.run import train
 from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, JointSettings
+
+train_descriptor = train_detector = train_joint = train
+"""The same function: the settings say what is trained."""
 
 __all__ = [
     "DescriptorSettings",
@@ -17,6 +21,7 @@ __all__ = [
     "DetectorTrainer",
     "JointSettings",
     "JointTrainer",
+    "train",
     "train_descriptor",
     "train_detector",
     "train_joint",

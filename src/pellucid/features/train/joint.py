@@ -1,17 +1,15 @@
 """Detector and descriptor end to end: keypoints, patches cut with gradients, descriptors, loss, and back to the keypoints.
 
-Owns: the step through the patches, its two optimisers, and the order pretrain, then join.
+Owns: the step through the patches, and its two optimisers.
 Must not: decide which loss reaches what; ``../joint.py`` does.
 Read next: ``../joint.py``, ``../../functional/patches.py``.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,11 +22,9 @@ from pellucid.features.hardnet import HardNet
 from pellucid.features.joint import joint_losses
 from pellucid.features.keypoint_net import KeypointNet
 from pellucid.features.negatives import near_in_image
-from pellucid.features.train.descriptor import picture_notes, read_photographs, train_descriptor
-from pellucid.features.train.detector import rank_share, train_detector
 from pellucid.features.train.precision import synchronised
-from pellucid.features.train.run import run_steps
-from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, JointSettings
+from pellucid.features.train.settings import JointSettings
+from pellucid.features.train.trainer import Trainer, rank_share, view_pairs
 from pellucid.features.weights import (
     DESCRIPTOR_FILE,
     DETECTOR_FILE,
@@ -40,14 +36,12 @@ from pellucid.features.weights import (
 from pellucid.functional.patches import extract_patches
 from pellucid.geometry.points import transform_points
 from pellucid.losses import hardest_triplet_loss
-from pellucid.training import TrainState, World, all_gather_rows, average_gradients, join_world
-from pellucid.training.device import pick_device
-from pellucid.training.distributed import barrier
+from pellucid.training import TrainState, World, all_gather_rows, average_gradients, set_rate
 
-__all__ = ["JointTrainer", "train_joint"]
+__all__ = ["JointTrainer"]
 
 
-class JointTrainer:
+class JointTrainer(Trainer):
     """Everything a joint run changes, and the step that changes it.
 
     The detector answers to two losses: the one it was trained with, and the distance of each pair's descriptors, which reaches its
@@ -61,6 +55,19 @@ class JointTrainer:
         world: the ranks; each sees its share of the pairs, negatives come from all.
         device: where the networks are.
     """
+
+    title = "Joint"
+    panels: ClassVar = {name: (name,) for name in ("loss", "detector", "pair", "descriptor")}
+    folder = "joint"
+
+    @classmethod
+    def prepare(
+        cls, settings: JointSettings, photographs: Sequence[Tensor], world: World, device: torch.device
+    ) -> Callable[[], JointTrainer]:
+        """Draw pairs of views from the photographs, others than the detector was trained on."""
+        size, strength, seed = settings.size, settings.strength, settings.seed + 1
+        pairs = view_pairs(photographs, world, batch=settings.batch, size=size, strength=strength, seed=seed)
+        return lambda: cls(settings, *_start(settings), pairs, world, device)
 
     def __init__(
         self,
@@ -89,8 +96,7 @@ class JointTrainer:
         """Do step ``index`` of ``total``."""
         fade = 1.0 - index / total
         for name, start in (("detector", self.settings.detector_rate), ("descriptor", self.settings.descriptor_rate)):
-            for group in self.optimizers[name].param_groups:
-                group["lr"] = fade * start
+            set_rate(self.optimizers[name], fade * start)
         views, weight = rank_share(self.pairs, index, self.settings.batch, self.world)
         first, second = views.first.to(self.device), views.second.to(self.device)
         second_from_first = views.second_from_first.to(self.device, torch.float32)
@@ -119,6 +125,12 @@ class JointTrainer:
             "descriptor": losses.descriptor.detach(),
             "patches": float(len(cut.patches)),
         }
+
+    def save(self, home: Path, notes: Mapping[str, Any]) -> None:
+        """Write both networks, and into ``before/`` what they were before this stage."""
+        for place, (detector, descriptor) in (("before", _start(self.settings)), ("", (self.detector, self.descriptor))):
+            save_detector(detector, home / place / DETECTOR_FILE, patch_scale=self.settings.patch_scale, settings=notes)
+            save_descriptor(descriptor, home / place / DESCRIPTOR_FILE, settings=notes)
 
     def _cut(self, first: Tensor, second: Tensor, second_from_first: Tensor) -> _Cut:
         """Patches around the first view's keypoints, and around where the homography sends them: upright, of one scale, as the
@@ -160,72 +172,6 @@ class _Cut(NamedTuple):
     """(N,): which pair each belongs to."""
 
 
-def train_joint(
-    settings: JointSettings,
-    directory: str | os.PathLike[str],
-    *,
-    resume: bool = True,
-    quiet: bool = False,
-) -> Path:
-    """Pretrain a detector and a descriptor, each on its own, then train both through the patches.
-
-    Every stage is a run of its own (unless the settings name a finished one), in ``detector/``, ``descriptor/`` and ``joint/``, and
-    goes on where it was interrupted. What the first two made is kept in ``before/``, so that the effect of the third can be
-    measured.
-
-    Args:
-        settings: of the three runs.
-        directory: gets the stages, ``before/``, ``detector.safetensors`` and ``descriptor.safetensors``.
-        resume: go on where runs are found, instead of failing.
-        quiet: no progress bar.
-
-    Returns:
-        ``directory``.
-
-    Errors:
-        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run.
-    """
-    home = Path(directory)
-    detector_file, descriptor_file = _pretrained(settings, home, resume, quiet)
-    world = join_world()
-    device = pick_device(settings.device)
-    barrier(world)  # until the first rank has written the files of the stages before
-    photographs = read_photographs(settings.photographs, settings.exclude)
-    pairs = HomographicPairs(photographs, size=settings.size, strength=settings.strength, seed=settings.seed + 1)
-    trainer, notes = run_steps(
-        lambda: JointTrainer(settings, load_detector(detector_file), load_descriptor(descriptor_file), pairs, world, device),
-        settings,
-        home / "joint",
-        notes={**dataclasses.asdict(settings), **picture_notes(photographs)},
-        title="Joint",
-        panels={"loss": ("loss",), "detector": ("detector",), "pair": ("pair",), "descriptor": ("descriptor",)},
-        world=world,
-        device=device,
-        resume=resume,
-        quiet=quiet,
-    )
-    assert isinstance(trainer, JointTrainer)
-    if world.rank == 0:
-        before = load_detector(detector_file), load_descriptor(descriptor_file)
-        save_detector(before[0], home / "before" / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
-        save_descriptor(before[1], home / "before" / DESCRIPTOR_FILE, settings=notes)
-        save_detector(trainer.detector, home / DETECTOR_FILE, patch_scale=settings.patch_scale, settings=notes)
-        save_descriptor(trainer.descriptor, home / DESCRIPTOR_FILE, settings=notes)
-    return home
-
-
-def _pretrained(settings: JointSettings, home: Path, resume: bool, quiet: bool) -> tuple[Path, Path]:
-    """What to start from: the runs the settings name, or stages trained now."""
-    shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
-    detector, descriptor = Path(settings.detector), Path(settings.descriptor)
-    if settings.detector:
-        load_detector(detector)  # complain before anything is trained
-    if settings.descriptor:
-        load_descriptor(descriptor)
-    if not settings.detector:
-        own = DetectorSettings(**shared, steps=settings.detector_steps, strength=settings.strength)
-        detector = train_detector(own, home / "detector", resume=resume, quiet=quiet)
-    if not settings.descriptor:
-        other = DescriptorSettings(**shared, steps=settings.descriptor_steps, width=settings.width)
-        descriptor = train_descriptor(other, home / "descriptor", resume=resume, quiet=quiet)
-    return detector, descriptor
+def _start(settings: JointSettings) -> tuple[KeypointNet, HardNet]:
+    """The networks as the stages before left them."""
+    return load_detector(Path(settings.detector)), load_descriptor(Path(settings.descriptor))

@@ -1,121 +1,146 @@
-"""What all runs share around their step: the number of steps, the board, the loop and the curves.
+"""One run of any kind: pictures, number of steps, loop, curves, and the weights in the end.
 
-Owns: the order of these things.
-Must not: know what is trained.
-Read next: ``../../training/loop.py``.
+Owns: the order of these things, the stages before a joint run, and what a run leaves in its folder.
+Must not: know what a step does; the trainers do.
+Read next: ``descriptor.py``, ``detector.py``, ``joint.py``.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Final
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from pellucid.features.data.photographs import ImageFolder, bundled_photographs
 from pellucid.features.train.board import board
 from pellucid.features.train.budget import decide_steps
-from pellucid.training import TrainState, World, fit
+from pellucid.features.train.descriptor import DescriptorTrainer
+from pellucid.features.train.detector import DetectorTrainer
+from pellucid.features.train.joint import JointTrainer
+from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, FeatureSettings, JointSettings
+from pellucid.features.train.trainer import Trainer
+from pellucid.features.weights import load_descriptor, load_detector
+from pellucid.training import World, fit, join_world
 from pellucid.training.curves import plot_curves
+from pellucid.training.device import pick_device
+from pellucid.training.distributed import barrier
 
-__all__ = ["RunOptions", "Trainer", "run_steps"]
+__all__ = ["picture_notes", "train"]
 
-
-class Trainer(Protocol):
-    """What a run steps."""
-
-    @property
-    def state(self) -> TrainState:
-        """What a checkpoint holds."""
-
-    def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:
-        """Do step ``index`` of ``total`` and say what to log."""
+_LONGEST: Final = 800
+"""Larger photographs are shrunk to this many pixels: enough keypoints, and all pictures of one kind of sharpness."""
 
 
-class RunOptions(Protocol):
-    """The settings that concern the run and not what is trained."""
-
-    @property
-    def steps(self) -> int: ...  # noqa: D102
-    @property
-    def minutes(self) -> float | None: ...  # noqa: D102
-    @property
-    def seed(self) -> int: ...  # noqa: D102
-    @property
-    def save_every(self) -> int: ...  # noqa: D102
-    @property
-    def log_every(self) -> int: ...  # noqa: D102
-
-
-def run_steps(
-    make: Callable[[], Trainer],
-    options: RunOptions,
-    directory: Path,
+def train(
+    settings: DescriptorSettings | DetectorSettings | JointSettings,
+    directory: str | os.PathLike[str],
     *,
-    notes: Mapping[str, Any],
-    title: str,
-    panels: Mapping[str, Sequence[str]],
-    world: World,
-    device: torch.device,
     resume: bool = True,
     quiet: bool = False,
     started: float | None = None,
-) -> tuple[Trainer, dict[str, Any]]:
-    """Make a trainer and run it to its last step, from the newest checkpoint if there is one.
+) -> Path:
+    """Train what the settings are for, or go on with a run that was interrupted.
+
+    A joint run trains a detector and a descriptor, each on its own, and then both through the patches. Every stage is a run of its
+    own (unless the settings name a finished one), in ``detector/``, ``descriptor/`` and ``joint/``. What the first two made is kept
+    in ``before/``, so that the effect of the third can be measured.
 
     Args:
-        make: a fresh trainer; called a second time where the number of steps must be measured.
-        options: of the run.
-        directory: gets ``log.csv``, ``curves.png``, ``checkpoints/`` and, where TensorBoard is installed, ``tensorboard/``.
-        notes: what a checkpoint must agree with.
-        title: of the progress bar.
-        panels: of the curves.
-        world: the ranks.
-        device: of the trainer.
-        resume: go on where a run is found, instead of failing.
+        settings: of the run; their class says what is trained.
+        directory: gets the weights (``descriptor.safetensors``, ``detector.safetensors``), ``log.csv``, ``curves.png``,
+            ``checkpoints/`` and, where TensorBoard is installed, ``tensorboard/``.
+        resume: go on from the newest checkpoint; False makes an existing one an error.
         quiet: no progress bar.
-        started: ``time.perf_counter()`` when the budget began.
+        started: ``time.perf_counter()`` when the budget of ``settings.minutes`` began; by default now, and after the stages before.
 
     Returns:
-        The trainer after its last step, and the notes with the number of steps.
+        The file of the trained weights; for a joint run ``directory``, which holds two.
+
+    Errors:
+        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run; ``CollapseError`` where descriptors
+        no longer differ.
     """
+    home, about = Path(directory), asdict(settings)
+    trainer_of: type[Trainer] = DescriptorTrainer
+    if isinstance(settings, DetectorSettings):
+        trainer_of = DetectorTrainer
+    elif isinstance(settings, JointSettings):
+        settings, trainer_of, started = _pretrained(settings, home, resume, quiet), JointTrainer, None
     started = time.perf_counter() if started is None else started
+    world, device = join_world(), pick_device(settings.device)
+    barrier(world)  # until the first rank has written the files of the stages before
+    photographs = _photographs(settings)
+    make = trainer_of.prepare(settings, photographs, world, device)
+    folder = home / trainer_of.folder
 
     def rehearse() -> Callable[[int], object]:
         copied = make()
         return lambda index: copied.step(index, 1_000_000)
 
-    total = _agree(decide_steps(options.steps, options.minutes, directory, rehearse, started=started), world, device)
+    total = _agree(decide_steps(settings.steps, settings.minutes, folder, rehearse, started=started), world, device)
     trainer = make()
-    whole = {**notes, "steps": total}
-    with board(directory, wanted=world.rank == 0) as write:
+    notes = {**about, **trainer.notes, **picture_notes(photographs), "steps": total}
+    with board(folder, wanted=world.rank == 0) as write:
         fit(
             lambda index: trainer.step(index, total),
             trainer.state,
             total=total,
-            directory=directory,
-            seed=options.seed,
-            save_every=options.save_every,
-            log_every=options.log_every,
-            settings=whole,
-            title=title,
+            directory=folder,
+            seed=settings.seed,
+            save_every=settings.save_every,
+            log_every=settings.log_every,
+            settings=notes,
+            title=trainer.title,
             resume=resume,
             quiet=quiet,
             world=world,
             after_log=write,
         )
     if world.rank == 0:
-        plot_curves(directory / "log.csv", directory / "curves.png", panels=panels)
-    return trainer, whole
+        plot_curves(folder / "log.csv", folder / "curves.png", panels=trainer.panels)
+        trainer.save(home, notes)
+    return home / trainer.file
+
+
+def _pretrained(settings: JointSettings, home: Path, resume: bool, quiet: bool) -> JointSettings:
+    """The settings with the weights to start from: the runs they name, or stages trained now."""
+    shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
+    if settings.detector:
+        load_detector(Path(settings.detector))  # complain before anything is trained
+    if settings.descriptor:
+        load_descriptor(Path(settings.descriptor))
+    if not settings.detector:
+        detector = DetectorSettings(**shared, steps=settings.detector_steps, strength=settings.strength)
+        settings = replace(settings, detector=str(train(detector, home / "detector", resume=resume, quiet=quiet)))
+    if not settings.descriptor:
+        descriptor = DescriptorSettings(**shared, steps=settings.descriptor_steps, width=settings.width)
+        settings = replace(settings, descriptor=str(train(descriptor, home / "descriptor", resume=resume, quiet=quiet)))
+    return settings
+
+
+def _photographs(settings: FeatureSettings) -> Sequence[Tensor]:
+    """The pictures of a folder, read when they are asked for, or the bundled photographs; without those excluded."""
+    if not settings.photographs:
+        return list(bundled_photographs(exclude=settings.exclude, longest=_LONGEST).values())
+    return ImageFolder(settings.photographs, longest=_LONGEST, exclude=settings.exclude)
+
+
+def picture_notes(photographs: Sequence[Tensor]) -> dict[str, str]:
+    """What a checkpoint remembers of a folder's pictures, so that others under the same names are not taken for them."""
+    return {"pictures": photographs.digest} if isinstance(photographs, ImageFolder) else {}
 
 
 def _agree(number: int, world: World, device: torch.device) -> int:
     """The first rank's number, on every rank."""
     if world.size == 1:
         return number
-    told = torch.tensor([number], device=device)
-    dist.broadcast(told, 0)
-    return int(told)
+    number_on_device = torch.tensor([number], device=device)
+    dist.broadcast(number_on_device, 0)
+    return int(number_on_device)
