@@ -8,9 +8,12 @@ Read next: ``multivariate.py``, ``discrete.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
+import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,18 +21,7 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of, softplus_inverse
-from pellucid.random.numbers import (
-    Raw,
-    as_number,
-    at_least,
-    finite,
-    highest,
-    lowest,
-    resolve,
-    sources,
-    start,
-    value_of,
-)
+from pellucid.random.numbers import Raw, finite, highest, lowest, value_of
 
 __all__ = ["CenteredUniform", "Constant", "LogUniform", "Normal", "Uniform"]
 
@@ -67,9 +59,11 @@ class Uniform(Distribution):
     high: Number
     estimator: str = "reparameterised"
 
+    names: ClassVar = ("low", "high")
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", as_number("Uniform.low", self.low))
-        object.__setattr__(self, "high", as_number("Uniform.high", self.high))
+        self.read("low")
+        self.read("high")
         _check_estimator("Uniform", self.estimator)
         low, high = value_of(self.low), value_of(self.high)
         learned = isinstance(self.low, Learnable) or isinstance(self.high, Learnable)
@@ -90,8 +84,8 @@ class Uniform(Distribution):
         return finite(lowest(self.low)), finite(ceiling)
 
     def learned(self) -> dict[str, Learnable]:
-        found = sources(low=self.low, high=self.high)
-        return {"center": found["low"], "width": found["high"]} if self._joint() else found
+        ends = super().learned()
+        return {"center": ends["low"], "width": ends["high"]} if self._joint() else ends
 
     def start(self) -> dict[str, float]:
         low, high = value_of(self.low), value_of(self.high)
@@ -121,6 +115,9 @@ class Uniform(Distribution):
             high = raw["high"] if self.high.as_it_is else bounded(raw["high"], floor, self.high.high)
         return {"low": low, "high": high}
 
+    def density(self, now: Mapping[str, Tensor]) -> D.Uniform:
+        return D.Uniform(now["low"], now["high"], validate_args=False)
+
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         now = self.current(raw)
         return now["low"] + (now["high"] - now["low"]) * u
@@ -148,21 +145,15 @@ class CenteredUniform(Distribution):
     half_width: Number
     estimator: str = "reparameterised"
 
+    names: ClassVar = ("center", "half_width")
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "center", as_number("CenteredUniform.center", self.center))
-        object.__setattr__(self, "half_width", at_least(as_number("CenteredUniform.half_width", self.half_width), 0.0))
+        self.read("center")
+        self.read("half_width", floor=0.0)
         _check_estimator("CenteredUniform", self.estimator)
-        if value_of(self.half_width) < 0:
-            raise invalid("CenteredUniform.half_width", expected="a number >= 0", got=value_of(self.half_width))
 
-    def learned(self) -> dict[str, Learnable]:
-        return sources(center=self.center, half_width=self.half_width)
-
-    def start(self) -> dict[str, float]:
-        return start("center", self.center) | start("half_width", self.half_width)
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {"center": resolve("center", self.center, raw), "half_width": resolve("half_width", self.half_width, raw)}
+    def density(self, now: Mapping[str, Tensor]) -> D.Uniform:
+        return D.Uniform(now["center"] - now["half_width"], now["center"] + now["half_width"], validate_args=False)
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         now = self.current(raw)
@@ -189,9 +180,11 @@ class LogUniform(Distribution):
     high: Number
     estimator: str = "reparameterised"
 
+    names: ClassVar = ("low", "high")
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", as_number("LogUniform.low", self.low))
-        object.__setattr__(self, "high", as_number("LogUniform.high", self.high))
+        self.read("low")
+        self.read("high")
         for name, end in (("low", self.low), ("high", self.high)):
             if value_of(end) <= 0 or (isinstance(end, Learnable) and (end.low or 0) < 0):
                 raise invalid(f"LogUniform.{name}", expected="a number > 0", got=repr(end))
@@ -218,12 +211,25 @@ class LogUniform(Distribution):
         now = self.logs().current(raw)
         return {name: torch.exp(x) if isinstance(x, Tensor) else math.exp(x) for name, x in now.items()}
 
+    def density(self, now: Mapping[str, Tensor]) -> D.Distribution:
+        return _LogUniform(now["low"], now["high"])
+
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         return torch.exp(self.logs().sample(u, raw))
 
     def span(self) -> tuple[float, float]:
         low, high = self.logs().span()
         return (math.exp(low), math.exp(high) if high < math.inf else math.inf)
+
+
+class _LogUniform(D.TransformedDistribution):
+    """exp of a uniform; torch's own has no entropy."""
+
+    def __init__(self, low: Tensor, high: Tensor) -> None:
+        super().__init__(D.Uniform(torch.log(low), torch.log(high), validate_args=False), D.ExpTransform(), validate_args=False)
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() + self.base_dist.mean
 
 
 def _log(number: Number) -> Number:
@@ -241,20 +247,14 @@ class Normal(Distribution):
     mean: Number = 0.0
     std: Number = 1.0
 
+    names: ClassVar = ("mean", "std")
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", as_number("Normal.mean", self.mean))
-        object.__setattr__(self, "std", at_least(as_number("Normal.std", self.std), 0.0))
-        if value_of(self.std) < 0:
-            raise invalid("Normal.std", expected="a number >= 0", got=value_of(self.std))
+        self.read("mean")
+        self.read("std", floor=0.0)
 
-    def learned(self) -> dict[str, Learnable]:
-        return sources(mean=self.mean, std=self.std)
-
-    def start(self) -> dict[str, float]:
-        return start("mean", self.mean) | start("std", self.std)
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {"mean": resolve("mean", self.mean, raw), "std": resolve("std", self.std, raw)}
+    def density(self, now: Mapping[str, Tensor]) -> D.Normal:
+        return D.Normal(now["mean"], now["std"], validate_args=False)
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         now = self.current(raw)
@@ -267,17 +267,10 @@ class Constant(Distribution):
 
     value: Number
 
+    names: ClassVar = ("value",)
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", as_number("Constant.value", self.value))
-
-    def learned(self) -> dict[str, Learnable]:
-        return sources(value=self.value)
-
-    def start(self) -> dict[str, float]:
-        return start("value", self.value)
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {"value": resolve("value", self.value, raw)}
+        self.read("value")
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         return self.current(raw)["value"] + 0.0 * u

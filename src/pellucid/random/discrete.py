@@ -7,10 +7,12 @@ Read next: ``internal.py``, ``fields.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,7 +21,7 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
-from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, resolve, sources, start, value_of
+from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, value_of
 
 __all__ = ["CHOICE_ESTIMATORS", "GATE_ESTIMATORS", "Bernoulli", "Categorical"]
 
@@ -50,6 +52,8 @@ class Bernoulli(Distribution):
     temperature: float | None = None
     estimator: str = "exact"
 
+    names: ClassVar = ("p",)
+
     def __post_init__(self) -> None:
         p = as_number("Bernoulli.p", self.p)
         if not isinstance(p, Learnable) and not 0.0 <= p <= 1.0:
@@ -73,17 +77,8 @@ class Bernoulli(Distribution):
         if self.temperature is not None and self.estimator != "relaxed":
             raise invalid("Bernoulli.temperature", expected="None, as only 'relaxed' has one", got=self.temperature)
 
-    def numbers(self) -> dict[str, Number]:
-        return {"p": self.p}
-
-    def learned(self) -> dict[str, Learnable]:
-        return sources(**self.numbers())
-
-    def start(self) -> dict[str, float]:
-        return start("p", self.p)
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {"p": resolve("p", self.p, raw)}
+    def density(self, now: Mapping[str, Tensor]) -> D.Bernoulli:
+        return D.Bernoulli(now["p"], validate_args=False)
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         p = self.current(raw)["p"]
@@ -157,17 +152,8 @@ class Categorical(Distribution):
     def numbers(self) -> dict[str, Number]:
         return {f"weight_{i}": w for i, w in enumerate(self._weights())}
 
-    def learned(self) -> dict[str, Learnable]:
-        return sources(**self.numbers())
-
-    def start(self) -> dict[str, float]:
-        raw: dict[str, float] = {}
-        for name, weight in self.numbers().items():
-            raw |= start(name, weight)
-        return raw
-
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        weights = {name: resolve(name, weight, raw) for name, weight in self.numbers().items()}
+        weights = super().current(raw)
         total = sum(list(weights.values())[1:], start=weights["weight_0"])
         return {name: weight / total for name, weight in weights.items()}
 
@@ -175,6 +161,9 @@ class Categorical(Distribution):
         """The weights as they are now, normalised; a row per sample where they are predicted."""
         shares = [scalar(s, like) for s in self.current(raw).values()]
         return torch.stack(torch.broadcast_tensors(*shares), -1)
+
+    def density(self, now: Mapping[str, Tensor]) -> D.Categorical:
+        return D.Categorical(torch.stack(torch.broadcast_tensors(*now.values()), -1), validate_args=False)
 
     def choose(self, u: Float[Tensor, "b"], probabilities: Float[Tensor, "*b k"]) -> Tensor:
         """Which of the values each uniform falls on, as an index."""

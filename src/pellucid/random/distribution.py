@@ -8,14 +8,16 @@ Read next: ``numbers.py``, ``continuous.py``, ``discrete.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.errors import invalid
 from pellucid.random.learnable import Learnable, Number
-from pellucid.random.numbers import Raw
+from pellucid.random.numbers import Raw, as_number, at_least, resolve, start, value_of
 
 __all__ = ["Distribution"]
 
@@ -33,23 +35,36 @@ class Distribution:
     """Whether ``sample`` takes (and gives) a row of numbers per sample, even if it is a row of one."""
     estimator: str = "reparameterised"
     """How the gradient to the distribution's own numbers is formed; see ``pellucid.estimators``."""
+    names: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold its numbers."""
+
+    def read(self, name: str, *, floor: float | None = None) -> None:
+        """Read the number in a field; a `Learnable` without a lower bound gets ``floor``."""
+        label = f"{type(self).__name__}.{name}"
+        number = as_number(label, getattr(self, name))
+        if floor is not None and value_of(number) < floor:
+            raise invalid(label, expected=f"a number >= {floor:g}", got=value_of(number))
+        object.__setattr__(self, name, number if floor is None else at_least(number, floor))
 
     def start(self) -> dict[str, float]:
         """Starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned."""
-        return {}
+        return {name: raw for name, number in self.numbers().items() for name, raw in start(name, number).items()}
 
     def learned(self) -> dict[str, Learnable]:
         """The `Learnable` behind each name of :meth:`start`: it says who supplies the number."""
-        return {}
+        return {name: number for name, number in self.numbers().items() if isinstance(number, Learnable)}
 
     def numbers(self) -> dict[str, Number]:
         """What the distribution is made of, by the names of :meth:`current`."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: number for name, number in found.items() if isinstance(number, float | Learnable)}
+        return {name: getattr(self, name) for name in self.names}
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
         """The numbers of the distribution as they are now, by field name."""
-        raise NotImplementedError
+        return {name: resolve(name, number, raw) for name, number in self.numbers().items()}
+
+    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
+        """The same distribution in torch's words, for entropy and divergence; None for one that does not spread."""
+        return None
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
         """Map uniforms in (0, 1) to values."""

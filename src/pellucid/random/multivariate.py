@@ -8,11 +8,12 @@ Read next: ``discrete.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import items
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
-from pellucid.random.numbers import Raw, as_numbers, at_least, resolve, start, value_of
+from pellucid.random.numbers import Raw, as_numbers, at_least, value_of
 
 __all__ = ["MultivariateNormal"]
 
@@ -80,29 +81,20 @@ class MultivariateNormal(Distribution):
         named: dict[str, Number] = {f"mean_{i}": m for i, m in enumerate(self.mean)}
         return named | {f"scale_tril_{i}_{j}": x for i, row in enumerate(self.scale_tril) for j, x in enumerate(row)}
 
-    def learned(self) -> dict[str, Learnable]:
-        return {name: number for name, number in self.numbers().items() if isinstance(number, Learnable)}
+    def density(self, now: Mapping[str, Tensor]) -> D.MultivariateNormal:
+        mean, lower = self._matrices(now)
+        return D.MultivariateNormal(mean, scale_tril=lower, validate_args=False)
 
-    def start(self) -> dict[str, float]:
-        raw: dict[str, float] = {}
-        for name, number in self.numbers().items():
-            raw |= start(name, number)
-        return raw
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return {name: resolve(name, number, raw) for name, number in self.numbers().items()}
-
-    def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean (..., n) and the lower triangular factor (..., n, n) as they are now."""
+    def _matrices(self, now: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The mean (..., n) and the lower triangular factor (..., n, n)."""
         n = len(self.mean)
-        numbers = [scalar(x, like) for x in self.current(raw).values()]
-        stacked = torch.stack(torch.broadcast_tensors(*numbers), -1)  # ... n + n (n + 1) / 2
+        stacked = torch.stack(torch.broadcast_tensors(*now.values()), -1)  # ... n + n (n + 1) / 2
         mean, lower = stacked[..., :n], stacked[..., n:]
         zero = torch.zeros_like(lower[..., 0])
         rows = [torch.stack([lower[..., i * (i + 1) // 2 + j] if j <= i else zero for j in range(n)], -1) for i in range(n)]
         return mean, torch.stack(rows, -2)
 
     def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
-        mean, lower = self.matrices(raw, u)
+        mean, lower = self._matrices({name: scalar(x, u) for name, x in self.current(raw).items()})
         z = math.sqrt(2.0) * torch.erfinv(2.0 * u - 1.0)  # b n
         return mean + (lower @ z[..., None])[..., 0]

@@ -28,7 +28,6 @@ __all__ = [
     "is_number",
     "lowest",
     "resolve",
-    "sources",
     "start",
     "value_of",
 ]
@@ -104,11 +103,6 @@ def at_least(number: Number, floor: float) -> Number:
 def start(name: str, number: Number) -> dict[str, float]:
     """The raw starting value by name; nothing for a fixed number."""
     return {name: raw_of(number.value, number.low, number.high)} if isinstance(number, Learnable) else {}
-
-
-def sources(**numbers: Number) -> dict[str, Learnable]:
-    """Those of the numbers that are learned."""
-    return {name: number for name, number in numbers.items() if isinstance(number, Learnable)}
 
 
 def resolve(name: str, number: Number, raw: Raw) -> Tensor | float:
