@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import pellucid
 from pellucid.kernels import jit
@@ -41,6 +42,36 @@ def test_only_what_python_calls_is_translated():
     assert np.array_equal(x, (2 * np.arange(5.0) + 1) * 3 + 1)
     libraries = {name: next(iter(getattr(kernel, name).overloads.values())).library for name in ("inner", "outer", "run")}
     assert {name for name, library in libraries.items() if isinstance(library, jit._Part)} == {"inner", "outer"}
+
+
+def broken(*_):
+    raise AttributeError("no such internals")
+
+
+@pytest.mark.parametrize("change", ["another base class", "another result"])
+def test_a_numba_with_other_internals_compiles_all_the_same(change, monkeypatch):
+    if change == "another base class":
+        monkeypatch.setattr(jit._Part, "__init__", broken)
+    else:
+        monkeypatch.setattr(jit._PartCompiler, "__init__", lambda *arguments: jit.Compiler.__init__(*arguments))
+        monkeypatch.setattr(
+            jit.numba, "njit", lambda function=None, **_: (lambda inner: inner) if function is None else lambda x: 41
+        )
+    jit.parts_work.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="more slowly") as told:
+            assert not jit.parts_work()
+        assert len(told) == 1
+        monkeypatch.undo()
+        kernel = types.ModuleType("kernel")
+        exec(KERNEL.replace("@entry", "@numba.njit").replace("import numpy as np", "import numba"), kernel.__dict__)
+        x = np.arange(5.0)
+        kernel.run(x)
+        assert np.array_equal(x, (2 * np.arange(5.0) + 1) * 3 + 1)
+        assert not any(isinstance(next(iter(f.overloads.values())).library, jit._Part) for f in (kernel.inner, kernel.outer))
+    finally:
+        jit.parts_work.cache_clear()
+    assert jit.parts_work()
 
 
 def test_another_process_finds_the_translation(tmp_path):

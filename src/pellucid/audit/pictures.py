@@ -1,6 +1,6 @@
-"""Pictures of gradients as PNG bytes and inline SVG, drawn without any plotting library.
+"""Pictures of gradients as PNG bytes and inline SVG, drawn without a plotting library.
 
-Owns: laying a tensor out as tiles, colouring it, encoding it, and the plot of finite differences against autograd.
+Owns: laying a tensor out as tiles, colouring it, and the plot of finite differences against autograd.
 Must not: know about findings or pages.
 Read next: ``html.py``.
 """
@@ -8,9 +8,8 @@ Read next: ``html.py``.
 from __future__ import annotations
 
 import base64
+import io
 import math
-import struct
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,12 +94,8 @@ def _tiled(values: Array) -> Array:
 
 def _png(pixels: Array) -> bytes:
     """Encode an (H, W, 3) array of bytes."""
-    height, width = pixels.shape[:2]
-    raw = b"".join(b"\x00" + row.tobytes() for row in np.ascontiguousarray(pixels))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
+    from PIL import Image
 
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with io.BytesIO() as file:
+        Image.fromarray(pixels).save(file, "PNG")
+        return file.getvalue()

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from pellucid.compilers import translated
 
-__all__ = ["entry", "exact", "fused", "noinline", "summing", "without_refcount"]
+try:
+    from numba.core.codegen import JITCodeLibrary
+except ImportError:  # a Numba that has moved it; `parts_work` tells
+    JITCodeLibrary = object
+
+__all__ = ["entry", "exact", "fused", "noinline", "parts_work", "summing", "without_refcount"]
 
 
 # Makes the cache notice a change in any kernel file.
@@ -86,11 +92,35 @@ class _PartCompiler(Compiler):  # type: ignore[misc]
         super().__init__(typingctx, targetctx, library or _Part(targetctx.codegen(), "part"), *rest)
 
 
+class _Checked(Compiler):  # type: ignore[misc]
+    """Compile parts as parts where this Numba can, and as Numba usually does where it cannot."""
+
+    def __new__(cls, *arguments: Any) -> Any:
+        return (_PartCompiler if parts_work() else Compiler)(*arguments)
+
+
+@cache
+def parts_work() -> bool:
+    """Whether `_Part` does what it is for, which uses Numba's internals: one is compiled and called before the first kernel is.
+
+    Where it fails, a warning says so once, and compiling takes longer.
+    """
+    try:
+        part = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_PartCompiler)(lambda x: x + 1)
+        result = numba.njit(lambda x: 2 * part(x))(20)
+        problem = "" if result == 42 else f"the result was {result}"
+    except Exception as error:  # internals that have changed raise many things
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+    if problem:
+        warnings.warn(f"Numba {numba.__version__} compiles Pellucid's kernels more slowly than others ({problem}).", stacklevel=2)
+    return not problem
+
+
 def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
-            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_PartCompiler, **options)(function)
+            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Checked, **options)(function)
         return _uncollected(translated(function, stamp=_sources, no_cfunc_wrapper=True, **options))
 
     return decorate

@@ -85,8 +85,11 @@ class MultivariateNormal(Distribution):
         mean, lower = self._matrices(now)
         return D.MultivariateNormal(mean, scale_tril=lower, validate_args=False)
 
+    def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean (..., n) and the lower triangular factor (..., n, n) as they are now."""
+        return self._matrices({name: scalar(x, like) for name, x in self.current(raw).items()})
+
     def _matrices(self, now: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The mean (..., n) and the lower triangular factor (..., n, n)."""
         n = len(self.mean)
         stacked = torch.stack(torch.broadcast_tensors(*now.values()), -1)  # ... n + n (n + 1) / 2
         mean, lower = stacked[..., :n], stacked[..., n:]
@@ -95,6 +98,6 @@ class MultivariateNormal(Distribution):
         return mean, torch.stack(rows, -2)
 
     def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
-        mean, lower = self._matrices({name: scalar(x, u) for name, x in self.current(raw).items()})
+        mean, lower = self.matrices(raw, u)
         z = math.sqrt(2.0) * torch.erfinv(2.0 * u - 1.0)  # b n
         return mean + (lower @ z[..., None])[..., 0]
