@@ -1,0 +1,171 @@
+"""Samples of a data set to one augmented batch, in a worker or anywhere else.
+
+Owns: how samples are read, which part of them the pipeline sees, and with which key.
+Must not: keep anything between batches.
+Read next: ``prefetch.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.arrays import as_tensor, is_array
+from pellucid.data.decoding import BACKENDS, decode, decode_labels
+from pellucid.data.drafts import Drafts
+from pellucid.data.samples import Sample
+from pellucid.errors import invalid, wrong_type
+from pellucid.kinds import kind_of
+from pellucid.random.arguments import check_choice
+from pellucid.random.key import Key
+
+__all__ = ["Collate", "collate"]
+
+_POINTS = ("boxes", "keypoints")
+
+
+@dataclass(frozen=True)
+class Collate:
+    """The function that `collate` makes: a list of samples in, a batch out.
+
+    Args:
+        pipeline: augments the batch.
+        names, backend, gray, draft: see `collate`.
+    """
+
+    pipeline: Any
+    names: Mapping[str, str] = field(default_factory=dict)
+    backend: str = "pillow"
+    gray: bool = False
+    draft: bool = True
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        """Read the samples, and augment them in one ragged pass."""
+        read = self.read(samples)
+        numbered = _numbered(read)
+        key = _key(self.pipeline, numbered) if numbered else None
+        with torch.no_grad():
+            return self._augmented([sample.value for sample in numbered] or read, key)
+
+    def read(self, samples: Sequence[Any]) -> list[Any]:
+        """The first half alone, for workers whose samples a `Prefetcher` augments: pictures become tensors."""
+        numbered = _numbered(samples)
+        if not numbered:
+            return [self._read(sample, None) for sample in samples]
+        enough = Drafts(self.pipeline).of(numbered) if self.draft and self.backend == "pillow" else None
+        least = [None] * len(numbered) if enough is None else enough
+        return [sample._replace(value=self._read(sample.value, at)) for sample, at in zip(numbered, least, strict=True)]
+
+    def _read(self, value: Any, least: Any) -> Any:
+        """A sample whose pictures are tensors."""
+        if isinstance(value, Mapping):
+            named = {self.names.get(key, key): part for key, part in value.items()}
+            kinds = {key: self._kind(key) for key in named}
+            alone = not any(kind in (*_POINTS, "mask", "heatmap", "depth") for kind in kinds.values())
+            return {key: self._part(kinds[key], part, least if alone else None) for key, part in named.items()}
+        if isinstance(value, tuple | list):
+            return (self._part("image", value[0], least), *value[1:])
+        return self._part("image", value, least)
+
+    def _kind(self, key: str) -> str | None:
+        options = _inner(self.pipeline).options
+        kind = None if key in options.passthrough else kind_of(key, options.targets)
+        return None if kind == "labels" else kind
+
+    def _part(self, kind: str | None, value: Any, least: Any) -> Any:
+        if kind is None or isinstance(value, Tensor):
+            return value
+        if is_array(value):
+            return as_tensor(kind, kind, value)
+        if kind in _POINTS:
+            return torch.as_tensor(value, dtype=torch.float32).reshape(-1, 4 if kind == "boxes" else 2)
+        if isinstance(value, str | bytes | os.PathLike):
+            if kind != "image":
+                return decode_labels(value)
+            return decode(value, backend=self.backend, gray=self.gray, least=None if least is None else least(value))
+        raise wrong_type(kind, expected="a tensor, an array, a PIL image, a path or a file's content", got=type(value).__name__)
+
+    def _augmented(self, read: list[Any], key: Key | None) -> Any:
+        first = read[0]
+        if isinstance(first, tuple):
+            columns = list(zip(*read, strict=True))
+            return (self.pipeline(list(columns[0]), key=key), *map(_together, columns[1:]))
+        if not isinstance(first, Mapping):
+            return self.pipeline(read, key=key)
+        for i, sample in enumerate(read):
+            if sample.keys() != first.keys():
+                raise invalid(f"sample {i}", expected=f"the keys of sample 0, {sorted(first)}", got=sorted(sample))
+        columns_of = {name: [sample[name] for sample in read] for name in first}
+        seen = {name: column for name, column in columns_of.items() if self._kind(name) is not None}
+        rest = {name: _together(column) for name, column in columns_of.items() if name not in seen}
+        return {**self.pipeline(seen, key=key), **rest}
+
+
+def collate(
+    pipeline: Any, *, names: Mapping[str, str] | None = None, backend: str = "pillow", gray: bool = False, draft: bool = True
+) -> Collate:
+    """Make the ``collate_fn`` of a ``DataLoader`` that decodes and augments: one ragged pass per batch, in the worker.
+
+    Args:
+        pipeline: a `Pipeline`, or a choice among lists of transforms.
+        names: what keys of dict samples mean here, such as ``{"jpg": "image", "cls": "label"}``. Keys that are named after no kind
+            of target are put together as they are.
+        backend: who decodes paths and files' contents; see `decode`.
+        gray: decode to one channel.
+        draft: decode JPEGs at a fraction of their size where the crop drawn for them, at the start of the pipeline, is larger than
+            its result, and the sample has no other targets. The pixels are then those of the smaller picture.
+
+    Samples are pictures, tuples that begin with one, such as ``(image, label)``, or dicts of targets. Pictures are tensors, arrays,
+    PIL images, paths or files' contents. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and
+    their number; all others from the worker's own stream.
+
+    Gradient:
+        None is recorded here: call the pipeline in the training step where it learns.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from torch.utils.data import DataLoader
+        >>> from pellucid.data import Indexed, Order, collate
+        >>> pictures = [(torch.rand(3, 20 + i, 30), i) for i in range(4)]
+        >>> augment = pellucid.Pipeline([pellucid.RandomResizedCrop(16)], seed=0)
+        >>> loader = DataLoader(Indexed(pictures), 2, sampler=Order(pictures), collate_fn=collate(augment))
+        >>> [tuple(images.shape) for images, labels in loader]
+        [(2, 3, 16, 16), (2, 3, 16, 16)]
+    """
+    check_choice("backend", backend, BACKENDS)
+    return Collate(pipeline, dict(names or {}), backend, gray, draft)
+
+
+def _numbered(samples: Sequence[Any]) -> list[Sample]:
+    """The samples, if they know their numbers; an empty list if they do not."""
+    found = [sample for sample in samples if isinstance(sample, Sample)]
+    if len(found) not in (0, len(samples)):
+        raise invalid("samples", expected="all of them numbered, or none", got=f"{len(found)} of {len(samples)}")
+    epochs = {sample.epoch for sample in found}
+    if len(epochs) > 1:
+        raise invalid("samples", expected="one epoch in a batch", got=sorted(epochs))
+    return found
+
+
+def _inner(pipeline: Any) -> Any:
+    """The pipeline itself, or the one that a choice holds."""
+    return getattr(pipeline, "pipeline", pipeline)
+
+
+def _key(pipeline: Any, samples: Sequence[Sample]) -> Key:
+    return Key(_inner(pipeline)._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
+
+
+def _together(column: Sequence[Any]) -> Any:
+    """Numbers and tensors of one shape as a tensor; all else as a list."""
+    values = [
+        torch.as_tensor(value) if isinstance(value, int | float) or hasattr(value, "__array__") else value for value in column
+    ]
+    if all(isinstance(value, Tensor) and value.shape == values[0].shape for value in values):
+        return torch.stack(values)
+    return list(column)

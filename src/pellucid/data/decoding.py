@@ -1,0 +1,154 @@
+"""Pictures from files and bytes, as bytes (C, H, W).
+
+Owns: who decodes, orientation, and decoding at a fraction of the size.
+Must not: know of pipelines.
+Read next: ``collate.py``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import ImplementationError, invalid
+from pellucid.random.arguments import check_choice
+from pellucid.types import Size
+
+__all__ = ["BACKENDS", "Source", "decode", "decode_labels"]
+
+Source = str | os.PathLike[str] | bytes
+BACKENDS = ("pillow", "opencv", "torchvision")
+_TURNED = (5, 6, 7, 8)
+"""Orientations that exchange rows and columns."""
+
+
+def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least: Size | None = None) -> Tensor:
+    """Decode a picture as three channels, uint8 (3, H, W), or as one with ``gray``.
+
+    Args:
+        source: a path, or the file's content.
+        backend: ``pillow``, ``opencv`` or ``torchvision``. Their JPEG decoders differ by a few levels.
+        gray: one channel.
+        least: (height, width) that are enough: ``pillow`` then decodes a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less.
+            The others decode all of it.
+
+    The orientation that cameras note in EXIF is applied; an alpha channel is dropped; 16-bit pictures keep their range.
+
+    Errors:
+        InvalidArgument for what is no picture, or not a whole one; it names the file. ImplementationError for a backend that is
+        not installed.
+
+    Example:
+        >>> import io
+        >>> from PIL import Image
+        >>> from pellucid.data import decode
+        >>> file = io.BytesIO()
+        >>> Image.new("RGB", (3, 2), (255, 0, 9)).save(file, "png")
+        >>> decode(file.getvalue())[:, 1, 2]
+        tensor([255,   0,   9], dtype=torch.uint8)
+    """
+    check_choice("backend", backend, BACKENDS)
+    if backend == "pillow":
+        return _pixels(_pillow(source, gray, least))
+    if not _installed(backend):
+        raise ImplementationError(f"backend={backend!r}: it cannot be imported; 'pillow' always can.")
+    content = source if isinstance(source, bytes) else Path(source).read_bytes()
+    return (_opencv if backend == "opencv" else _torchvision)(source, content, gray)
+
+
+def decode_labels(source: Source) -> Tensor:
+    """A picture of labels as it is stored, (H, W): palettes are class numbers and stay so.
+
+    Errors:
+        InvalidArgument for what is no picture, not a whole one, or one of colours.
+    """
+    picture = _opened(source)
+    if picture.mode not in ("L", "P", "1", "I", "I;16"):
+        raise invalid(_name(source), expected="a mask of class numbers (one channel or a palette)", got=f"mode {picture.mode}")
+    values = np.array(picture)
+    return torch.from_numpy(values.astype(np.int32) if values.dtype == np.uint16 else values)
+
+
+@cache
+def _installed(backend: str) -> bool:
+    try:
+        import_module("torchvision.io" if backend == "torchvision" else "cv2")
+    except (ImportError, RuntimeError, OSError):  # a build for another torch raises what it stumbles on
+        return False
+    return True
+
+
+def _name(source: Source) -> str:
+    return f"a picture of {len(source)} bytes" if isinstance(source, bytes) else os.fspath(source)
+
+
+def _broken(source: Source, why: object) -> Exception:
+    return invalid(_name(source), expected="a whole picture", got=f"what cannot be decoded: {str(why).rstrip('.')}")
+
+
+def _opened(source: Source, least: Size | None = None) -> Any:
+    """A picture of Pillow's, loaded and upright."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if not isinstance(source, bytes) and not Path(source).is_file():
+        raise FileNotFoundError(2, "No such file", os.fspath(source))
+    try:
+        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
+            turn = picture.getexif().get(0x0112, 1)
+            if least is not None and picture.format == "JPEG":
+                height, width = least[::-1] if turn in _TURNED else least
+                picture.draft(None, (width, height))
+            picture.load()
+            if turn != 1:
+                ImageOps.exif_transpose(picture, in_place=True)
+            return picture
+    except (UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError, OSError) as error:
+        raise _broken(source, "no picture of a known kind" if isinstance(error, UnidentifiedImageError) else error) from error
+
+
+def _pillow(source: Source, gray: bool, least: Size | None) -> Any:
+    from PIL import Image
+
+    picture = _opened(source, least)
+    if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: Pillow's own conversion would clip
+        values = np.asarray(picture, dtype=np.float64)
+        top = 1.0 if picture.mode == "F" else 65535.0
+        picture = Image.fromarray(np.rint(np.clip(values / top, 0.0, 1.0) * 255.0).astype(np.uint8))
+    if picture.mode in ("P", "PA", "LA"):
+        picture = picture.convert("RGBA")
+    mode = "L" if gray else "RGB"
+    return picture if picture.mode == mode else picture.convert(mode)
+
+
+def _pixels(picture: Any) -> Tensor:
+    values = torch.from_numpy(np.array(picture))
+    return values[None] if values.dim() == 2 else values.permute(2, 0, 1)
+
+
+def _opencv(source: Source, content: bytes, gray: bool) -> Tensor:
+    import cv2
+
+    flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR
+    found = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
+    if found is None:
+        raise _broken(source, "OpenCV finds no picture")
+    return _pixels(found if gray else cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+
+
+def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
+    from torchvision.io import ImageReadMode, decode_image
+
+    mode = ImageReadMode.GRAY if gray else ImageReadMode.RGB
+    try:
+        found: Tensor = decode_image(torch.frombuffer(bytearray(content), dtype=torch.uint8), mode, apply_exif_orientation=True)
+    except (RuntimeError, ValueError) as error:
+        raise _broken(source, str(error).partition("\n")[0]) from error
+    return found

@@ -1,0 +1,145 @@
+"""The pass beside the training step: a thread that keeps the next batches ready, in order.
+
+Owns: `Prefetcher`.
+Must not: change what is drawn.
+Read next: ``__init__.py``.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.data.collate import Collate
+from pellucid.data.samples import Order, Sample
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import is_number
+
+__all__ = ["Prefetcher"]
+
+_END = object()
+
+
+class Prefetcher:
+    """Iterate over a loader while a thread reads on, moves and augments.
+
+    Args:
+        loader: a ``DataLoader`` whose ``collate_fn`` is ``collate(pipeline).read``, or anything that gives lists of samples.
+        collate: augments each list in one ragged pass; None passes batches on.
+        device: where pictures are moved to before the pass.
+        depth: batches that are ready at most.
+
+    A loop that is left early stops the thread. An error in it is raised where its batch would have come.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from torch.utils.data import DataLoader
+        >>> from pellucid.data import Indexed, Order, Prefetcher, collate
+        >>> pictures = [torch.rand(3, 20 + i, 30) for i in range(4)]
+        >>> augment = collate(pellucid.Pipeline([pellucid.CenterCrop(16)]))
+        >>> loader = DataLoader(Indexed(pictures), 2, sampler=Order(pictures), collate_fn=augment.read)
+        >>> batches = Prefetcher(loader, augment)
+        >>> [tuple(batch.shape) for batch in batches]
+        [(2, 3, 16, 16), (2, 3, 16, 16)]
+        >>> batches.state_dict()
+        {'epoch': 1, 'done': 0}
+    """
+
+    def __init__(
+        self, loader: Iterable[Any], collate: Collate | None = None, *, device: torch.device | str | None = None, depth: int = 2
+    ) -> None:
+        if not is_number(depth) or depth < 1 or depth != int(depth):
+            raise invalid("depth", expected="a number of batches, at least 1", got=repr(depth))
+        self.loader, self.depth = loader, int(depth)
+        self.device = None if device is None else torch.device(device)
+        if collate is not None and not isinstance(collate, Collate):
+            raise wrong_type("collate", expected="what collate(pipeline) gives", got=repr(collate))
+        self._augment = collate
+        self._epoch, self._done = self._order.epoch if self._order is not None else 0, 0
+
+    @property
+    def _order(self) -> Order | None:
+        sampler = getattr(self.loader, "sampler", None)
+        return sampler if isinstance(sampler, Order) else None
+
+    def __len__(self) -> int:
+        return len(self.loader)  # type: ignore[arg-type] # which says so itself if it has none
+
+    def state_dict(self) -> dict[str, int]:
+        """The epoch and how many of its samples have been handed out, from which `load_state_dict` goes on."""
+        return {"epoch": self._epoch, "done": self._done}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on where a run was stopped: the loader's `Order` leaves out what was handed out."""
+        if self._order is None:
+            raise invalid("loader", expected="a loader whose sampler is an Order, which can leave samples out", got=self.loader)
+        self._epoch, self._done = state["epoch"], state["done"]
+        self._order.epoch, self._order.done = self._epoch, self._done
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches, in the loader's order."""
+        order = self._order
+        if order is not None:
+            self._epoch, self._done = order.epoch, order.done
+        ready: queue.Queue[Any] = queue.Queue(self.depth)
+        stop = threading.Event()
+        thread = threading.Thread(target=self._work, args=(ready, stop), name="pellucid-prefetch", daemon=True)
+        thread.start()
+        try:
+            while (found := ready.get()) is not _END:
+                if isinstance(found, BaseException):
+                    raise found
+                batch, count, event = found
+                if event is not None:
+                    torch.cuda.current_stream().wait_event(event)
+                self._done += count
+                yield batch
+        finally:
+            stop.set()
+            while thread.is_alive():  # it may be waiting to hand a batch over
+                _drain(ready)
+                thread.join(0.01)
+        self._epoch, self._done = self._epoch + 1, 0
+
+    def _work(self, ready: queue.Queue[Any], stop: threading.Event) -> None:
+        try:
+            side = torch.cuda.Stream(self.device) if self.device is not None and self.device.type == "cuda" else None
+            with torch.cuda.stream(side):  # which does nothing for None
+                for samples in self.loader:
+                    count = len(samples) if isinstance(samples, list) else 1
+                    batch = self._moved(samples)
+                    batch = batch if self._augment is None else self._augment(batch)
+                    ready.put((batch, count, None if side is None else side.record_event()))
+                    if stop.is_set():
+                        return
+            ready.put(_END)
+        except BaseException as error:  # raised again where the batches go
+            ready.put(error)
+
+    def _moved(self, value: Any) -> Any:
+        if self.device is None:
+            return value
+        return _mapped(value, lambda tensor: tensor.to(self.device, non_blocking=True))
+
+
+def _drain(ready: queue.Queue[Any]) -> None:
+    while not ready.empty():
+        ready.get_nowait()
+
+
+def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A nest of tuples, lists and dicts with every tensor changed."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, Mapping):
+        return {key: _mapped(part, function) for key, part in value.items()}
+    if isinstance(value, Sample):
+        return value._replace(value=_mapped(value.value, function))
+    if isinstance(value, tuple | list):
+        return type(value)(_mapped(part, function) for part in value)
+    return value

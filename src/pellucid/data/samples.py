@@ -1,0 +1,155 @@
+"""Samples that know their number and their epoch, so that what is drawn for them depends on nothing else.
+
+Owns: `Sample`, the wrappers that number a data set, and the order of an epoch.
+Must not: read pictures.
+Read next: ``collate.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
+
+from pellucid.errors import invalid, wrong_type
+
+__all__ = ["Indexed", "Numbered", "Order", "Sample", "index_of"]
+
+
+class Sample(NamedTuple):
+    """What a data set gives, with the two numbers that decide its draw beside the pipeline's seed.
+
+    Args:
+        epoch: the step of the draw.
+        number: names the sample, the index of the draw, from 0 to 2^63 - 1.
+        value: what the data set gives.
+    """
+
+    epoch: int
+    number: int
+    value: Any
+
+
+def index_of(name: str | bytes) -> int:
+    """A number for a sample that has a name: 63 bits of its BLAKE2 hash, the same on every machine.
+
+    Example:
+        >>> from pellucid.data import index_of
+        >>> index_of("n01440764_10026") == index_of(b"n01440764_10026") != index_of("n01440764_10027")
+        True
+    """
+    raw = name.encode() if isinstance(name, str) else name
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
+
+
+class Indexed(Dataset[Sample]):
+    """A data set whose samples come with their index, and with the epoch that `Order` asks for.
+
+    Args:
+        dataset: with a length and numbered items, such as ``torchvision.datasets.ImageFolder`` or a Hugging Face data set.
+
+    Errors:
+        InvalidType where something else than `Order` chooses the samples: nothing would say which epoch it is.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, at: Any) -> Sample:
+        """The sample at (epoch, index)."""
+        if not isinstance(at, tuple):
+            raise wrong_type(
+                "Indexed",
+                expected="(epoch, index), as Order gives them",
+                got=repr(at),
+                fix="DataLoader(..., sampler=Order(len(data))).",
+            )
+        epoch, index = at
+        return Sample(epoch, index, self.dataset[index])
+
+
+class Numbered(IterableDataset[Sample]):
+    """A stream of samples with the numbers that their keys hash to, divided among the workers.
+
+    Args:
+        samples: what can be iterated again and again, such as a WebDataset; dicts.
+        key: of the sample's name, or of its number, in the dict.
+        divided: the stream divides itself among workers, as WebDataset does; else every worker reads all of it and keeps its share.
+
+    Set ``epoch`` before each pass; workers that persist see it, too.
+    """
+
+    def __init__(self, samples: Iterable[Any], *, key: str = "__key__", divided: bool = False) -> None:
+        self.samples, self.key, self.divided = samples, key, divided
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
+
+    @property
+    def epoch(self) -> int:
+        """The step of the draws."""
+        return int(self._epoch)
+
+    @epoch.setter
+    def epoch(self, value: int) -> None:
+        self._epoch.fill_(value)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """This worker's share."""
+        worker = get_worker_info()
+        every, first = (1, 0) if worker is None or self.divided else (worker.num_workers, worker.id)
+        epoch = self.epoch
+        for place, value in enumerate(self.samples):
+            if place % every == first:
+                name = value[self.key]
+                yield Sample(epoch, name if isinstance(name, int) else index_of(name), value)
+
+
+class Order(Sampler[Any]):
+    """Which samples in which order: another permutation in each epoch, the same for equal seeds, and resumable within an epoch.
+
+    Every pass over it takes the next epoch.
+
+    Args:
+        samples: how many there are, or a data set that knows.
+        seed: with the epoch, decides the permutation.
+        shuffle: off, samples come in their own order.
+        rank, ranks: this process's share: every ``ranks``-th of the order.
+
+    Attributes:
+        epoch: of the next pass; set it to begin elsewhere.
+        done: samples that the next pass leaves out, because they were seen before the run stopped. It is 0 again afterwards.
+
+    Example:
+        >>> from pellucid.data import Order
+        >>> order = Order(4, seed=1)
+        >>> whole = list(order)
+        >>> order.epoch, order.done = 0, 2
+        >>> list(order) == whole[2:]
+        True
+    """
+
+    def __init__(self, samples: int | Sized, *, seed: int = 0, shuffle: bool = True, rank: int = 0, ranks: int = 1) -> None:
+        self.samples = samples if isinstance(samples, int) else len(samples)
+        if not 0 <= rank < ranks:
+            raise invalid("rank", expected=f"a number from 0 to {ranks - 1}", got=rank)
+        self.seed, self.shuffle, self.rank, self.ranks = seed, shuffle, rank, ranks
+        self.epoch = 0
+        self.done = 0
+
+    def __len__(self) -> int:
+        return len(range(self.rank, self.samples, self.ranks)) - self.done
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """(epoch, index) of each sample."""
+        epoch, done = self.epoch, self.done
+        self.epoch, self.done = epoch + 1, 0
+        order = list(range(self.samples))
+        if self.shuffle:
+            chance = torch.Generator().manual_seed(index_of(f"{self.seed} {epoch}"))
+            order = torch.randperm(self.samples, generator=chance).tolist()
+        return iter([(epoch, index) for index in order[self.rank :: self.ranks][done:]])

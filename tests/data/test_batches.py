@@ -1,0 +1,217 @@
+"""Loading: the same batches for any number of workers, another draw in each epoch, and none twice after a stop."""
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import pellucid
+from pellucid import Key, Pipeline
+from pellucid.data import Indexed, Numbered, Order, Prefetcher, collate, decode, index_of
+
+STEPS = [pellucid.RandomResizedCrop(16), pellucid.RandomHorizontalFlip(), pellucid.ColorJitter(0.3, 0.3)]
+
+
+class Files:
+    def __init__(self, folder):
+        self.paths = sorted(folder.rglob("*.*g"))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        return self.paths[i], i
+
+
+def loader(folder, workers=0, *, order=None, how=None, batch=3, **options):
+    data = Files(folder)
+    order = Order(data, seed=4) if order is None else order
+    context = "fork" if workers else None
+    how = collate(Pipeline(STEPS, seed=1)) if how is None else how
+    return DataLoader(
+        Indexed(data), batch, sampler=order, collate_fn=how, num_workers=workers, multiprocessing_context=context, **options
+    )
+
+
+def prefetcher(folder, workers=0, *, depth=2, **options):
+    how = collate(Pipeline(STEPS, seed=1))
+    return Prefetcher(loader(folder, workers, how=how.read, **options), how, depth=depth)
+
+
+def seen(batches):
+    images, labels = zip(*batches, strict=True)
+    return torch.cat(images), torch.cat(labels)
+
+
+def agree(first, second):
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 8 worker processes")
+@pytest.mark.parametrize("workers", [2, 8])
+def test_workers_change_nothing(folder, workers):
+    alone, others = loader(folder), loader(folder, workers)
+    for _ in range(2):
+        assert agree(seen(alone), seen(others))
+
+
+def test_a_sample_is_the_draw_of_its_index(folder):
+    augment, data = Pipeline(STEPS, seed=1), Files(folder)
+    images, labels = seen(loader(folder, how=collate(augment, draft=False)))
+    for image, label in zip(images, labels.tolist(), strict=True):
+        assert torch.equal(image, augment(decode(data[label][0]), key=Key(1, 0, torch.tensor([label]))))
+
+
+def test_epochs_differ_in_order_and_draws(folder):
+    batches = loader(folder)
+    (first, one), (second, two) = seen(batches), seen(batches)
+    assert not torch.equal(one, two)
+    assert sorted(one.tolist()) == sorted(two.tolist()) == list(range(8))
+    assert not any(torch.equal(first[one == i], second[two == i]) for i in range(8))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_resumes_within_an_epoch(folder, workers):
+    batches = loader(folder)
+    whole = [*batches, *batches]
+    first = prefetcher(folder, workers)
+    handed, states = [], []
+    for batch in [first, first]:
+        for part in batch:
+            handed.append(part)
+            states.append(first.state_dict())
+    assert agree(seen(handed), seen(whole))
+    for stop in (1, 2, 4):  # within the first epoch, before its last batch, within the second
+        later = prefetcher(folder, workers)
+        later.load_state_dict(states[stop])
+        rest = [*later, *(later if stop < 3 else [])]
+        assert agree(seen(rest), seen(whole[stop + 1 :]))
+
+
+def test_a_state_at_the_end_of_an_epoch_is_the_next_one(folder):
+    batches = prefetcher(folder)
+    assert len(list(batches)) == len(batches) == 3
+    assert batches.state_dict() == {"epoch": 1, "done": 0}
+
+
+def test_ranks_share_an_epoch():
+    whole, shares = list(Order(10, seed=2)), [list(Order(10, seed=2, rank=r, ranks=3)) for r in range(3)]
+    assert sorted(part for share in shares for part in share) == sorted(whole)
+    assert [len(share) for share in shares] == [4, 3, 3]
+    assert list(Order(4, shuffle=False)) == [(0, i) for i in range(4)]
+
+
+def test_the_thread_keeps_order_and_stops(folder):
+    before = threading.active_count()
+    batches = prefetcher(folder, batch=1, depth=1)
+    for place, _ in enumerate(batches):
+        if place == 2:
+            break
+    assert threading.active_count() == before
+
+
+def test_an_error_comes_where_its_batch_would(folder, tmp_path):
+    (tmp_path / "a.png").write_bytes((folder / "dog" / "03.png").read_bytes())
+    (tmp_path / "b.png").write_bytes(b"broken")
+    batches = iter(prefetcher(tmp_path, batch=1, order=Order(2, shuffle=False)))
+    next(batches)
+    with pytest.raises(pellucid.InvalidArgument, match=r"b\.png"):
+        next(batches)
+
+
+def test_batches_pass_without_a_pipeline():
+    assert list(Prefetcher([1, 2, 3], depth=1)) == [1, 2, 3]
+    with pytest.raises(pellucid.InvalidArgument, match="depth"):
+        Prefetcher([], depth=0)
+
+
+def stream(folder):
+    paths = sorted(folder.rglob("*.*g"))
+    return [{"__key__": path.stem, "jpg": path.read_bytes(), "cls": int(path.parent.name == "dog")} for path in paths]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_streams_are_numbered_by_their_keys(folder, workers):
+    samples = stream(folder)
+    augment = Pipeline(STEPS, seed=1)
+    numbered = Numbered(samples)
+    batches = DataLoader(
+        numbered, 2, collate_fn=collate(augment, names={"jpg": "image", "cls": "label"}, draft=False), num_workers=workers
+    )
+    drawn = []
+    for numbered.epoch in range(2):
+        images = {key: image for batch in batches for key, image in zip(batch["__key__"], batch["image"], strict=True)}
+        assert len(images) == 8
+        for sample in samples:
+            key = Key(1, numbered.epoch, torch.tensor([index_of(sample["__key__"])]))
+            assert torch.equal(images[sample["__key__"]], augment(decode(sample["jpg"]), key=key))
+        drawn.append(images)
+    assert not any(torch.equal(drawn[0][key], drawn[1][key]) for key in drawn[0])
+
+
+def test_dicts_of_targets_and_other_entries():
+    samples = [
+        {
+            "image": torch.rand(3, 20 + n, 30),
+            "boxes": [[1, 2, 9, 12]] * n,
+            "labels": list(range(n)),
+            "file": f"{n}.jpg",
+            "id": n,
+            "w": 0.5,
+        }
+        for n in range(3)
+    ]
+    batch = collate(Pipeline([pellucid.Letterbox(16)]))(samples)
+    assert batch["image"].shape == (3, 3, 16, 16)
+    assert batch["boxes_valid"].sum(1).tolist() == [0, 1, 2]
+    assert batch["labels"] == [[], [0], [0, 1]]
+    assert batch["file"] == ["0.jpg", "1.jpg", "2.jpg"]
+    assert torch.equal(batch["id"], torch.arange(3))
+    assert batch["w"].dtype == torch.float32
+
+
+def test_drafts_are_decoded_only_where_crops_are_larger_than_their_result(folder, tmp_path, monkeypatch):
+    from tests.data.conftest import picture
+
+    for n in range(6):
+        picture(300, 400, 0).save(tmp_path / f"{n}.jpg", quality=95)  # no detail that filters differ on
+    asked = []
+    monkeypatch.setattr(
+        sys.modules["pellucid.data.collate"], "decode", lambda source, **o: asked.append(o["least"]) or decode(source, **o)
+    )
+    crop = pellucid.RandomResizedCrop(32, scale=(0.02, 0.5))
+    for steps in ([crop, pellucid.RandomHorizontalFlip()], [pellucid.RandomRotation(5), crop]):
+        augment = Pipeline(steps, seed=0)
+        drafted, whole = (seen(loader(tmp_path, how=collate(augment, draft=on)))[0].float() for on in (True, False))
+        close = (drafted - whole).abs().mean((1, 2, 3))
+        if steps[0] is crop:
+            draws = augment.draw([torch.zeros(1, 300, 400)] * 6, key=Key(0, 0)).params[0]
+            sides = (
+                draws["scale"] * 300 * 400 / torch.maximum(draws["ratio"], 1 / draws["ratio"])
+            ).sqrt()  # the shorter one, at least
+            assert sum(least is not None for least in asked[:6]) >= int((sides >= 64).sum()) > 0
+            assert (close > 0).any()
+            assert close.max() < 2.0  # the same crop: another one differs by tens of levels
+        else:
+            assert not any(asked)
+            assert not close.any()
+        asked.clear()
+
+
+def test_mistakes():
+    how = collate(Pipeline([pellucid.CenterCrop(8)]))
+    for samples, words in (
+        ([3], "image: expected a tensor, an array, a PIL image, a path or a file's content, got int"),
+        ([{"image": torch.zeros(3, 9, 9)}, {"images": 3}], "sample 1: expected the keys of sample 0, ['image'], got ['images']"),
+        ([Path("gone.jpg")], None),
+    ):
+        with pytest.raises((pellucid.InvalidArgument, pellucid.InvalidType, FileNotFoundError)) as caught:
+            how(samples)
+        assert words is None or str(caught.value).startswith(words)
+    with pytest.raises(pellucid.InvalidType, match="as Order gives them"):
+        Indexed([1])[0]
+    with pytest.raises(pellucid.InvalidArgument, match="rank"):
+        Order(3, rank=3, ranks=3)

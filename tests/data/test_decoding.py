@@ -1,0 +1,121 @@
+"""Decoding: the backends agree with Pillow and OpenCV called by hand, and what is broken is named."""
+
+import io
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import pellucid
+from pellucid.data import decode
+from tests.data.conftest import picture
+
+BACKENDS = ("pillow", "opencv", "torchvision")
+
+
+def torchvision_or_skip():
+    try:
+        import torchvision.io  # noqa: F401
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"torchvision is absent, or built for another torch: {error}")
+
+
+def content(image, form="PNG", **options):
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return file.getvalue()
+
+
+def backend_or_skip(backend):
+    if backend == "torchvision":
+        torchvision_or_skip()
+    return backend
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("gray", [False, True])
+def test_lossless_files_come_back(backend, gray, tmp_path):
+    image = picture(23, 31, 1).convert("L" if gray else "RGB")
+    wanted = torch.from_numpy(np.array(image))
+    wanted = wanted[None] if gray else wanted.permute(2, 0, 1)
+    (tmp_path / "a.png").write_bytes(content(image))
+    for source in (content(image), tmp_path / "a.png", str(tmp_path / "a.png")):
+        found = decode(source, backend=backend_or_skip(backend), gray=gray)
+        assert found.dtype == torch.uint8
+        assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_photographs_agree_with_opencv_within_a_few_levels(backend):
+    raw = content(picture(60, 81, 2), "JPEG", quality=92)
+    wanted = cv2.cvtColor(cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+    found = decode(raw, backend=backend_or_skip(backend)).permute(1, 2, 0).numpy()
+    assert np.abs(found.astype(int) - wanted).max() <= 4
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_is_applied(backend, orientation):
+    image, exif = picture(24, 40, 3), Image.Exif()
+    exif[0x0112] = orientation
+    raw = content(image, "JPEG", quality=95, exif=exif)
+    wanted = cv2.cvtColor(cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)  # which applies it, too
+    found = decode(raw, backend=backend_or_skip(backend)).permute(1, 2, 0).numpy()
+    assert found.shape == wanted.shape
+    assert np.abs(found.astype(int) - wanted).max() <= 4
+
+
+def test_modes_end_as_three_channels():
+    base = picture(9, 8, 1)
+    for mode in ("P", "LA", "RGBA", "1", "L"):
+        assert decode(content(base.convert(mode))).shape == (3, 9, 8), mode
+    assert decode(content(base.convert("CMYK"), "JPEG")).shape == (3, 9, 8)
+    deep = Image.fromarray(np.full((4, 5), 40000, np.uint16))
+    assert int(decode(content(deep)).float().mean()) == round(40000 / 65535 * 255)
+
+
+@pytest.mark.parametrize(
+    ("least", "size"), [((200, 100), (400, 200)), ((100, 50), (100, 50)), ((101, 50), (200, 100)), ((1, 1), (50, 25))]
+)
+def test_a_smaller_size_that_is_enough(least, size):
+    raw = content(picture(400, 200, 1), "JPEG")
+    if least == (200, 100):
+        size = (200, 100)
+    assert decode(raw, least=least).shape == (3, *size)
+    assert decode(content(picture(400, 200, 1)), least=least).shape == (3, 400, 200)  # only JPEG can
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert decode(content(picture(400, 200, 1), "JPEG", exif=exif), least=least[::-1]).shape == (3, *size[::-1])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_broken_is_named(backend, tmp_path):
+    backend_or_skip(backend)
+    whole = content(picture(60, 80, 1), "PNG")
+    for name, raw in (("cut.png", whole[: len(whole) // 2]), ("empty.png", b""), ("text.png", b"no picture at all")):
+        (tmp_path / name).write_bytes(raw)
+        if name == "cut.png" and backend == "opencv":
+            continue  # shows what it has
+        with pytest.raises(pellucid.InvalidArgument, match=name):
+            decode(tmp_path / name, backend=backend)
+    with pytest.raises(FileNotFoundError):
+        decode(tmp_path / "gone.png", backend=backend)
+    with pytest.raises(pellucid.InvalidArgument, match="backend: expected"):
+        decode(whole, backend="jpeg")
+
+
+def test_a_truncated_photograph_is_named(tmp_path):
+    raw = content(picture(60, 80, 1), "JPEG")
+    (tmp_path / "cut.jpg").write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(pellucid.InvalidArgument, match=r"cut\.jpg: expected a whole picture"):
+        decode(tmp_path / "cut.jpg")
+
+
+def test_a_backend_that_is_missing_is_named(monkeypatch):
+    from pellucid.data import decoding
+
+    monkeypatch.setattr(decoding, "_installed", lambda backend: False)
+    with pytest.raises(pellucid.ImplementationError, match="cannot be imported"):
+        decode(b"", backend="opencv")
