@@ -15,11 +15,12 @@ from pathlib import Path
 
 import torch
 
+from pellucid.kernels import warp as kernels
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
 from pellucid.kernels.convolve import separable
-from pellucid.kernels.warp import warp as warp_kernel
-from pellucid.kernels.warp.packing import pack
+from pellucid.kernels.warp import pack
+from pellucid.kernels.warp.operators import arguments
 from pellucid.random.key import Key
 from pellucid.segments.chain import ClipStage, HueStage
 from pellucid_bench.measure import interleave
@@ -30,6 +31,11 @@ from pellucid_bench.subject import channels_last_8bit
 
 DEVICE = "cuda"
 REPEATS = 100
+
+
+def warp_kernel(image, maps, *, impl="auto", **given):
+    """The warp kernel as a function of what ``pack`` takes."""
+    return kernels.warp(image, pack(maps, **given), impl=impl)
 
 
 def random_maps(count, size, bend):
@@ -193,27 +199,16 @@ def operators_behave(impl):
     """The registered operators keep their schemas, fake kernels and batching (opcheck)."""
     del impl  # there is one set of operators per device
     images = photographs(2, 32).to(DEVICE)
-    packed = pack(
-        3,
-        ours.src_from_dst_of(images),
-        size=(30, 20),
-        interpolation="bilinear",
-        padding_mode="border",
-        fill=None,
-        matrix=None,
-        offset=None,
-        window=None,
-        epilogue=[HueStage(torch.zeros(2, device=DEVICE)), ClipStage()],
-    )
-    static = packed.options
-    numbers = [static.taps, static.mode, static.flags, static.out_channels]
-    arguments = (images, packed.mapping, None, packed.params, None, [30, 20], numbers, static.cubic)
-    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments, torch.bfloat16))
+    stages = [HueStage(torch.zeros(2, device=DEVICE)), ClipStage()]
     upstream = torch.randn(2, 3, 30, 20, device=DEVICE)
-    torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *arguments, [True, True, True, False]))
-    displaced = (*arguments[:4], torch.zeros(2, 2, 30, 20, device=DEVICE), *arguments[5:])
-    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*displaced, torch.float32))
-    torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *displaced, [True, True, True, True]))
+    for field, dtype in ((None, torch.bfloat16), (torch.zeros(2, 2, 30, 20, device=DEVICE), torch.float32)):
+        maps = ours.src_from_dst_of(images)
+        resample = pack(maps, size=(30, 20), padding_mode="border", field=field, dtype=dtype, epilogue=stages)
+        recipe, mapping, _, params, *_ = resample
+        given = images, mapping, None, params, field, *arguments(images, mapping, recipe)
+        torch.library.opcheck(torch.ops.pellucid.triton_warp.default, given)
+        needs = [True, True, True, True, field is not None]
+        torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *given, needs))
     return True, "forward and backward, without and with a field"
 
 

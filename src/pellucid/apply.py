@@ -161,9 +161,9 @@ def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: O
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
         return torch.round(_unwarp(flat.to(torch.float32), forwards, size, mode, options)).to(flat.dtype)
     maps = [matrix.to(compute_dtype(flat.dtype)) for matrix, _ in forwards]
-    kept: dict[str, Any] = {"dtype": None if whole else flat.dtype, "levels": True, "impl": options.impl}
+    dtype = None if whole else flat.dtype
     sizes = [canvas for _, canvas in forwards[:-1] if canvas is not None]
-    return unwarp(flat, maps, sizes, size=size, interpolation=mode, **kept)
+    return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
 def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: Options, result: dict[str, Any]) -> Tensor:

@@ -7,8 +7,6 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,13 +15,11 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import blend, canvases, color, convolve, curve
-from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.nearest import nearest
-from pellucid.kernels.resize import implementation as resize_implementation
-from pellucid.kernels.resize import resize, resize_packed
-from pellucid.kernels.warp import implementation, packs, warp, warp_packed
+from pellucid.kernels.resize import resize
+from pellucid.kernels.warp import Resample, compute, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
-from pellucid.kernels.warp.packing import Packed
+from pellucid.kernels.warp.packing import unpack
 from pellucid.lowering import Composed, Lowered
 from pellucid.lowering.compose import Geometry, Link, unmoved
 from pellucid.plan import Canvas, Group, Run
@@ -102,101 +98,41 @@ def _in_units(image: Tensor) -> Tensor:
 
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     computed = compute_dtype(image.dtype)
-    wanted = None if dtype == computed else dtype
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
-    whole, mean = color.with_mean(image) if run.pivot else (image, None)
-    chosen = "reference"
-    if run.warps and run.separable:
-        packed = None
-        if resize_implementation(impl, image.device) == "cpu":
-            packed = lowered.packed(run, mean, scale, computed)
-        if packed is not None:  # which reads 8-bit images as they are
-            return resize_packed(whole if whole.dtype == torch.uint8 else _in_units(whole), packed.returning(wanted))
-    elif not run.canvases:  # which take more than one step
-        chosen = implementation(impl, image.device, image.dtype, run.interpolation, run.footprint, dtype)
-        packed = _packed(run, lowered, image, mean, scale) if chosen != "reference" else None
-        if packed is not None and packs(chosen, image, packed):  # which reads and writes narrower numbers as they are
-            return warp_packed(whole, packed.returning(wanted), chosen=chosen)
-    image = _in_units(image)
-    composed = lowered.composed(run, mean, scale, computed)
-    image = color.stages(image, composed.prologue)
-    if run.warps:
-        return _resample(run, composed, image, impl, dtype)
-    if chosen != "reference":  # colour alone, as a warp that moves nothing: one pass
-        return _resample(run, composed._replace(src_from_dst=unmoved(computed, image.device)), image, impl, dtype)
-    if composed.matrix is not None:
-        image = color.affine(image, composed.matrix, composed.offset)
-    return rounded(color.stages(image, composed.epilogue), dtype)
-
-
-def _packed(run: Run, lowered: Lowered, image: Tensor, mean: Tensor | None, scale: float) -> Packed | None:
-    """The run as arguments of a compiled warp; None where there is more to do."""
-    packed = lowered.packed(run, mean, scale, compute_dtype(image.dtype))
+    image, mean = color.with_mean(image) if run.pivot else (image, None)
+    resample = lowered.resample(run, mean, scale, computed)
+    if resample is None:
+        return _across_canvases(run, lowered.composed(run, mean, scale, computed), _in_units(image), impl, dtype)
+    resample = resample.returning(dtype)
+    if run.separable and run.warps:
+        return resize(image, resample, impl=impl)
+    if not run.warps and implementation(impl, image, resample.recipe) == "reference":
+        return _colored(image, resample)
     # Nearest warps have a gradient to their maps that kernels know nothing of.
-    moved = packed is not None and run.interpolation == "nearest" and needs_grad(packed.mapping)
-    return None if moved else packed
+    return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)
 
 
-def _resample(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    src_from_dst, window, fill, matrix, offset, _, epilogue, links = composed
+def _colored(image: Tensor, resample: Resample) -> Tensor:
+    """Colour alone, without a gather."""
+    image = color.stages(_in_units(image), resample.prologue)
+    _, matrix, offset, stages = unpack(resample, image.shape[1])
+    if matrix is not None:
+        image = color.affine(image, matrix, offset)
+    return rounded(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype)
+
+
+def _across_canvases(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
+    src_from_dst, window, fill, matrix, offset, prologue, epilogue, links = composed
     assert src_from_dst is not None
-    if links:
-        colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset}
-        hard = run.interpolation == "nearest"
-        sample = partial(nearest, epilogue=()) if hard else partial(warp, interpolation=run.interpolation)
-        found = _through(run, src_from_dst, links, image, sample, hard=hard, window=window, impl=impl, **colors)
-        chosen = implementation(impl, found.device, found.dtype, run.interpolation, None, dtype)
-        if chosen == "reference" or not epilogue:
-            return rounded(color.stages(found, epilogue), dtype)
-        still = unmoved(found.dtype, found.device)[:, :2]  # colour alone, as a warp that moves nothing: one pass
-        return warp(found, still, size=run.size_out, dtype=dtype, epilogue=epilogue, impl=impl)
-    if run.separable:
-        assert window is not None
-        found = resize(
-            image,
-            src_from_dst,
-            size=run.size_out,
-            window=window,
-            filled=run.padding_mode in ("zeros", "constant"),
-            interpolation=run.interpolation,
-            antialias=run.footprint is not None,
-            fill=fill,
-            matrix=matrix,
-            offset=offset,
-            epilogue=epilogue,
-            impl=impl,
-        )
+    colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset, "interpolation": run.interpolation}
+    found = _through(run, src_from_dst, links, color.stages(image, prologue), window=window, impl=impl, **colors)
+    if not epilogue:
         return rounded(found, dtype)
-    if run.interpolation == "nearest":
-        found = nearest(
-            image,
-            src_from_dst if run.projective else src_from_dst[:, :2],
-            size=run.size_out,
-            padding_mode=run.padding_mode,
-            fill=fill,
-            matrix=matrix,
-            offset=offset,
-            window=window,
-            epilogue=epilogue,
-            impl=impl,
-        )
-        return rounded(found, dtype)
-    return warp(
-        image,
-        src_from_dst if run.projective else src_from_dst[:, :2],
-        size=run.size_out,
-        interpolation=run.interpolation,
-        padding_mode=run.padding_mode,
-        fill=fill,
-        matrix=matrix,
-        offset=offset,
-        window=window,
-        footprint=run.footprint,
-        dtype=dtype,
-        epilogue=epilogue,
-        impl=impl,
-    )
+    # Colour alone, as a warp that moves nothing: one pass.
+    still = pack(unmoved(found.dtype, found.device)[:, :2], size=run.size_out, dtype=dtype, epilogue=epilogue)
+    chosen = implementation(impl, found, still.recipe)
+    return _colored(found, still) if chosen == "reference" else compute(chosen, found, still)
 
 
 def _through(
@@ -204,9 +140,8 @@ def _through(
     src_from_dst: Tensor,
     links: tuple[Link, ...],
     image: Tensor,
-    sample: Callable[..., Tensor],
     *,
-    hard: bool,
+    interpolation: str,
     padding_mode: str | None = None,
     impl: str,
     **options: Any,
@@ -214,12 +149,11 @@ def _through(
     """A resample across canvases: the source where the chain of maps reads it, laid over the fills of what they leave uncovered.
 
     Args:
-        sample: the warp kernel, with its interpolation.
-        hard: whether that shows whole pixels.
         padding_mode: for everything that exposes; None is what the run says.
-        options: as in the warp kernel.
+        options: as :func:`pellucid.kernels.warp.pack` takes them.
     """
     modes = [padding_mode if padding_mode and canvas.exposes else canvas.padding_mode for canvas in run.canvases]
+    hard = interpolation == "nearest"  # that shows whole pixels
     chained = canvases.through(
         *_stacked(run.canvases, src_from_dst, links),
         size=run.size_out,
@@ -227,15 +161,15 @@ def _through(
         hard=[canvas.hard or hard for canvas in run.canvases],
         impl=impl,
     )
-    found = sample(
-        image,
+    resample = pack(
         src_from_dst.new_zeros((1, 2, 3)),
         size=run.size_out,
+        interpolation=interpolation,
         padding_mode=(padding_mode if run.fill_at is not None else None) or run.padding_mode,
         field=chained.places,
-        impl=impl,
         **options,
     )
+    found = (nearest if hard and image.is_floating_point() else warp)(image, resample, impl=impl)
     return canvases.laid_over(found, chained.share, chained.ground, impl=impl)
 
 
@@ -328,21 +262,17 @@ def _warped_field(
     geometry = geometry.to(coordinates)
     assert geometry.src_from_dst is not None
     outside = constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None
-    # Floating-point labels have a gradient to their maps that kernels know nothing of.
-    followed = interpolation == "nearest" and field.is_floating_point()
-    sample: Callable[..., Tensor] = (
-        partial(nearest, matrix=None, offset=None, epilogue=()) if followed else partial(warp, interpolation=interpolation)
-    )
     if not geometry.links:
-        return sample(
-            field,
+        resample = pack(
             geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
             size=run.size_out,
+            interpolation=interpolation,
             padding_mode=padding_mode or run.padding_mode,
             fill=outside,
             window=geometry.window,
-            impl=impl,
         )
+        # Floating-point labels have a gradient to their maps that kernels know nothing of.
+        return (nearest if interpolation == "nearest" and field.is_floating_point() else warp)(field, resample, impl=impl)
     filled = ("zeros", "constant")
     links = tuple(
         link._replace(fill=outside if canvas.exposes and (padding_mode or canvas.padding_mode) in filled else None)
@@ -353,8 +283,7 @@ def _warped_field(
         geometry.src_from_dst,
         links,
         field,
-        sample,
-        hard=interpolation == "nearest",
+        interpolation=interpolation,
         padding_mode=padding_mode,
         window=geometry.window,
         fill=outside,
@@ -362,27 +291,26 @@ def _warped_field(
     )
 
 
-def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, size: Size, **options: Any) -> Tensor:
+def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
     """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
 
     Args:
         image: the end of the path.
         back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
         canvases_of: (height, width) of those between.
-        size: (height, width) of the path's beginning.
-        options: as in the warp kernel.
+        impl: who computes.
+        options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
     """
     if not canvases_of:
-        return warp(image, back[0], size=size, padding_mode="zeros", **options)
+        return warp(image, pack(back[0], **options), impl=impl)
     between = tuple(Canvas(0, canvas, "zeros") for canvas in reversed(canvases_of))
     maps = back[::-1]
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
     chained = canvases.through(
         *_stacked(between, maps[0], tuple(map(Link, maps[1:]))),
-        size=size,
+        size=options["size"],
         modes=[c.padding_mode for c in between],
         hard=[True] * len(between),
     )
-    still = maps[0].new_zeros((1, 2, 3))
-    found = warp(image, still, size=size, padding_mode="zeros", field=chained.places, **options)
-    return canvases.laid_over(found, chained.share, None)
+    still = pack(maps[0].new_zeros((1, 2, 3)), field=chained.places, **options)
+    return canvases.laid_over(warp(image, still, impl=impl), chained.share, None)

@@ -5,7 +5,7 @@ import torch
 
 import pellucid as P
 from pellucid import Key, Pipeline
-from pellucid.kernels.warp import warp
+from tests.kernels.warps import warp
 
 F64 = torch.float64
 

@@ -1,5 +1,7 @@
 """The compiled patches compute what the reference computes, and torch may do with them what it does with any operator."""
 
+from functools import partial
+
 import pytest
 import torch
 from functorch.compile import make_boxed_func
@@ -8,8 +10,9 @@ from torch._dynamo.backends.common import aot_autograd
 from pellucid.errors import ImplementationError
 from pellucid.features import extract_patches, frames_from_xy
 from pellucid.kernels.patches import cpu, patches, reference
-from pellucid.kernels.patches.cpu.op import patches_backward, patches_forward
 from pellucid.kernels.patches.layout import levels_of, most_levels
+
+by_cpu = partial(patches, impl="cpu")
 
 
 def example(batch=2, channels=2, size=(37, 50), count=12, dtype=torch.float64, seed=0):
@@ -38,7 +41,7 @@ def test_values_and_gradients_equal_the_reference_in_double(size, channels):
     for levels in (1, 2, most_levels(*size)):
         options = {"size": (5, 6), "levels": levels}
         weights = torch.randn(2, 12, channels, 5, 6, dtype=torch.float64)
-        ours, to_ours = gradients(cpu.patches, tensors, weights, **options)
+        ours, to_ours = gradients(by_cpu, tensors, weights, **options)
         theirs, to_theirs = gradients(reference.patches, tensors, weights, **options)
         torch.testing.assert_close(ours, theirs, atol=1e-13, rtol=0)
         for mine, other in zip(to_ours, to_theirs, strict=True):
@@ -51,7 +54,7 @@ def test_single_precision_is_as_precise_as_the_reference(seed):
     options = {"size": (16, 16), "levels": 6}
     weights = torch.randn(2, 12, 3, 16, 16)
     truth, to_truth = gradients(reference.patches, [tensor.double() for tensor in tensors], weights, **options)
-    ours, to_ours = gradients(cpu.patches, tensors, weights, **options)
+    ours, to_ours = gradients(by_cpu, tensors, weights, **options)
     theirs, to_theirs = gradients(reference.patches, tensors, weights, **options)
     eps = torch.finfo(torch.float32).eps
     for mine, other, true in zip((ours, *to_ours), (theirs, *to_theirs), (truth, *to_truth), strict=True):
@@ -64,17 +67,17 @@ def test_noncontiguous_and_expanded_input():
     spread = image.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     swapped = frames.mT.contiguous().mT
     options = {"size": (5, 6), "levels": 6}
-    assert torch.equal(cpu.patches(spread, swapped, span, **options), cpu.patches(image, frames, span, **options))
+    assert torch.equal(by_cpu(spread, swapped, span, **options), by_cpu(image, frames, span, **options))
     one = image[:1].expand(2, -1, -1, -1).requires_grad_()
-    cpu.patches(one, frames, span, **options).sum().backward()
+    by_cpu(one, frames, span, **options).sum().backward()
 
 
 def test_coordinates_that_are_no_numbers_do_not_crash():
     image, frames, span = example()
     frames[0, 3, 0, 0], frames[1, 4, 1, 2], frames[0, 5] = torch.nan, torch.inf, 1e300
     span[1, 6], span[0, 7] = torch.nan, torch.inf
-    out = patches_forward(image, frames, span, [5, 6], 6)
-    to_image, *_ = patches_backward(torch.ones_like(out), image, frames, span, [5, 6], 6, [True, True])
+    out = cpu.forward(image, frames, span, [5, 6], 6)
+    to_image, *_ = cpu.backward(torch.ones_like(out), image, frames, span, [5, 6], 6, [True] * 3)
     good = torch.isfinite(frames).all(-1).all(-1) & torch.isfinite(span)
     assert torch.isfinite(out[good]).all()
     assert to_image.shape == image.shape
@@ -88,7 +91,7 @@ def test_same_bits_for_any_number_of_threads():
     try:
         for threads in (1, 2, 3, 1):
             torch.set_num_threads(threads)
-            out, grads = gradients(cpu.patches, (image, frames, span), weights, size=(32, 32), levels=8)
+            out, grads = gradients(by_cpu, (image, frames, span), weights, size=(32, 32), levels=8)
             results.append((out.detach(), *grads))
     finally:
         torch.set_num_threads(before)
@@ -101,7 +104,7 @@ def test_opcheck():
     arguments = (image, frames, span, [5, 6], 6)
     torch.library.opcheck(torch.ops.pellucid.cpu_patches.default, arguments)
     grad = torch.rand(2, 4, 2, 5, 6, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_patches_backward.default, (grad, *arguments, [True, True]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_patches_backward.default, (grad, *arguments, [True] * 3))
 
 
 def test_vmap_and_its_gradients():
@@ -151,7 +154,7 @@ def test_only_what_is_needed_is_computed_and_only_inputs_are_saved():
     saved = []
     leaf = frames.clone().requires_grad_()
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
-        out = cpu.patches(image, leaf, span, size=(8, 8), levels=6)
+        out = by_cpu(image, leaf, span, size=(8, 8), levels=6)
     assert {t.data_ptr() for t in saved} == {t.data_ptr() for t in (image, leaf, span)}
     out.sum().backward()
     assert leaf.grad is not None

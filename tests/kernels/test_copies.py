@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid.kernels.warp import warp
 from tests.kernels.primitives import gradients
+from tests.kernels.warps import warp
 
 SIGNS = list(itertools.product((-1, 1), repeat=2))
 TURNS = [torch.tensor((a, 0, 0, b)) for a, b in SIGNS] + [torch.tensor((0, a, b, 0)) for a, b in SIGNS]

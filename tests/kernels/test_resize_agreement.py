@@ -6,13 +6,11 @@ import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pellucid.kernels.resize import cpu, reference, resize
-from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage
 from tests.compare import within_budget
 
 from .resizes import resizes
-from .warps import Call, laid_out
+from .warps import Call, cpu, laid_out, reference, resize
 
 COMMON = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -90,13 +88,12 @@ def test_crop_then_resize(mirrored):
 def test_bytes_are_read_as_they_are(layout, channels):
     image = laid_out(torch.randint(0, 256, (2, channels, 19, 31), dtype=torch.uint8), layout)
     src_from_dst, window = whole(19, 31, (7, 40), torch.float32)
-    nothing = {"fill": None, "matrix": None, "offset": None, "epilogue": ()}
-    packed = pack(channels, src_from_dst, size=(7, 40), interpolation="bilinear", padding_mode="border", window=window, **nothing)
-    ours = cpu.resize_packed(image, packed)
+    options = {"size": (7, 40), "window": window, "filled": False, "dtype": torch.float32}
+    ours = cpu.resize(image, src_from_dst, **options)
     truth = F.interpolate(image.double() / 255, (7, 40), mode="bilinear", antialias=True)
     theirs = reference.resize(image / 255, src_from_dst, size=(7, 40), window=window, filled=False)
     assert within_budget(ours, theirs, truth)
-    assert torch.equal(ours, cpu.resize_packed(image.clone(memory_format=torch.contiguous_format), packed))
+    assert torch.equal(ours, cpu.resize(image.clone(memory_format=torch.contiguous_format), src_from_dst, **options))
 
 
 def test_every_byte_survives_the_identity():

@@ -15,10 +15,13 @@ import pellucid
 from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.functional import resize as resize_functional
-from pellucid.kernels.resize import AVAILABLE, cpu, implementation, resize
+from pellucid.kernels import resize as kernels
+from pellucid.kernels.explicit import AVAILABLE, implementation
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 from tests.cases import MEAN, STD
+
+from .warps import cpu, operands, resize
 
 
 def example(batch=2, dtype=torch.float32, size=(19, 21)):
@@ -118,24 +121,14 @@ def test_data_loading_workers(start):
 
 def test_opcheck():
     image, src_from_dst, window = example(dtype=torch.float64)
-    options, mapping, window, params, *_ = pack(
-        3,
-        src_from_dst,
-        size=(7, 8),
-        interpolation="bilinear",
-        padding_mode="zeros",
-        fill=None,
-        matrix=torch.eye(3, dtype=torch.float64)[None],
-        offset=None,
-        window=window,
-        epilogue=(HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage()),
-    )
-    numbers = [options.taps, options.mode, options.flags, options.out_channels]
-    arguments = (image, mapping, window, params, list(options.size), numbers)
+    stages = (HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage())
+    resample = pack(src_from_dst, size=(7, 8), matrix=torch.eye(3, dtype=torch.float64)[None], window=window, epilogue=stages)
     for dtype in (torch.float64, torch.float16, torch.uint8):
-        torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, (*arguments, dtype))
+        image_on, mapping, window, params, _, *static = operands(image, resample.returning(dtype))
+        given = image_on, mapping, window, params, *static
+        torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_resize_backward.default, (grad, *arguments, [True, True, True]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_resize_backward.default, (grad, *given, [True] * 4))
 
 
 def test_vmap_and_its_gradients():
@@ -169,8 +162,8 @@ def test_second_derivatives_go_through_the_reference():
 def test_forward_mode_and_second_derivatives_of_functions_raise():
     image, src_from_dst, window = example()
 
-    def sized(x, kernel=resize, **options):
-        return kernel(x, src_from_dst, window=window, filled=False, size=(5, 5), **options)
+    def sized(x, **options):
+        return resize(x, src_from_dst, window=window, filled=False, size=(5, 5), **options)
 
     with pytest.raises(ImplementationError, match="of the resize has no second derivative"):
         torch.func.grad(lambda x: torch.func.grad(lambda y: sized(y, impl="cpu").pow(3).sum())(x).sum())(image)
@@ -179,8 +172,6 @@ def test_forward_mode_and_second_derivatives_of_functions_raise():
         assert torch.autograd.forward_ad.unpack_dual(sized(dual)).tangent.any()  # auto: the reference
         with pytest.raises(ImplementationError, match="impl='reference'"):
             sized(dual, impl="cpu")
-        with pytest.raises(NotImplementedError, match="jvp"):
-            sized(dual, cpu.resize)
 
 
 def test_nothing_but_inputs_is_saved():
@@ -199,9 +190,8 @@ def test_offsets_beyond_32_bits():
     image[..., -8:, -8:] = corner
     shift = torch.tensor([[[1.0, 0.0, side - 8.0], [0.0, 1.0, side - 8.0]]])
     window = torch.tensor([[side - 8.0, side - 8.0, side - 1.0, side - 1.0]])
-    nothing = {"fill": None, "matrix": None, "offset": None, "epilogue": ()}
-    packed = pack(3, shift, size=(8, 8), interpolation="bilinear", padding_mode="border", window=window, **nothing)
-    torch.testing.assert_close(cpu.resize_packed(image, packed), corner / 255)
+    found = cpu.resize(image, shift, size=(8, 8), window=window, filled=False, dtype=torch.float32)
+    torch.testing.assert_close(found, corner / 255)
 
 
 TRANSFORMS = [
@@ -218,9 +208,9 @@ def test_the_common_pipeline_is_one_compiled_pass(dtype):
     image = (255 * image).to(torch.uint8) if dtype == torch.uint8 else image
     pipeline, slow = (pellucid.Pipeline(TRANSFORMS, dtype=torch.float32, impl=impl) for impl in ("auto", "reference"))
     assert "antialiased, within the crop of [0], by cpu" in pipeline.explain(image)
-    with mock.patch("pellucid.execute.resize_packed", wraps=cpu.resize_packed) as packed:
+    with mock.patch("pellucid.execute.resize", wraps=kernels.resize) as passes:
         ours = pipeline(image, key=pellucid.Key(1, 2))
-    assert packed.call_args.args[0] is image  # read as it is
+    assert passes.call_args.args[0] is image  # read as it is
     torch.testing.assert_close(ours, slow(image, key=pellucid.Key(1, 2)), rtol=1e-4, atol=2e-5)
 
 
@@ -241,11 +231,9 @@ def test_gradients_to_what_was_drawn():
 def test_results_of_another_dtype(dtype):
     image, src_from_dst, window = example()
     mixing = torch.eye(3)[None] * 1.3
-    nothing = {"fill": None, "matrix": mixing, "offset": None, "epilogue": ()}
-    packed = pack(3, src_from_dst, size=(7, 8), interpolation="bilinear", padding_mode="zeros", window=window, **nothing)
-    narrow = packed._replace(options=packed.options._replace(dtype=dtype))
+    options = {"size": (7, 8), "window": window, "filled": True, "matrix": mixing}
     image.requires_grad_()
-    out, wide = cpu.resize_packed(image, narrow), cpu.resize_packed(image, packed)
+    out, wide = (cpu.resize(image, src_from_dst, dtype=d, **options) for d in (dtype, None))
     assert out.dtype == dtype
     if dtype == torch.uint8:
         assert torch.equal(out, (wide.clamp(0, 1) * 255).round().to(torch.uint8))

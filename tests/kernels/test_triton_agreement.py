@@ -6,12 +6,9 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pellucid.kernels.warp import reference
-from pellucid.kernels.warp import triton as kernels
-from pellucid.kernels.warp.packing import pack
-
 from .interpreted import DEVICE, at_length, runs  # noqa: F401
-from .warps import INTERPOLATIONS, PADDINGS, STAGES, Call, calls
+from .warps import INTERPOLATIONS, PADDINGS, STAGES, Call, calls, reference
+from .warps import triton as kernels
 
 # Shrinking a failure runs hundreds of examples, minutes each by the interpreter.
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=(Phase.explicit, Phase.generate))
@@ -189,12 +186,7 @@ def test_8_bit_channels_last_to_any_float_in_one_pass(out):
     photo = torch.randint(0, 256, (2, 8, 9, 3), dtype=torch.uint8, device=DEVICE).permute(0, 3, 1, 2)
     src_from_dst = torch.tensor([[[0.9, 0.1, 0.5], [-0.1, 0.8, 1.0]]], device=DEVICE)
     norm = torch.eye(3, device=DEVICE)[None] * 4, torch.full((1, 3), -2.0, device=DEVICE)
-    packed = pack(
-        3, src_from_dst, size=(7, 7), interpolation="bilinear", padding_mode="zeros", fill=None, matrix=norm[0], offset=norm[1],
-        window=None, epilogue=(),
-    )  # fmt: skip
-    options = [packed.options.taps, packed.options.mode, packed.options.flags, 3]
-    found = torch.ops.pellucid.triton_warp(photo, packed.mapping, None, packed.params, None, [7, 7], options, -0.5, out)
+    found = kernels.warp(photo, src_from_dst, size=(7, 7), matrix=norm[0], offset=norm[1], dtype=out)
     expected = reference.warp(photo.float() / 255, src_from_dst, size=(7, 7), matrix=norm[0], offset=norm[1])
     assert found.dtype == out
     torch.testing.assert_close(found, expected.to(out), rtol=1e-2 if out != torch.float32 else 1e-5, atol=1e-5)

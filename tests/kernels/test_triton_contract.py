@@ -11,12 +11,12 @@ from torch._dynamo.backends.common import aot_autograd
 from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
-from pellucid.kernels.warp import reference, warp
-from pellucid.kernels.warp import triton as kernels
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
 from .interpreted import DEVICE, runs  # noqa: F401
+from .warps import operands, reference, warp
+from .warps import triton as kernels
 
 
 def example(batch=2, dtype=torch.float32, size=(5, 6)):
@@ -80,29 +80,25 @@ def test_a_samples_gradient_does_not_depend_on_the_batch():
     assert torch.equal(both.grad[:1], one.grad)
 
 
-def arguments(*, field=None):
+def arguments(*, field=None, dtype=torch.float64):
     image, src_from_dst = example(dtype=torch.float64)
     window = torch.tensor([[1.0, 0.5, 4.0, 4.0]], dtype=torch.float64, device=DEVICE)
-    options = {"size": (4, 5), "interpolation": "bilinear", "padding_mode": "zeros", "fill": None, "matrix": None, "offset": None}
     stages = [HueStage(torch.zeros(2, dtype=torch.float64, device=DEVICE)), ClipStage()]
-    packed = pack(3, src_from_dst, **options, window=window, epilogue=stages)
-    static = packed.options
-    rest = [static.taps, static.mode, static.flags, static.out_channels]
-    return image, packed.mapping, window, packed.params, field, [4, 5], rest, static.cubic
+    return operands(image, pack(src_from_dst, size=(4, 5), window=window, field=field, dtype=dtype, epilogue=stages))
 
 
 @pytest.mark.parametrize("tests", [("test_schema", "test_faketensor"), pytest.param(None, marks=pytest.mark.slow)])
 def test_opcheck(tests):
     tests = {} if tests is None else {"test_utils": tests}
-    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments(), torch.float64), **tests)
+    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, arguments(), **tests)
     grad = torch.rand(2, 3, 4, 5, dtype=torch.float64, device=DEVICE)
     backward = torch.ops.pellucid.triton_warp_backward.default
-    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, False]), **tests)
-    torch.library.opcheck(backward, (grad, *arguments(), [False, False, True, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, True, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [False, False, False, True, False]), **tests)
     field = torch.randn(1, 2, 4, 5, dtype=torch.float64, device=DEVICE)
-    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, (*arguments(field=field), torch.bfloat16), **tests)
-    torch.library.opcheck(backward, (grad.half(), *arguments(field=field), [True, True, True, True]), **tests)
-    torch.library.opcheck(backward, (grad, *arguments(field=field), [False, False, False, True]), **tests)
+    torch.library.opcheck(torch.ops.pellucid.triton_warp.default, arguments(field=field, dtype=torch.bfloat16), **tests)
+    torch.library.opcheck(backward, (grad.half(), *arguments(field=field), [True] * 5), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(field=field), [False, False, False, False, True]), **tests)
 
 
 def test_vmap_and_its_gradients():

@@ -5,12 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.kernels.warp import reference
-from pellucid.kernels.warp import triton as kernels
-
 from .interpreted import DEVICE, at_length, runs  # noqa: F401
 from .test_triton_agreement import COMMON, check_values_and_gradients, on_device, settings
-from .warps import INTERPOLATIONS, PADDINGS, Call, calls
+from .warps import INTERPOLATIONS, PADDINGS, Call, calls, reference
+from .warps import triton as kernels
 
 HALVES = (torch.float16, torch.bfloat16)
 

@@ -5,9 +5,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pellucid.kernels.warp import cpu, reference, warp
-
-from .warps import INTERPOLATIONS, PADDINGS, Call, calls
+from .warps import INTERPOLATIONS, PADDINGS, Call, calls, cpu, reference, warp
 
 COMMON = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], derandomize=True

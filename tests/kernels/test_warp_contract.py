@@ -15,10 +15,10 @@ import pellucid
 from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import AVAILABLE, cpu, unsupported, warp
-from pellucid.kernels.warp.autograd import _arguments
-from pellucid.kernels.warp.packing import pack
+from pellucid.kernels.warp import AVAILABLE, pack, unsupported
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+
+from .warps import cpu, operands, warp
 
 
 def example(batch=2, dtype=torch.float32, size=(9, 11)):
@@ -148,22 +148,12 @@ def test_data_loading_workers(start):
 def test_opcheck():
     image, src_from_dst = example(dtype=torch.float64)
     window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
-    options, *rows = pack(
-        3,
-        src_from_dst,
-        size=(7, 8),
-        interpolation="bilinear",
-        padding_mode="zeros",
-        fill=None,
-        matrix=torch.eye(3, dtype=torch.float64)[None],
-        offset=None,
-        window=window,
-        epilogue=(HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage()),
-    )
-    arguments = (image, *rows, *_arguments(options))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, (*arguments, torch.float64))
+    stages = (HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage())
+    resample = pack(src_from_dst, size=(7, 8), matrix=torch.eye(3, dtype=torch.float64)[None], window=window, epilogue=stages)
+    given = operands(image, resample)
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True, True, True, False]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [True, True, True, True, False]))
 
 
 def test_vmap_and_its_gradients():

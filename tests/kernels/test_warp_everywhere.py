@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pellucid import ColorJitter, Key, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip
-from pellucid.kernels.warp import cpu, reference, warp
-from pellucid.kernels.warp.autograd import _arguments
+from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.packing import pack
 from tests.cases import MEAN, STD
 
-from .warps import Call, calls
+from .warps import Call, calls, cpu, operands, reference, warp
 
 BYTE, HALF, BRAIN, SINGLE, DOUBLE = torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64
 DTYPES = (BYTE, HALF, BRAIN, SINGLE, DOUBLE)
@@ -145,14 +144,10 @@ def test_same_bits_for_any_number_of_threads(dtype):
 
 def test_opcheck():
     image, src_from_dst, field = example(BRAIN, 2, (9, 8))
-    options, *rows = pack(
-        3, src_from_dst, size=(30, 60), interpolation="bilinear", padding_mode="zeros", fill=None, matrix=None, offset=None,
-        window=None, epilogue=(), field=field[:2], dtype=BRAIN,
-    )  # fmt: skip
-    arguments = (image, *rows, *_arguments(options))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, (*arguments, BRAIN))
+    given = operands(image, pack(src_from_dst, size=(30, 60), field=field[:2], dtype=BRAIN))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 30, 60).to(BRAIN)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, [True] * 4))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [True] * 5))
 
 
 def test_vmap_of_halves():
@@ -182,4 +177,4 @@ def test_pipelines_convert_nothing_before_or_after_the_pass(dtype, out, learned)
         found = pipeline.apply(image, record)
     assert not rounds.called
     assert found.dtype == out
-    assert torch.equal(found, reference.rounded(expected, out))
+    assert torch.equal(found, rounded(expected, out))

@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.warp import cpu, reference, sample, warp
-from pellucid.kernels.warp.autograd import _arguments
 from pellucid.kernels.warp.packing import pack
+from pellucid.kernels.warp.reference import coordinates
 from pellucid.segments.chain import ClipStage, HueStage
 
-from .warps import PADDINGS
+from .warps import PADDINGS, cpu, operands, reference, sample, warp
 
 
 def example(batch=2, dtype=torch.float64, size=(9, 11), out=(7, 8)):
@@ -39,7 +38,7 @@ def test_a_constant_field_is_a_shift_and_a_map_of_zeros_reads_at_the_field(paddi
     options = {"size": (7, 8), "padding_mode": padding_mode}
     expected = cpu.warp(image, shifted @ src_from_dst, **options)
     torch.testing.assert_close(cpu.warp(image, src_from_dst, field=field, **options), expected)
-    x, y = reference.coordinates(src_from_dst, (7, 8))
+    x, y = coordinates(src_from_dst, (7, 8))
     torch.testing.assert_close(sample(image, x, y, padding_mode=padding_mode, impl="cpu"), cpu.warp(image, src_from_dst, **options))
 
 
@@ -111,18 +110,15 @@ def test_same_bits_for_any_number_of_threads():
 def test_opcheck():
     image, src_from_dst, field = example()
     window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
-    options, *rows = pack(
-        3, src_from_dst, size=(7, 8), interpolation="bilinear", padding_mode="zeros", fill=None, matrix=None, offset=None,
-        window=window, epilogue=(ClipStage(),), field=field,
-    )  # fmt: skip
-    arguments = (image, *rows, *_arguments(options))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, (*arguments, torch.float64))
+    resample = pack(src_from_dst, size=(7, 8), window=window, epilogue=(ClipStage(),), field=field)
+    given = operands(image, resample)
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    for needs in ([True] * 4, [False, False, False, True]):
-        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *arguments, needs))
+    for needs in ([True] * 5, [False, False, False, False, True]):
+        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
     labels = torch.randint(0, 9, (2, 3, 9, 11), dtype=torch.uint8)
     fill = torch.zeros(1, 3, dtype=torch.uint8)
-    torch.library.opcheck(torch.ops.pellucid.cpu_labels.default, (labels, rows[0], window, fill, field, [7, 8], 0))
+    torch.library.opcheck(torch.ops.pellucid.cpu_labels.default, (labels, resample.mapping, window, fill, field, [7, 8], 0))
 
 
 @pytest.mark.parametrize("dims", [(None, None, 0), (0, None, 0), (0, 0, None), (0, 0, 0)])

@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
 
+from pellucid.kernels import resize as resizes
+from pellucid.kernels import warp as warps
+from pellucid.kernels.warp import operators
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+
+
+def warp(image, src_from_dst, *, impl="auto", **given):
+    """The warp kernel as a function of what :func:`pellucid.kernels.warp.pack` takes."""
+    return warps.warp(image, warps.pack(src_from_dst, **given), impl=impl)
+
+
+def _by(name) -> Callable[..., torch.Tensor]:
+    """The same by one implementation, wherever the tensors are: Triton's interpreter takes those of the CPU."""
+    return lambda image, src_from_dst, **given: warps.compute(name, image, warps.pack(src_from_dst, **given))
+
+
+def resize(image, src_from_dst, *, filled, impl="auto", **given):
+    """The resize kernel likewise."""
+    packed = warps.pack(src_from_dst, padding_mode="constant" if filled else "border", **given)
+    return resizes.resize(image, packed, impl=impl)
+
+
+def sample(image, x, y, *, impl="auto", **given):
+    """The warp that reads at given coordinates."""
+    still = x.new_zeros((1, 2, 3))
+    return warp(image, still, size=x.shape[-2:], field=torch.stack((x, y), 1), impl=impl, **given)
+
+
+def operands(image, resample) -> tuple[Any, ...]:
+    """What the warp's operators take."""
+    tensors = image, resample.mapping, resample.window, resample.params, resample.field
+    return *tensors, *operators.arguments(image, resample.mapping, resample.recipe)
+
+
+cpu = SimpleNamespace(warp=_by("cpu"), resize=partial(resize, impl="cpu"))
+triton = SimpleNamespace(warp=_by("triton"))
+reference = SimpleNamespace(
+    warp=_by("reference"), resize=partial(resize, impl="reference"), sample=partial(sample, impl="reference")
+)
 
 PADDINGS = ("zeros", "constant", "border", "reflection", "reflect_101", "wrap")
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic", "bicubic_opencv")

@@ -14,6 +14,7 @@ import torch
 from kornia.geometry.transform import warp_affine
 from torch import Tensor
 
+from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid_bench.peers.ours import flagship_pipeline, src_from_dst_of
 from pellucid_bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise, affine_matrices
@@ -107,7 +108,7 @@ def geometry() -> list[Subject]:
         theirs = pipeline(images)
         dst_from_src = pipeline.transform_matrix.to(torch.float64)
         size = (images.shape[-2], images.shape[-1])
-        ours = warp_kernel(images, torch.linalg.inv(dst_from_src).to(images.dtype), size=size)
+        ours = warp_kernel(images, pack(torch.linalg.inv(dst_from_src).to(images.dtype), size=size))
         # One resample still sees what the crop cut away; three do not: compare where both show the image.
         shown = theirs.amin(1, keepdim=True) > 0.1
         return theirs * shown, ours * shown
@@ -128,7 +129,7 @@ def warp() -> list[Subject]:
 
     def matched(images: Tensor) -> tuple[Tensor, Tensor]:
         size = (images.shape[2], images.shape[3])
-        return forward(prepare(images)), warp_kernel(images, src_from_dst_of(images), size=size)
+        return forward(prepare(images)), warp_kernel(images, pack(src_from_dst_of(images), size=size))
 
     return [Subject("kornia warp_affine", "batch, float32, a matrix per sample", forward, prepare, matched=matched)]
 

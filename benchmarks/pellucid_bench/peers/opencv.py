@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid import functional
+from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid_bench.peers.ours import src_from_dst_of
 from pellucid_bench.settings import affine_matrices, coordinates
@@ -43,7 +44,7 @@ def warp() -> list[Subject]:
         return stacked.float() / 255.0 if stacked.dtype == torch.uint8 else stacked
 
     def ours(images: Tensor) -> Tensor:
-        return warp_kernel(images, src_from_dst_of(images), size=(images.shape[2], images.shape[3]))
+        return warp_kernel(images, pack(src_from_dst_of(images), size=(images.shape[2], images.shape[3])))
 
     made = []
     for name, kind, prepare, tolerance in (("uint8", "uint8", from_8bit, 4e-3), ("float32", "float32", from_float, 2e-3)):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid import functional
 from pellucid.geometry.matrices import inverse
+from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid.pipeline import Pipeline
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomTranslate
@@ -142,7 +143,7 @@ def warp(*, impl: str = "auto") -> list[Subject]:
 
     def forward(given: tuple[Tensor, Tensor]) -> Tensor:
         images, src_from_dst = given
-        return warp_kernel(images, src_from_dst, size=(images.shape[2], images.shape[3]), impl=impl)
+        return warp_kernel(images, pack(src_from_dst, size=(images.shape[2], images.shape[3])), impl=impl)
 
     def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
         leaf = given[1].detach().requires_grad_()

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid import functional
+from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid_bench.peers.ours import src_from_dst_of
 from pellucid_bench.settings import coordinates
@@ -55,7 +56,7 @@ def warp() -> list[Subject]:
         return grid_and_sample((given[0], leaf)), [leaf]
 
     def ours(images: Tensor) -> Tensor:
-        return warp_kernel(images, src_from_dst_of(images), size=(images.shape[2], images.shape[3]))
+        return warp_kernel(images, pack(src_from_dst_of(images), size=(images.shape[2], images.shape[3])))
 
     return [
         Subject(

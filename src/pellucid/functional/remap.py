@@ -18,7 +18,7 @@ from pellucid.errors import invalid
 from pellucid.functional.fills import FillValue, read_fill, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
-from pellucid.kernels.warp import paired, sample, warp
+from pellucid.kernels.warp import pack, paired, warp
 
 __all__ = ["remap"]
 
@@ -83,10 +83,15 @@ def remap(
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
     dtype, like = read_dtype(pixels, mode)
     fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=like)
-    options: dict[str, Any] = {"interpolation": mode, "padding_mode": padding_mode, "fill": fill, "impl": impl}
-    options |= {"dtype": dtype, "levels": True}
-    if not (relative or flagged):
-        return close_image(sample(pixels, x, y, **options), layout)
     identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
-    size = (x.shape[-2], x.shape[-1])
-    return close_image(warp(pixels, identity, size=size, field=paired(x, y), **options), layout)
+    resample = pack(
+        identity if relative or flagged else torch.zeros_like(identity),
+        size=(x.shape[-2], x.shape[-1]),
+        interpolation=mode,
+        padding_mode=padding_mode,
+        fill=fill,
+        field=paired(x, y),
+        dtype=dtype,
+        levels=True,
+    )
+    return close_image(warp(pixels, resample, impl=impl), layout)

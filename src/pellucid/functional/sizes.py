@@ -72,13 +72,19 @@ def resize(
         return image.clone()
     dtype, like = read_dtype(pixels, interpolation)
     matrix = _matrix(pixels.shape[-2:], target, like)
-    options: dict[str, Any] = {"size": target, "interpolation": interpolation, "dtype": dtype, "levels": True, "impl": impl}
+    options: dict[str, Any] = {
+        "size": target,
+        "interpolation": interpolation,
+        "dtype": dtype,
+        "levels": True,
+        "padding_mode": "border",
+    }
     if interpolation == "bicubic" or (antialias and interpolation == "bilinear"):
         height, width = pixels.shape[-2:]
         window = constant((0.0, 0.0, width - 1.0, height - 1.0), like.dtype, like.device)[None]
-        out = resize_kernel.resize(pixels, matrix, window=window, filled=False, antialias=antialias, **options)
+        out = resize_kernel.resize(pixels, warp_kernel.pack(matrix, window=window, antialias=antialias, **options), impl=impl)
     else:
-        out = warp_kernel.warp(pixels, matrix[:, :2], padding_mode="border", **options)
+        out = warp_kernel.warp(pixels, warp_kernel.pack(matrix[:, :2], **options), impl=impl)
     return close_image(out, layout)
 
 

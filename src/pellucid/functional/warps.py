@@ -232,8 +232,7 @@ def resample(
 ) -> Shaped[Tensor, "..."]:
     """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
     dtype, like = read_dtype(pixels, interpolation)
-    out = kernel.warp(
-        pixels,
+    resample = kernel.pack(
         src_from_dst,
         size=size,
         interpolation=interpolation,
@@ -242,6 +241,5 @@ def resample(
         field=field,
         dtype=dtype,
         levels=True,
-        impl=impl,
     )
-    return close_image(out, layout)
+    return close_image(kernel.warp(pixels, resample, impl=impl), layout)

@@ -1,6 +1,6 @@
 """Compiled operators as differentiable functions: an explicit backward, and the reference for what lies beyond it.
 
-Owns: the `autograd.Function` that the small primitives share, their batching rule, and the choice of who computes.
+Owns: the `autograd.Function` that all compiled primitives share, their batching rule, and the choice of who computes.
 Must not: know a primitive; it is handed the operators and the reference.
 Read next: ``convolve/__init__.py``.
 """
@@ -20,7 +20,7 @@ from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.tape import is_plain_eager
 
-__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "implementation", "register", "run"]
+__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "batched", "empty_gradients", "implementation", "register", "run"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
@@ -28,15 +28,16 @@ TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPR
 
 
 class Primitive(NamedTuple):
-    """What computes a primitive: up to four tensors, whose first axis is the batch (or 1, for all), and some numbers.
+    """What computes a primitive: up to six tensors, whose first axis is the batch (or 1, for all; some may be None), and what else
+    there is to say, which is static.
 
     Args:
         name: for errors.
-        reference: (tensors, numbers) -> the result; for second derivatives.
+        reference: (tensors, static) -> the result; for second derivatives.
         direct: the same, compiled, past torch's dispatcher.
         forward: the same as an operator.
-        backward: (gradient of the result, tensors, numbers, what is needed) -> one gradient per tensor, empty where it is not
-            needed. The first has the first tensor's dtype and shape; the others are float64 with one row per sample.
+        backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
+            needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
     """
 
@@ -55,62 +56,78 @@ def implementation(impl: str, device: torch.device, available: tuple[str, ...] =
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
-def run(
-    primitive: Primitive, numbers: tuple[int, ...], image: Tensor, a: Tensor, b: Tensor | None = None, c: Tensor | None = None
-) -> Tensor:
+def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) -> Tensor:
     """Compute a primitive with its compiled operators."""
-    if needs_grad(image, a, b, c):
-        out: Tensor = Explicit.apply(primitive, numbers, image, a, b, c)
+    if needs_grad(*tensors):
+        absent = (None,) * (_MOST - len(tensors))
+        out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
-    return call(*_given(image, a, b, c), *numbers)
+    return call(*tensors, *static)
 
 
-def _given(*tensors: Tensor | None) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor is not None]
+_MOST = 6
 
 
 class Explicit(torch.autograd.Function):
-    """(primitive, numbers, up to four tensors) -> the result."""
+    """(primitive, what is static, how many tensors, six tensors or None) -> the result."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(
-        primitive: Primitive, numbers: tuple[int, ...], image: Tensor, a: Tensor, b: Tensor | None, c: Tensor | None
+        primitive: Primitive,
+        static: tuple[Any, ...],
+        count: int,
+        image: Tensor,
+        a: Tensor | None,
+        b: Tensor | None,
+        c: Tensor | None,
+        d: Tensor | None,
+        e: Tensor | None,
     ) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        return primitive.forward(*_given(image, a, b, c), *numbers)
+        return primitive.forward(*(image, a, b, c, d, e)[:count], *static)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
-        ctx.primitive, ctx.numbers = inputs[:2]
-        ctx.absent = sum(tensor is None for tensor in inputs[2:])
-        ctx.save_for_backward(*_given(*inputs[2:]))
+        ctx.primitive, ctx.static, count = inputs[:3]
+        _save(ctx, inputs[3 : 3 + count])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        tensors = ctx.saved_tensors
-        needed = tuple(ctx.needs_input_grad[2 : 2 + len(tensors)])
+        tensors = _saved(ctx)
+        needed = tuple(ctx.needs_input_grad[3 : 3 + len(tensors)])
         # Only create_graph=True differentiates on; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         compute = _gradients if once else _Backward.apply
-        found = compute(ctx.primitive, ctx.numbers, needed, grads[0], *tensors)
-        return (None, None, *found, *[None] * ctx.absent)
+        found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
+        return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
+
+
+def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:
+    ctx.given = tuple(tensor is not None for tensor in tensors)
+    ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
+
+
+def _saved(ctx: Any) -> list[Tensor | None]:
+    saved = iter(ctx.saved_tensors)
+    return [next(saved) if given else None for given in ctx.given]
 
 
 def _gradients(
-    primitive: Primitive, numbers: tuple[int, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor
+    primitive: Primitive, static: tuple[Any, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None
 ) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
-    found = primitive.backward(grad, *tensors, *numbers, list(needed))
+    found = primitive.backward(grad, *tensors, *static, list(needed))
     return tuple(_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True))
 
 
-def _share(found: Tensor, like: Tensor) -> Tensor:
+def _share(found: Tensor, like: Tensor | None) -> Tensor:
     """Per-sample sums as the gradient of a tensor that may have had one row for all."""
+    assert like is not None
     total = found.sum(0, keepdim=True) if like.shape[0] == 1 and found.shape[0] != 1 else found
     return total.to(like.dtype)
 
@@ -121,14 +138,16 @@ class _Backward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(primitive: Primitive, numbers: tuple[int, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor) -> Any:
-        return _gradients(primitive, numbers, needed, grad, *tensors)
+    def forward(
+        primitive: Primitive, static: tuple[Any, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None
+    ) -> Any:
+        return _gradients(primitive, static, needed, grad, *tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         del output
-        ctx.primitive, ctx.numbers, ctx.needed = inputs[:3]
-        ctx.save_for_backward(*inputs[3:])
+        ctx.primitive, ctx.static, ctx.needed = inputs[:3]
+        _save(ctx, inputs[3:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -139,10 +158,10 @@ class _Backward(torch.autograd.Function):
             )
         with torch.enable_grad():
             # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
-            inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+            inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in _saved(ctx)]
             grad, *tensors = inputs
             wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
-            out = ctx.primitive.reference(*tensors, *ctx.numbers)
+            out = ctx.primitive.reference(*tensors, *ctx.static)
             first = torch.autograd.grad(out, wanted, grad, create_graph=True, allow_unused=True)
             incoming = [g for g, needed in zip(grads, ctx.needed, strict=True) if needed]
             pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad and g is not None]
@@ -187,18 +206,8 @@ def register(
     torch.library.register_fake(names[1])(lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1])))
     operators = tuple(getattr(torch.ops.pellucid, full.split("::")[1]).default for full in names)
 
-    def forward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
-        out = operators[0](*_fold(arguments[:count], dims[:count], info.batch_size), *arguments[count:])
-        return out.unflatten(0, (info.batch_size, -1)), 0
-
-    def backward_lanes(info: Any, dims: Any, *arguments: Any) -> Any:
-        found = operators[1](*_fold(arguments[: count + 1], dims[: count + 1], info.batch_size), *arguments[count + 1 :])
-        lanes = info.batch_size
-        split = tuple(f.unflatten(0, (lanes, -1)) if f.numel() else f.new_empty((lanes, 0)) for f in found)
-        return split, (0,) * count
-
-    torch.library.register_vmap(names[0])(forward_lanes)
-    torch.library.register_vmap(names[1])(backward_lanes)
+    batched(names[0], operators[0], count, 0)
+    batched(names[1], operators[1], 1 + count, 1)
     return operators[0], operators[1]
 
 
@@ -214,11 +223,29 @@ def empty_gradients(tensors: tuple[Tensor, ...], needs: list[bool]) -> list[Tens
     ]
 
 
-def _fold(tensors: tuple[Tensor, ...], dims: tuple[int | None, ...], lanes: int) -> list[Tensor]:
-    """Merge the mapped axis into the batch axis; what has none, or one row for all, is repeated without a copy."""
-    moved = [
-        tensor[None].expand(lanes, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(tensors, dims, strict=True)
-    ]
-    batch = max(tensor.shape[1] for tensor in moved)
-    return [tensor.expand(lanes, batch, *tensor.shape[2:]).reshape(lanes * batch, *tensor.shape[2:]) for tensor in moved]
+def batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
+    """Register the rule for a mapped axis: it joins the batch axis. The first ``tensors`` arguments may have one."""
+
+    def rule(info: Any, dims: Any, *arguments: Any) -> Any:
+        lanes, image, dim = info.batch_size, arguments[image_at], dims[image_at]
+        batch = image.shape[0] if dim is None else image.movedim(dim, 0).shape[1]
+        found = operator(*_fold(arguments[:tensors], dims[:tensors], lanes, batch), *arguments[tensors:])
+        if isinstance(found, Tensor):
+            return found.unflatten(0, (lanes, batch)), 0
+        split = tuple(r.unflatten(0, (lanes, batch)) if r.numel() else r.new_empty((lanes, 0)) for r in found)
+        return split, (0,) * len(split)
+
+    torch.library.register_vmap(name, rule)
+
+
+def _fold(tensors: Any, dims: Any, lanes: int, batch: int) -> list[Tensor | None]:
+    """Merge the mapped axis into the batch axis; what has no mapped axis and one row for all stays as it is."""
+    folded: list[Tensor | None] = []
+    for tensor, dim in zip(tensors, dims, strict=True):
+        if tensor is None or (dim is None and tensor.shape[0] == 1 and batch > 1):
+            folded.append(tensor)
+            continue
+        lane = tensor[None].expand(lanes, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        lane = lane.expand(lanes, batch, *lane.shape[2:])
+        folded.append(lane.reshape(lanes * batch, *lane.shape[2:]))
+    return folded

@@ -7,29 +7,18 @@ Read next: ``warp/__init__.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.warp import warp
+from pellucid.kernels.warp import Resample, warp
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.segments.chain import AffineStage, HueStage, Stage
 
 __all__ = ["nearest"]
 
 
-def nearest(
-    image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "..."],
-    *,
-    fill: Tensor | None,
-    matrix: Tensor | None,
-    offset: Tensor | None,
-    epilogue: Sequence[Stage],
-    **options: Any,
-) -> Float[Tensor, "b c h2 w2"]:
+def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
     """Warp with nearest interpolation; arguments as in the warp kernel.
 
     A pixel that a nearest warp shows jumps by a whole pixel at a time, so its derivative to the map is zero wherever it exists.
@@ -38,15 +27,19 @@ def nearest(
     Gradient:
         image, fill, matrix, offset, epilogue: exact. src_from_dst: surrogate (secant over one pixel).
     """
-    colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset}
-    hard = warp(image, src_from_dst, interpolation="nearest", epilogue=epilogue, **colors, **options)
-    if not needs_grad(src_from_dst, options.get("field")):
-        return hard
-    still: dict[str, Any] = {name: None if value is None else value.detach() for name, value in colors.items()}
-    soft = warp(
-        image.detach(), src_from_dst, interpolation="bilinear", epilogue=[_still(stage) for stage in epilogue], **still, **options
+    recipe = resample.recipe
+    if not needs_grad(resample.mapping, resample.field):
+        return warp(image, resample, impl=impl)
+    if recipe.dtype is not None:
+        resample = resample.returning(compute_dtype(image, resample.mapping))
+    still = resample._replace(
+        recipe=resample.recipe._replace(interpolation="bilinear"),
+        params=resample.params.detach(),
+        prologue=tuple(map(_still, resample.prologue)),
+        epilogue=tuple(map(_still, resample.epilogue)),
     )
-    return hard + (soft - soft.detach())
+    soft = warp(image.detach(), still, impl=impl)
+    return rounded(warp(image, resample, impl=impl) + (soft - soft.detach()), recipe.dtype, levels=recipe.levels)
 
 
 def _still(stage: Stage) -> Stage:

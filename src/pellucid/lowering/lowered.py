@@ -15,14 +15,14 @@ from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
-from pellucid.kernels.warp.packing import Packed, fusable, pack
+from pellucid.kernels.warp.packing import Resample, pack
 from pellucid.lowering.compose import Composed, Geometry, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
-from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.tape import Rows, cached_recording, is_plain_eager, plain
 
 __all__ = ["Lowered"]
 
@@ -72,18 +72,15 @@ class Lowered:
         found: Composed | None = self._play(run, ("composed", scale), function, mean, dtype)
         return function(self.segment, mean).to(dtype) if found is None else found
 
-    def packed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Packed | None:
-        """The same as arguments of a compiled warp; None where that is not all there is to do."""
+    def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample | None:
+        """The run's pass as one value, its numbers of this dtype; None where canvases lie between its warps."""
 
-        def function(segment_of: SegmentOf, mean: Tensor | None) -> Packed | None:
+        def function(segment_of: SegmentOf, mean: Tensor | None) -> Resample:
             composed = compose(self.plan, run, segment_of, mean, scale, self.device)
-            src_from_dst, prologue, epilogue = composed.src_from_dst, composed.prologue, composed.epilogue
-            if prologue or composed.links or fusable(epilogue) < len(epilogue):
-                return None
+            src_from_dst = composed.src_from_dst
             if src_from_dst is None:
                 src_from_dst = unmoved(wide_dtype(self.device), self.device)
             return pack(
-                self.plan.specs[run.indices[0]].channels,
                 src_from_dst if run.projective else src_from_dst[:, :2],
                 size=run.size_out,
                 interpolation=run.interpolation,
@@ -92,25 +89,25 @@ class Lowered:
                 matrix=composed.matrix,
                 offset=composed.offset,
                 window=composed.window,
-                epilogue=epilogue,
+                footprint=None if run.separable else run.footprint,
                 antialias=run.footprint is not None or not run.separable,
+                prologue=composed.prologue,
+                epilogue=composed.epilogue,
             )
 
-        def taped(segment_of: SegmentOf, mean: Tensor | None) -> Packed:
-            found = function(segment_of, mean)
-            if found is None:
-                raise TapeError("more than one pass")
-            return found
-
+        if run.canvases:
+            return None
         still = None if mean is None else mean.detach()
         if self._playable(still):
-            tape, rows = self._tape(run, ("packed", scale), taped, still)
-            if mean is None or not (torch.is_grad_enabled() and mean.requires_grad):
-                return None if rows is None else tape.recording.play(rows, dtype)
-            if rows is not None:
-                return play_along(tape.recording, rows, mean, dtype)
-        found = function(self.segment, mean)
-        return None if found is None else found.to(dtype)
+            tape, rows = self._tape(run, ("resample", scale), function, still)
+            found: Resample | None = None
+            if rows is not None and mean is not None and torch.is_grad_enabled() and mean.requires_grad:
+                found = play_along(tape.recording, rows, mean, dtype)
+            elif rows is not None:
+                found = tape.recording.play(rows, dtype)
+            if found is not None:
+                return found
+        return function(self.segment, mean).to(dtype)
 
     def _segments_of(self, params: Params | Mapping[int, Mapping[str, Tensor]]) -> SegmentOf:
         like = torch.zeros((), dtype=wide_dtype(self.device), device=self.device)

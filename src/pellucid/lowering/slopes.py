@@ -1,6 +1,6 @@
 """A tape's derivative to the one number it may get from an image: its mean colour.
 
-Owns: `play_along`, for recordings of packed warps.
+Owns: `play_along`, for recordings of resamples.
 Must not: be used for values that depend on the mean in any other way than by an affine map.
 Read next: ``lowered.py``.
 """
@@ -14,31 +14,34 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.warp.packing import Packed
+from pellucid.kernels.warp.packing import Resample
 from pellucid.tape import Recording, Rows
 
 __all__ = ["play_along"]
 
 
-def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype) -> Packed:
-    """Play a recording of packed warps, with a gradient from their colours to the mean.
+def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype) -> Resample | None:
+    """Play a recording of resamples, with a gradient from their colours to the mean; None where stages lie around them.
 
     Colours without geometry are affine maps of it: contrast turns about a mean that the steps before it have mapped as they map
     colours. So what a unit of each channel changes, against none, is the derivative, whatever the mean is.
 
     Args:
-        recording: gives a `Packed`.
+        recording: gives a `Resample`.
         rows: its inputs, of which the last c are the mean.
     """
     samples, channels = mean.shape
     probes = np.stack([rows] * (2 + channels))  # as they are, with no mean, and with a unit of each channel
     probes[1, :, -channels:] = 0.0
     probes[2:, :, -channels:] = np.eye(channels)[:, None]
-    options, mapping, window, params, _ = recording.play(probes.reshape(-1, rows.shape[1]))
-    found, base, *steps = params.unflatten(0, (2 + channels, samples)).unbind(0)
+    played: Resample = recording.play(probes.reshape(-1, rows.shape[1]))
+    if played.prologue or played.epilogue:
+        return None
+    mapping, window = played.mapping, played.window
+    found, base, *steps = played.params.unflatten(0, (2 + channels, samples)).unbind(0)
     followed = _Following.apply(mean, found.to(dtype), torch.stack(steps, 2) - base[:, :, None])
     window = None if window is None else window[:samples].to(dtype)
-    return Packed(options, mapping[:samples].to(dtype), window, followed)
+    return Resample(played.recipe, mapping[:samples].to(dtype), window, followed)
 
 
 class _Following(torch.autograd.Function):

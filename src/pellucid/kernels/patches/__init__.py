@@ -8,31 +8,39 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 from pellucid.kernels.patches import cpu, reference
-from pellucid.kernels.patches.cpu.autograd import differentiate_again_with
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "patches"]
 
-AVAILABLE: tuple[str, ...] = ("cpu", "reference")
+
+def patches(
+    image: Float[Tensor, "b c h w"],
+    frames: Float[Tensor, "b n 2 3"],
+    span: Float[Tensor, "b n"],
+    *,
+    size: Size,
+    levels: int,
+    impl: str = "auto",
+) -> Float[Tensor, "b n c h2 w2"]:
+    """See :func:`pellucid.kernels.patches.reference.patches`; ``impl`` says who computes it.
+
+    The compiled one reads 16-bit floats as float32. Its second derivative goes through the reference, forward mode raises. Bit for
+    bit the same for any number of threads: each patch, and each plane's gradient, has one owner.
+    """
+    if implementation(impl, image.device) == "reference":
+        return reference.patches(image, frames, span, size=size, levels=levels)
+    dtype = torch.promote_types(torch.promote_types(image.dtype, frames.dtype), torch.float32)
+    return run(_PATCHES, (list(size), levels), image.to(dtype), frames.to(dtype), span.to(dtype))
 
 
-def patches(image: Tensor, frames: Tensor, span: Tensor, *, size: Size, levels: int, impl: str = "auto") -> Tensor:
-    """See :func:`pellucid.kernels.patches.reference.patches`; ``impl`` says who computes it."""
-    forward_mode = not torch.compiler.is_compiling() and forward_ad._current_level >= 0
-    unsupported = "forward-mode differentiation" if forward_mode else ""
-    chosen = choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported)
-    compute = cpu.patches if chosen == "cpu" else reference.patches
-    return compute(image, frames, span, size=size, levels=levels)
-
-
-def _again(options: tuple[Size, int], image: Tensor, frames: Tensor, span: Tensor) -> Tensor:
+def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int) -> Tensor:
     """What the compiled patches computed, by the reference: for second derivatives."""
-    return reference.patches(image, frames, span, size=options[0], levels=options[1])
+    return reference.patches(image, frames, span, size=(size[0], size[1]), levels=levels)
 
 
-differentiate_again_with(_again)
+_PATCHES = Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward)

@@ -7,47 +7,33 @@ Read next: ``../color/reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.layout import SHARP
+from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.prefilter import tent
-from pellucid.segments.chain import Stage
-from pellucid.types import Size
+from pellucid.kernels.warp.taps import FILLED_MODES
 
 __all__ = ["resize"]
 
 
-def resize(
-    image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "#b rows 3"],
-    *,
-    size: Size,
-    window: Float[Tensor, "#b 4"],
-    filled: bool,
-    interpolation: str = "bilinear",
-    antialias: bool = True,
-    fill: Float[Tensor, "#b c2"] | None = None,
-    matrix: Float[Tensor, "#b c2 c"] | None = None,
-    offset: Float[Tensor, "#b c2"] | None = None,
-    epilogue: Sequence[Stage] = (),
-) -> Float[Tensor, "b c2 h2 w2"]:
+def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Resample along the axes, each output pixel a tent over its whole footprint in the input.
 
     Args:
-        image: floating point.
-        src_from_dst: a scaling (possibly mirrored) and a shift per axis; other entries are not read.
-        size: (height, width) of the output.
-        window: (x0, y0, x1, y1), pixel centres of the crop's corner pixels; pixels outside take no part, those cut by its
-            edge take part by their share, and the weights are normalised inside.
-        interpolation: ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5).
-        antialias: stretch it to the footprint where that is more than a pixel.
-        filled: whether output pixels more than half a pixel outside the window show ``fill``, or the window's border. Where the
-            map is not finite there is nothing to show but ``fill``.
-        fill, matrix, offset, epilogue: as in :func:`pellucid.kernels.warp.reference.warp`.
+        image: floating point, or uint8 with a dtype for the result.
+        resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's. The map is a scaling
+            (possibly mirrored) and a shift per axis; other entries are not read. The window, which there must be, holds the pixel
+            centres of the crop's corner pixels: pixels outside take no part, those cut by its edge take part by their share, and
+            the weights are normalised inside. Output pixels more than half a pixel outside of it show the fill in the modes that
+            fill shows, else the window's border. Where the map is not finite there is nothing to show but the fill. Interpolation
+            is ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5).
 
     Gradient:
         image, matrix, offset, fill: exact. src_from_dst, window: almost everywhere. epilogue: as its stages.
@@ -55,15 +41,22 @@ def resize(
         ``PIL.Image.resize`` (BILINEAR, BICUBIC), and but for outputs of one pixel
         ``torch.nn.functional.interpolate(..., antialias=True)``, for whole-pixel windows.
     """
-    kernel = tent if interpolation == "bilinear" else keys
-    columns, in_x = _axis(kernel, src_from_dst[:, 0], 0, window[:, 0::2], image.shape[-1], size[1], filled, antialias)
-    rows, in_y = _axis(kernel, src_from_dst[:, 1], 1, window[:, 1::2], image.shape[-2], size[0], filled, antialias)
+    recipe, mapping, window, *_ = resample
+    assert window is not None
+    fill, matrix, offset, epilogue = unpack(resample, image.shape[1])
+    image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
+    kernel, filled = tent if recipe.interpolation == "bilinear" else keys, recipe.padding_mode in FILLED_MODES
+    axes = []
+    for axis in (0, 1):
+        row, length, out = mapping[:, 3 * axis : 3 * axis + 3], image.shape[3 - axis], recipe.size[1 - axis]
+        axes.append(_axis(kernel, row, axis, window[:, axis::2], length, out, filled, not recipe.flags & SHARP))
+    (columns, in_x), (rows, in_y) = axes
     with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
         total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
     seen = (in_y[:, :, None] & in_x[:, None, :])[:, None]  # b 1 h2 w2
     total, covered = torch.where(seen, total, 0.0), seen.to(total.dtype)
-    out = compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, size)
-    return stages(out, epilogue)
+    found = compose(total.flatten(2), covered.flatten(2), fill, matrix, offset).unflatten(-1, recipe.size)
+    return rounded(stages(found, epilogue), recipe.dtype, levels=recipe.levels)
 
 
 def keys(t: Tensor) -> Tensor:

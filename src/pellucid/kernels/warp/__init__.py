@@ -1,34 +1,37 @@
 """The fused resample: warp, colour map, coverage and fill in one pass.
 
-Owns: `warp`, `warp_packed` and `sample`, which pick an implementation.
+Owns: `warp`, which picks an implementation, and `compute`, which is told one.
 Must not: compute anything itself.
-Read next: ``reference.py``.
+Read next: ``packing.py``, ``reference.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
+from jaxtyping import Shaped
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.warp import cpu, reference, triton
-from pellucid.kernels.warp.autograd import differentiate_again_with
-from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.layout import LEVELS
-from pellucid.kernels.warp.packing import Options, Packed, fusable, unpack
+from pellucid.kernels.warp.around import between_stages, compiled
+from pellucid.kernels.warp.dtypes import rounded
+from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
+from pellucid.kernels.warp.packing import Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
-from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "implementation", "packs", "paired", "sample", "unsupported", "warp", "warp_packed"]
+__all__ = ["AVAILABLE", "Recipe", "Resample", "compute", "implementation", "pack", "paired", "unsupported", "warp"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
-_WARPS: dict[str, Any] = {"cpu": cpu.warp, "triton": triton.warp, "reference": reference.warp}
+_MOST_MIXED = {"cpu": None, "triton": 4}
+"""The most channels that kernels mix; more are mixed on the result."""
+_MIXING = MATRIX | HUE | SECOND_MIX | CLIP | LAST_MIX
 
 
 def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, out_dtype: torch.dtype | None = None) -> str:
@@ -42,117 +45,59 @@ def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, 
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
 
 
-def implementation(
-    impl: str,
-    device: torch.device,
-    dtype: torch.dtype,
-    interpolation: str,
-    footprint: Size | None,
-    out_dtype: torch.dtype | None = None,
-) -> str:
+def implementation(impl: str, image: Tensor, recipe: Recipe) -> str:
     """Who computes a call of :func:`warp`."""
-    what = unsupported(dtype, interpolation, footprint, out_dtype)
-    return choose(impl, available=AVAILABLE, device=device.type, unsupported=what)
+    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype)
+    return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
 
-def warp(
-    image: Tensor,
-    src_from_dst: Tensor,
-    *,
-    size: Size,
-    interpolation: str = "bilinear",
-    padding_mode: str = "zeros",
-    fill: Tensor | None = None,
-    matrix: Tensor | None = None,
-    offset: Tensor | None = None,
-    window: Tensor | None = None,
-    footprint: Size | None = None,
-    field: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-    levels: bool = False,
-    epilogue: Sequence[Stage] = (),
-    impl: str = "auto",
-) -> Tensor:
-    """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it."""
-    chosen = implementation(impl, image.device, image.dtype, interpolation, footprint, dtype)
-    fused = len(epilogue) if chosen == "reference" else fusable(epilogue)
-    # What follows must see the result unrounded.
-    written = dtype if fused == len(epilogue) or dtype is None else compute_dtype(image, src_from_dst)
-    out = _WARPS[chosen](
-        image,
-        src_from_dst,
-        size=size,
-        interpolation=interpolation,
-        padding_mode=padding_mode,
-        fill=fill,
-        matrix=matrix,
-        offset=offset,
-        window=window,
-        footprint=footprint,
-        field=field,
-        dtype=written,
-        levels=levels,
-        epilogue=epilogue[:fused],
-    )
-    return out if fused == len(epilogue) else rounded(color.stages(out, epilogue[fused:]), dtype, levels=levels)
+def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
+    """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it.
+
+    The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. Their second derivative goes through
+    the reference, forward mode raises. Bit for bit the same in every run, for any number of threads.
+    """
+    return compute(implementation(impl, image, resample.recipe), image, resample)
 
 
-def packs(chosen: str, image: Tensor, packed: Packed) -> bool:
-    """Whether an implementation takes these packed arguments as they are."""
-    most = max(image.shape[1], packed.options.out_channels)
-    return chosen == "cpu" or (chosen == "triton" and (most <= triton.MOST_MIXED or not packed.options.flags))
+def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """The same by the implementation of this name."""
+    recipe = resample.recipe
+    if recipe.dtype is None and recipe.interpolation == "nearest" and not image.dtype.is_floating_point:
+        return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
+    return between_stages(reference.warp if chosen == "reference" else partial(_compiled, chosen), image, resample)
 
 
-def warp_packed(image: Tensor, packed: Packed, *, chosen: str) -> Tensor:
-    """The same from packed arguments, which :func:`packs` has found good for the implementation ``chosen``."""
-    return (cpu if chosen == "cpu" else triton).warp_packed(image, packed)
+def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
+    most, recipe = _MOST_MIXED[chosen], resample.recipe
+    if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
+        return _mixed_after(chosen, image, resample)
+    return compiled(_PRIMITIVES[chosen], image, resample)
 
 
-def sample(
-    image: Tensor,
-    x: Tensor,
-    y: Tensor,
-    *,
-    interpolation: str = "bilinear",
-    padding_mode: str = "zeros",
-    fill: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-    levels: bool = False,
-    impl: str = "auto",
-) -> Tensor:
-    """See :func:`pellucid.kernels.warp.reference.sample`; ``impl`` says who computes it."""
-    options: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill}
-    options |= {"dtype": dtype, "levels": levels}
-    chosen = implementation(impl, image.device, image.dtype, interpolation, None, dtype)
-    if chosen == "reference":
-        return reference.sample(image, x, y, **options)
-    field = paired(x, y)
-    size = (field.shape[-2], field.shape[-1])
-    return _WARPS[chosen](image, field.new_zeros((1, 2, 3)), size=size, field=field, **options)
+def _mixed_after(chosen: str, image: Tensor, resample: Resample) -> Tensor:
+    """Colour of many channels: matrix @ s + offset * c + fill * (1 - c) with s and c resampled, then the stages."""
+    plain = resample.without_colors()
+    fill, matrix, offset, stages = unpack(resample, image.shape[1])
+    total = _compiled(chosen, image, plain).flatten(2)
+    covered = total.new_ones(())
+    if offset is not None or fill is not None:
+        one = total.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
+        covered = _compiled(chosen, one, plain).flatten(2)
+    recipe = resample.recipe
+    out = color.stages(color.compose(total, covered, fill, matrix, offset).unflatten(-1, recipe.size), stages)
+    return rounded(out, recipe.dtype, levels=recipe.levels)
 
 
-def _again(options: Options, tensors: tuple[Tensor | None, ...]) -> Tensor:
+def _again(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, recipe: Recipe) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    image, mapping, window, params, field = tensors
-    assert image is not None
-    assert mapping is not None
-    assert params is not None
-    fill, matrix, offset, epilogue = unpack(options, params, image.shape[1])
-    interpolation, padding_mode = options.names
-    return reference.warp(
-        to_colors(image, mapping.dtype, levels=bool(options.flags & LEVELS)),
-        mapping.unflatten(1, (-1, 3)),
-        size=options.size,
-        interpolation=interpolation,
-        padding_mode=padding_mode,
-        fill=fill,
-        matrix=matrix,
-        offset=offset,
-        window=window,
-        field=field,
-        dtype=options.dtype,
-        epilogue=epilogue,
-    )
+    return reference.warp(image, Resample(recipe, mapping, window, params, field))
 
 
-differentiate_again_with(_again)
+_LABELS = {"cpu": cpu.labels, "triton": triton.labels}
+_PRIMITIVES = {
+    "cpu": Primitive("the warp", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward), "cpu"),
+    "triton": Primitive(
+        "the warp", _again, forwards(triton.forward), forwards(triton.forward), backwards(triton.backward), "triton"
+    ),
+}

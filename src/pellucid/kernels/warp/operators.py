@@ -1,26 +1,30 @@
 """The operators every compiled warp registers: what torch sees of it, whoever computes.
 
-Owns: schemas, fake kernels and batching rules, one set per implementation, and how labels reach their operator.
-Must not: compute, or know about gradients (``autograd.py``).
+Owns: schemas, fake kernels and batching rules, one set per implementation, and how a `Resample` reaches them.
+Must not: compute, or know about gradients (``../explicit.py``).
 Read next: ``cpu/op.py``, ``triton/op.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.types import Size
+from pellucid.kernels.explicit import batched
+from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
-__all__ = ["Gradients", "batched", "copy_labels", "define", "empty_gradients"]
+__all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "empty_gradients", "forwards"]
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-_COMMON = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, SymInt[] size, int[] options, float cubic"
+_TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field"
+_COMMON = f"{_TENSORS}, SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _LABELS = "Tensor image, Tensor mapping, Tensor? window, Tensor fill, Tensor? field, SymInt[] size, int mode"
-_TENSORS = 5  # in either
+_COUNT = 5  # of tensors, in either
 
 
 def define(name: str) -> None:
@@ -34,42 +38,57 @@ def define(name: str) -> None:
     * window: (b or 1, 4) or None; params: (b or 1, n); ``layout.py`` says what these and the options mean.
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
 
-    Its backward takes the output's gradient (any floating dtype and strides), the same without dtype, and ``needs``: (image, map
-    or window, params, field). It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per
-    sample, whatever the arguments had) and field (as computed, one per sample). What is not needed has no elements.
+    Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
+    tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the
+    arguments had) and field (as computed, one per sample). What is not needed has no elements.
 
     The labels take (image, mapping, window, fill, field, size, mode) and return the nearest pixels; image and fill (b or 1, c) are
     of one integer dtype.
     """
     warp, backward, labels = f"pellucid::{name}_warp", f"pellucid::{name}_warp_backward", f"pellucid::{name}_labels"
-    torch.library.define(warp, f"({_COMMON}, ScalarType dtype) -> Tensor")
+    torch.library.define(warp, f"({_COMMON}) -> Tensor")
     torch.library.define(backward, f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
     torch.library.define(labels, f"({_LABELS}) -> Tensor")
-    torch.library.register_fake(warp, _fake_warp)
+    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[5], given[6][3], given[8]))
     torch.library.register_fake(backward, _fake_backward)
-    torch.library.register_fake(labels, _fake_labels)
+    torch.library.register_fake(labels, lambda *given: _empty(given[0], given[5], given[0].shape[1], given[0].dtype))
     operators = torch.ops.pellucid
-    batched(warp, getattr(operators, f"{name}_warp"), _TENSORS, 0)
-    batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _TENSORS, 1)
-    batched(labels, getattr(operators, f"{name}_labels"), _TENSORS, 0)
+    batched(warp, getattr(operators, f"{name}_warp"), _COUNT, 0)
+    batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _COUNT, 1)
+    batched(labels, getattr(operators, f"{name}_labels"), _COUNT, 0)
 
 
-def copy_labels(
-    operator: Any,
-    image: Tensor,
-    src_from_dst: Tensor,
-    window: Tensor | None,
-    fill: Tensor | None,
-    field: Tensor | None,
-    size: Size,
-    mode: int,
-) -> Shaped[Tensor, "b c h2 w2"]:
+def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:
+    """The operators' arguments after the tensors."""
+    return *recipe.options(image.shape[1]), mapping.dtype if recipe.dtype is None else recipe.dtype
+
+
+def forwards(operator: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The operator as a function of (tensors, recipe)."""
+
+    def call(*given: Any) -> Tensor:
+        return operator(*given[:-1], *arguments(given[0], given[1], given[-1]))
+
+    return call
+
+
+def backwards(operator: Callable[..., Gradients]) -> Callable[..., Gradients]:
+    """The backward operator as a function of (gradient, tensors, recipe, needs)."""
+
+    def call(*given: Any) -> Gradients:
+        return operator(*given[:-2], *arguments(given[1], given[2], given[-2]), given[-1])
+
+    return call
+
+
+def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
     """Call a labels operator on integers or booleans: whole pixels are copied, and nothing has a gradient."""
+    recipe, fill = resample.recipe, unpack(resample, image.shape[1]).fill
     fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
-    coordinates = torch.promote_types(src_from_dst.dtype, torch.float32)
-    window, field = (None if part is None else part.detach().to(coordinates) for part in (window, field))
-    mapping = src_from_dst.detach().flatten(1).to(coordinates)
-    out: Tensor = operator(image, mapping, window, fill, field, list(size), mode)
+    coordinates = torch.promote_types(resample.mapping.dtype, torch.float32)
+    window, field = (None if part is None else part.detach().to(coordinates) for part in (resample.window, resample.field))
+    mapping = resample.mapping.detach().to(coordinates)
+    out: Tensor = operator(image, mapping, window, fill, field, list(recipe.size), MODES[recipe.padding_mode])
     return out
 
 
@@ -77,84 +96,23 @@ def empty_gradients(
     image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, needs: list[bool]
 ) -> Gradients:
     """Uninitialised memory for what a backward returns."""
-    batch = image.shape[0]
+    batch, moves = image.shape[0], needs[1] or needs[2]
     rows = [
-        (batch, mapping.shape[1]) if needs[1] else (0,),
-        (batch, 4) if needs[1] and window is not None else (0,),
-        (batch, params.shape[1]) if needs[2] else (0,),
+        (batch, mapping.shape[1]) if moves else (0,),
+        (batch, 4) if moves and window is not None else (0,),
+        (batch, params.shape[1]) if needs[3] else (0,),
     ]
     to_map, to_window, to_params = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
-    to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[3] and field is not None else (0,))
+    to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
     return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field
 
 
-def _fake_warp(
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> Tensor:
-    del mapping, window, params, field, cubic
-    return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
-
-
 def _fake_backward(
-    grad: Tensor,
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    needs: list[bool],
+    grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, *rest: Any
 ) -> Gradients:
-    del grad, size, options, cubic
-    return empty_gradients(image, mapping, window, params, field, needs)
+    del grad
+    return empty_gradients(image, mapping, window, params, field, rest[-1])
 
 
-def _fake_labels(
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    fill: Tensor,
-    field: Tensor | None,
-    size: list[int],
-    mode: int,
-) -> Tensor:
-    del mapping, window, fill, field, mode
-    return image.new_empty((*image.shape[:2], size[0], size[1]))
-
-
-def batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
-    """Register the rule for a mapped axis: it joins the batch axis. The first ``tensors`` arguments may have one."""
-
-    def rule(info: Any, dims: Any, *arguments: Any) -> Any:
-        lanes, image, dim = info.batch_size, arguments[image_at], dims[image_at]
-        batch = image.shape[0] if dim is None else image.movedim(dim, 0).shape[1]
-        found = operator(*_fold(arguments[:tensors], dims[:tensors], lanes, batch), *arguments[tensors:])
-        if isinstance(found, Tensor):
-            return found.unflatten(0, (lanes, batch)), 0
-        split = tuple(r.unflatten(0, (lanes, batch)) if r.numel() else r.new_empty((lanes, 0)) for r in found)
-        return split, (0,) * len(split)
-
-    torch.library.register_vmap(name, rule)
-
-
-def _fold(tensors: Any, dims: Any, lanes: int, batch: int) -> list[Tensor | None]:
-    """Merge the mapped axis into the batch axis; what has no mapped axis and one row for all stays as it is."""
-    folded: list[Tensor | None] = []
-    for tensor, dim in zip(tensors, dims, strict=True):
-        if tensor is None or (dim is None and tensor.shape[0] == 1 and batch > 1):
-            folded.append(tensor)
-            continue
-        lane = tensor[None].expand(lanes, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-        lane = lane.expand(lanes, batch, *lane.shape[2:])
-        folded.append(lane.reshape(lanes * batch, *lane.shape[2:]))
-    return folded
+def _empty(image: Tensor, size: list[int], channels: int, dtype: torch.dtype) -> Tensor:
+    return image.new_empty((image.shape[0], channels, size[0], size[1]), dtype=dtype)

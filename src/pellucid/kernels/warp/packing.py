@@ -1,8 +1,8 @@
-"""Packing: everything a warp needs beside the image, as rows of numbers.
+"""A resample as one value: everything a pass needs beside the image.
 
-Owns: the order of the colour parameters in a row, there and back, and which epilogues fit one.
+Owns: `Resample`, what of it is static (`Recipe`), and the row of colour parameters, there and back.
 Must not: compute; packing is moving, so gradients pass through it by themselves.
-Read next: ``autograd.py``.
+Read next: ``reference.py``.
 """
 
 from __future__ import annotations
@@ -11,77 +11,133 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, MODES, SECOND_MIX, SHARP, TAPS
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
-__all__ = ["Options", "Packed", "fusable", "pack", "unpack"]
+__all__ = ["Recipe", "Resample", "fusable", "pack", "unpack"]
 
 
-class Options(NamedTuple):
-    """What is not a tensor."""
+class Recipe(NamedTuple):
+    """What of a resample is static; it knows the size of no input.
+
+    Args:
+        size: (height, width) of the output.
+        interpolation, padding_mode: as :func:`pack` takes them.
+        flags: which colour stages there are, and more, as in ``layout.py``.
+        out_channels: of the output; 0: as many as the image has.
+        dtype: of the result; None: as computed.
+        footprint: as :func:`pack` takes it.
+    """
 
     size: tuple[int, int]
-    taps: int
-    mode: int
-    flags: int  # which colour stages there are, and more, as in ``layout.py``
-    out_channels: int
-    cubic: float
-    names: tuple[str, str] = ("bilinear", "zeros")  # interpolation and padding, as the reference calls them
-    dtype: torch.dtype | None = None  # of the result; None: as computed
+    interpolation: str = "bilinear"
+    padding_mode: str = "zeros"
+    flags: int = 0
+    out_channels: int = 0
+    dtype: torch.dtype | None = None
+    footprint: Size | None = None
+
+    @property
+    def levels(self) -> bool:
+        """Whether 8-bit numbers are levels from 0 to 255, not fractions."""
+        return bool(self.flags & LEVELS)
+
+    def options(self, channels: int) -> tuple[list[int], list[int], float]:
+        """Size, (taps, mode, flags, output channels) and the cubic kernel's parameter, as compiled code takes them."""
+        cubic = -0.75 if self.interpolation == "bicubic_opencv" else -0.5
+        numbers = [TAPS[self.interpolation], MODES[self.padding_mode], self.flags, self.out_channels or channels]
+        return list(self.size), numbers, cubic
 
 
-class Packed(NamedTuple):
-    """The arguments of one warp: what is static, the maps, the windows, the colour parameters and the displacements."""
+class Resample(NamedTuple):
+    """A pass over images but for the images: what every implementation takes.
 
-    options: Options
+    Args:
+        recipe: what is static.
+        mapping: output pixel to input pixel, row by row; six numbers where the map is affine.
+        window, field: as :func:`pack` takes them.
+        params: the colours, as ``layout.py`` lays them out.
+        prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
+    """
+
+    recipe: Recipe
     mapping: Float[Tensor, "b_or_1 6_or_9"]
     window: Float[Tensor, "b_or_1 4"] | None
-    params: Float[Tensor, "b_or_1 n"]
+    params: Shaped[Tensor, "b_or_1 n"]
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
+    prologue: tuple[Stage, ...] = ()
+    epilogue: tuple[Stage, ...] = ()
 
-    def to(self, dtype: torch.dtype) -> Packed:
-        """The same numbers in another dtype."""
+    def to(self, dtype: torch.dtype) -> Resample:
+        """The same numbers in another dtype; stages convert theirs when they run."""
         window, field = (None if part is None else part.to(dtype) for part in (self.window, self.field))
-        return Packed(self.options, self.mapping.to(dtype), window, self.params.to(dtype), field)
+        return self._replace(mapping=self.mapping.to(dtype), window=window, params=self.params.to(dtype), field=field)
 
-    def returning(self, dtype: torch.dtype | None) -> Packed:
-        """The same warp, whose result is of this dtype (None: as computed)."""
-        return self._replace(options=self.options._replace(dtype=dtype))
+    def returning(self, dtype: torch.dtype | None) -> Resample:
+        """The same pass, whose result is of this dtype (None: as computed)."""
+        return self._replace(recipe=self.recipe._replace(dtype=dtype))
+
+    def without_colors(self) -> Resample:
+        """The same pixels from the same places, as they are; in the dtype in which everything is computed."""
+        recipe = self.recipe._replace(flags=self.recipe.flags & (LEVELS | SHARP), out_channels=0, dtype=self.mapping.dtype)
+        return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
 
 
 def pack(
-    channels: int,
     src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
     *,
     size: Size,
-    interpolation: str,
-    padding_mode: str,
-    fill: Float[Tensor, "b_or_1 c2"] | None,
-    matrix: Float[Tensor, "b_or_1 c2 c"] | None,
-    offset: Float[Tensor, "b_or_1 c2"] | None,
-    window: Float[Tensor, "b_or_1 4"] | None,
-    epilogue: Sequence[Stage],
+    interpolation: str = "bilinear",
+    padding_mode: str = "zeros",
+    fill: Shaped[Tensor, "b_or_1 c2"] | None = None,
+    matrix: Float[Tensor, "b_or_1 c2 c"] | None = None,
+    offset: Float[Tensor, "b_or_1 c2"] | None = None,
+    window: Float[Tensor, "b_or_1 4"] | None = None,
+    footprint: Size | None = None,
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
     levels: bool = False,
     antialias: bool = True,
-) -> Packed:
-    """Pack the arguments of :func:`pellucid.kernels.warp.reference.warp`; the epilogue must be :func:`fusable` as a whole.
+    prologue: Sequence[Stage] = (),
+    epilogue: Sequence[Stage] = (),
+) -> Resample:
+    """Say how to resample: the one place where all of it is listed.
 
-    ``antialias`` is that of :func:`pellucid.kernels.resize.reference.resize`; a warp does not read it.
+    Args:
+        src_from_dst: output pixel to input pixel, homogeneous; two rows where the map is affine.
+        size: (height, width) of the output.
+        interpolation: ``bilinear``, ``nearest``, ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101``, ``wrap``.
+        fill: the colour outside, after any colour map; None is zero. Non-finite coordinates show it in every mode.
+        matrix, offset: colour map on the channels.
+        window: (x0, y0, x1, y1), pixel centres: sampling is clamped to this rectangle, and what lies more than half a
+            pixel outside of it counts as outside the image. The meaning of crop-then-resize.
+        footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
+            image is low-passed to each sample's own footprint first (antialiasing), which the map alone decides. A warp's.
+        field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
+            whose map or displacement is not finite is nowhere.
+        dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
+            ones as fractions of 255. None: as computed, in the widest dtype of the arguments.
+        levels: 8-bit numbers are levels from 0 to 255 instead, read and written as they are.
+        antialias: whether a resize stretches its kernel to the footprint where that is more than a pixel.
+        prologue, epilogue: pointwise colour stages applied to the source and to the result.
     """
-    out_channels = channels if matrix is None else matrix.shape[-2]
+    fused = fusable(epilogue)
     flags = (LEVELS if levels else 0) | (0 if antialias else SHARP)
+    sized = next((part for part in (offset, fill) if part is not None), None)
+    out_channels = 0 if sized is None else sized.shape[-1]
     pieces: list[tuple[Tensor | None, int]] = []
-    if matrix is not None or offset is not None or fill is not None:
-        flags |= FIRST_MIX | (0 if matrix is None else MATRIX)
-        pieces += [] if matrix is None else [(matrix, out_channels * channels)]
+    if matrix is not None:
+        flags, out_channels = flags | MATRIX, matrix.shape[-2]
+        pieces.append((matrix, out_channels * matrix.shape[-1]))
+    if matrix is not None or sized is not None:
+        flags |= FIRST_MIX
         pieces += [(offset, out_channels), (fill, out_channels)]
-    for stage in epilogue:
+    for stage in epilogue[:fused]:
         if isinstance(stage, ClipStage):
             flags |= CLIP
         elif isinstance(stage, HueStage):
@@ -89,18 +145,11 @@ def pack(
             pieces.append((stage.hue_shift, 1))
         else:
             flags |= LAST_MIX if flags & CLIP else SECOND_MIX
+            out_channels = stage.matrix.shape[-2]
             pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]
-    options = Options(
-        (size[0], size[1]),
-        TAPS[interpolation],
-        MODES[padding_mode],
-        flags,
-        out_channels,
-        -0.75 if interpolation == "bicubic_opencv" else -0.5,
-        (interpolation, padding_mode),
-        dtype,
-    )
-    return Packed(options, src_from_dst.flatten(1), window, _row(pieces, src_from_dst), field)
+    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint)
+    rows = _row(pieces, src_from_dst)
+    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, tuple(prologue), tuple(epilogue[fused:]))
 
 
 def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
@@ -117,17 +166,18 @@ def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
 
 
 class Unpacked(NamedTuple):
-    """The colours of a row, as the reference takes them."""
+    """The colours of a row, one by one."""
 
     fill: Tensor | None
     matrix: Tensor | None
     offset: Tensor | None
-    epilogue: tuple[Stage, ...]
+    stages: tuple[Stage, ...]
 
 
-def unpack(options: Options, params: Tensor, channels: int) -> Unpacked:
-    """Undo :func:`pack` on the colour parameters; what was left out may come back as zeros."""
-    out, at = options.out_channels, 0
+def unpack(resample: Resample, channels: int) -> Unpacked:
+    """Undo :func:`pack` on the colours, for an image of so many channels; what was left out may come back as zeros."""
+    flags, params = resample.recipe.flags, resample.params
+    out, at = resample.recipe.out_channels or channels, 0
 
     def take(*shape: int) -> Tensor:
         nonlocal at
@@ -135,20 +185,20 @@ def unpack(options: Options, params: Tensor, channels: int) -> Unpacked:
         at += numbers
         return params[:, at - numbers : at].reshape(-1, *shape)
 
-    matrix = take(out, channels) if options.flags & MATRIX else None
-    offset, fill = (take(out), take(out)) if options.flags & FIRST_MIX else (None, None)
-    epilogue: list[Stage] = [HueStage(take(1)[:, 0])] if options.flags & HUE else []
+    matrix = take(out, channels) if flags & MATRIX else None
+    offset, fill = (take(out), take(out)) if flags & FIRST_MIX else (None, None)
+    stages: list[Stage] = [HueStage(take(1)[:, 0])] if flags & HUE else []
     for flag in (SECOND_MIX, LAST_MIX):
-        if flag == LAST_MIX and options.flags & CLIP:
-            epilogue.append(ClipStage())
-        if options.flags & flag:
-            epilogue.append(AffineStage(take(out, out), take(out)))
+        if flag == LAST_MIX and flags & CLIP:
+            stages.append(ClipStage())
+        if flags & flag:
+            stages.append(AffineStage(take(out, out), take(out)))
             take(out)  # its fill, which is not used
-    return Unpacked(fill, matrix, offset, tuple(epilogue))
+    return Unpacked(fill, matrix, offset, tuple(stages))
 
 
 def fusable(epilogue: Sequence[Stage]) -> int:
-    """How many leading stages fit the pattern [hue] [affine] [clip] [affine]; the rest must be run on the result."""
+    """How many leading stages fit the pattern [hue] [affine] [clip] [affine] of a row; the rest is run on the result."""
     place = 0
     for count, stage in enumerate(epilogue):
         if isinstance(stage, HueStage):

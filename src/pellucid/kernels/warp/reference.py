@@ -7,39 +7,21 @@ Read next: ``prefilter.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors
+from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
-from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["coordinates", "sample", "warp"]
+__all__ = ["coordinates", "warp"]
 
 
-def warp(
-    image: Float[Tensor, "b c h w"],
-    src_from_dst: Float[Tensor, "#b rows 3"],
-    *,
-    size: Size,
-    interpolation: str = "bilinear",
-    padding_mode: str = "zeros",
-    fill: Float[Tensor, "#b c2"] | None = None,
-    matrix: Float[Tensor, "#b c2 c"] | None = None,
-    offset: Float[Tensor, "#b c2"] | None = None,
-    window: Float[Tensor, "#b 4"] | None = None,
-    footprint: Size | None = None,
-    field: Float[Tensor, "#b 2 h2 w2"] | None = None,
-    dtype: torch.dtype | None = None,
-    levels: bool = False,
-    epilogue: Sequence[Stage] = (),
-) -> Shaped[Tensor, "b c2 h2 w2"]:
+def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Resample through a homography and a displacement field and apply a colour map, reading and interpolating once.
 
     With s the interpolated colour over in-image taps and c their total weight (the coverage), the result is
@@ -47,22 +29,7 @@ def warp(
 
     Args:
         image: floating point; integer dtypes are accepted for ``nearest`` without colour map.
-        src_from_dst: output pixel to input pixel, homogeneous; two rows where the map is affine.
-        size: (height, width) of the output.
-        interpolation: ``bilinear``, ``nearest``, ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
-        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101``, ``wrap``.
-        fill: the colour outside, after any colour map; None is zero. Non-finite coordinates show it in every mode.
-        matrix, offset: colour map on the channels.
-        window: (x0, y0, x1, y1), pixel centres: sampling is clamped to this rectangle, and what lies more than half a
-            pixel outside of it counts as outside the image. The meaning of crop-then-resize.
-        footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
-            image is low-passed to each sample's own footprint first (antialiasing), which the map alone decides.
-        field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
-            whose map or displacement is not finite is nowhere.
-        dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
-            ones as fractions of 255. None: as computed, in the widest dtype of the arguments.
-        levels: 8-bit numbers are levels from 0 to 255 instead, read and written as they are.
-        epilogue: pointwise colour stages applied to the result.
+        resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's.
 
     Gradient:
         image, matrix, offset, fill: exact. src_from_dst, field, window: almost everywhere (``nearest``: none). epilogue: as its
@@ -70,42 +37,22 @@ def warp(
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
-    if dtype is not None:
-        image = to_colors(image, compute_dtype(image, src_from_dst), levels=levels)
-        src_from_dst = src_from_dst.to(image.dtype)
-    x, y = coordinates(src_from_dst, size)
+    recipe, mapping, window, _, field, *_ = resample
+    fill, matrix, offset, epilogue = unpack(resample, image.shape[1])
+    if recipe.dtype is not None or image.dtype.is_floating_point:
+        image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
+    src_from_dst, padding_mode = mapping.unflatten(1, (-1, 3)), recipe.padding_mode
+    x, y = coordinates(src_from_dst, recipe.size)
     if field is not None:
         x, y = x + field[:, 0], y + field[:, 1]
     filtered_coverage = None
-    if footprint is not None:
+    if recipe.footprint is not None:
         x, y = fold_coordinate(x, image.shape[-1], padding_mode), fold_coordinate(y, image.shape[-2], padding_mode)
-        image, filtered_coverage, margin = prefilter(image, src_from_dst, size, padding_mode, footprint)
+        image, filtered_coverage, margin = prefilter(image, src_from_dst, recipe.size, padding_mode, recipe.footprint)
         x, y = x + margin[1], y + margin[0]
         padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
-    warped = _resample(image, x, y, interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
-    return rounded(stages(warped, epilogue), dtype, levels=levels)
-
-
-def sample(
-    image: Float[Tensor, "b c h w"],
-    x: Float[Tensor, "#b h2 w2"],
-    y: Float[Tensor, "#b h2 w2"],
-    *,
-    interpolation: str = "bilinear",
-    padding_mode: str = "zeros",
-    fill: Float[Tensor, "#b c"] | None = None,
-    dtype: torch.dtype | None = None,
-    levels: bool = False,
-) -> Shaped[Tensor, "b c h2 w2"]:
-    """Read the image at given pixel coordinates; the meaning of the arguments is that of :func:`warp`.
-
-    Gradient:
-        image, fill: exact. x, y: almost everywhere (``nearest``: none).
-    """
-    if dtype is not None:
-        image = to_colors(image, compute_dtype(image, x), levels=levels)
-    found = _resample(image, x, y, interpolation, padding_mode, fill, None, None, None, None)
-    return rounded(found, dtype, levels=levels)
+    warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+    return rounded(stages(warped, epilogue), recipe.dtype, levels=recipe.levels)
 
 
 def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """The registered operators: what torch sees of the compiled patches.
 
 Owns: their schemas, fake kernels, batching rules and CPU kernels.
-Must not: know about gradients (``autograd.py``) or import Numba before an operator runs.
+Must not: know about gradients (``../../explicit.py``) or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
@@ -13,19 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.explicit import batched
 from pellucid.kernels.patches.layout import levels_of
 from pellucid.kernels.threads import run_split
 
-__all__ = ["patches_backward", "patches_forward"]
+__all__ = ["backward", "direct", "forward"]
 
 _COMMON = "Tensor image, Tensor frames, Tensor span, SymInt[] size, int levels"
 torch.library.define("pellucid::cpu_patches", f"({_COMMON}) -> Tensor")
 torch.library.define("pellucid::cpu_patches_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor)")
 
-patches_forward = torch.ops.pellucid.cpu_patches
+forward = torch.ops.pellucid.cpu_patches.default
 """(image, frames, span, size, levels) -> patches, as the reference; all of one dtype, float32 or float64."""
-patches_backward = torch.ops.pellucid.cpu_patches_backward
-"""The same arguments after the patches' gradient; ``needs`` is (image, frames and span).
+backward = torch.ops.pellucid.cpu_patches_backward.default
+"""The same arguments after the patches' gradient; ``needs`` has one for each tensor.
 
 Returns the gradients of image, frames and span, those of the last two in float64. What is not needed has no elements.
 """
@@ -50,8 +51,8 @@ def _(
 def _gradients(image: Tensor, frames: Tensor, needs: list[bool]) -> tuple[Tensor, Tensor, Tensor]:
     return (
         image.new_empty(image.shape if needs[0] else (0,)),
-        frames.new_empty(frames.shape if needs[1] else (0,), dtype=torch.float64),
-        frames.new_empty(frames.shape[:2] if needs[1] else (0,), dtype=torch.float64),
+        frames.new_empty(frames.shape if needs[1] or needs[2] else (0,), dtype=torch.float64),
+        frames.new_empty(frames.shape[:2] if needs[1] or needs[2] else (0,), dtype=torch.float64),
     )
 
 
@@ -96,8 +97,8 @@ class _Call:
         return _SAMPLES // self.samples + 1
 
 
-@torch.library.impl("pellucid::cpu_patches", "CPU")
-def _(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int) -> Tensor:
+def direct(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int) -> Tensor:
+    """The operator's kernel."""
     from pellucid.kernels.patches.cpu.sweep import sample
 
     out = torch.empty((*frames.shape[:2], image.shape[1], size[0], size[1]), dtype=image.dtype)
@@ -116,6 +117,9 @@ def _(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int)
     return out
 
 
+torch.library.impl("pellucid::cpu_patches", "CPU")(direct)
+
+
 @torch.library.impl("pellucid::cpu_patches_backward", "CPU")
 def _(
     grad: Tensor, image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int, needs: list[bool]
@@ -129,7 +133,7 @@ def _(
         return results
     call = _Call(image, frames, span, size, levels)
     rows = grad.contiguous().view(call.total, call.channels, call.samples).numpy()
-    if needs[1]:
+    if needs[1] or needs[2]:
         coarse, sums = call.pyramids(), torch.empty(call.total, 7, dtype=torch.float64)
         into = sums.numpy()
 
@@ -156,24 +160,5 @@ def _(
     return results
 
 
-def _fold(tensors: tuple[Tensor, ...], dims: tuple[int | None, ...], lanes: int) -> list[Tensor]:
-    """Merge the mapped axis into the batch axis; what has none is repeated."""
-    moved = [
-        tensor[None].expand(lanes, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(tensors, dims, strict=True)
-    ]
-    return [tensor.flatten(0, 1) for tensor in moved]
-
-
-@torch.library.register_vmap("pellucid::cpu_patches")
-def _(info: Any, dims: Any, image: Tensor, frames: Tensor, span: Tensor, *rest: Any) -> Any:
-    folded = _fold((image, frames, span), dims[:3], info.batch_size)
-    return patches_forward(*folded, *rest).unflatten(0, (info.batch_size, -1)), 0
-
-
-@torch.library.register_vmap("pellucid::cpu_patches_backward")
-def _(info: Any, dims: Any, grad: Tensor, image: Tensor, frames: Tensor, span: Tensor, *rest: Any) -> Any:
-    lanes = info.batch_size
-    results = patches_backward(*_fold((grad, image, frames, span), dims[:4], lanes), *rest)
-    split = tuple(r.unflatten(0, (lanes, -1)) if r.numel() else r.new_empty((lanes, 0)) for r in results)
-    return split, (0, 0, 0)
+batched("pellucid::cpu_patches", forward, 3, 0)
+batched("pellucid::cpu_patches_backward", backward, 4, 1)

@@ -14,41 +14,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.explicit import batched
 from pellucid.kernels.threads import elements, run_split, written
 from pellucid.kernels.warp.layout import LEVELS, MODES
-from pellucid.kernels.warp.operators import batched
-from pellucid.tape import is_plain_eager
+from pellucid.kernels.warp.operators import empty_gradients
 
-__all__ = ["resize_backward", "resize_forward"]
+__all__ = ["backward", "direct", "forward"]
 
-_COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options"
-torch.library.define("pellucid::cpu_resize", f"({_COMMON}, ScalarType dtype) -> Tensor")
+_COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
+torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
 torch.library.define("pellucid::cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
 
-_dispatched = torch.ops.pellucid.cpu_resize.default
+forward = torch.ops.pellucid.cpu_resize.default
+"""(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
 
+* image: float32, float64 or uint8, any strides.
+* mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
+* window: (b or 1, 4).
+* params: (b or 1, n); like the two before of the dtype in which everything is computed.
+* size, options, dtype: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
+"""
 
-def resize_forward(
-    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
-) -> Tensor:
-    """(image, mapping, window, params, size, (taps, mode, flags, out_channels), dtype) -> the output.
-
-    Args:
-        image: float32, float64 or uint8, any strides.
-        mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
-        window: (b or 1, 4).
-        params: (b or 1, n); like the two before of the dtype in which everything is computed.
-        size, options, dtype: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
-    """
-    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
-    if is_plain_eager() and image.is_cpu and not any(t.requires_grad for t in (image, mapping, window, params)):
-        return _forward(image, mapping, window, params, size, options, dtype)
-    out: Tensor = _dispatched(image, mapping, window, params, size, options, dtype)
-    return out
-
-
-resize_backward = torch.ops.pellucid.cpu_resize_backward
-"""The same arguments after the output's gradient; ``needs`` is (image, map and window, params).
+backward = torch.ops.pellucid.cpu_resize_backward.default
+"""The same arguments after the output's gradient; ``needs`` has one for each tensor.
 
 Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
 had. What is not needed has no elements.
@@ -58,39 +46,20 @@ _STRIP = 1024  # pixels that go through all colour stages together: few enough f
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread
 
 
-@torch.library.register_fake("pellucid::cpu_resize")
-def _(
-    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
-) -> Tensor:
-    del window, params
-    return mapping.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
-
-
-@torch.library.register_fake("pellucid::cpu_resize_backward")
-def _(
-    grad: Tensor,
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor,
-    params: Tensor,
-    size: list[int],
-    options: list[int],
-    needs: list[bool],
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    del size, options, window
-    return _gradients(grad, image, mapping, params, needs)
-
-
 def _gradients(
-    grad: Tensor, image: Tensor, mapping: Tensor, params: Tensor, needs: list[bool]
+    grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    batch = image.shape[0]
-    return (
-        grad.new_empty(image.shape if needs[0] else (0,)),
-        params.new_empty((batch, mapping.shape[1]) if needs[1] else (0,), dtype=torch.float64),
-        params.new_empty((batch, 4) if needs[1] else (0,), dtype=torch.float64),
-        params.new_empty((batch, params.shape[1]) if needs[2] else (0,), dtype=torch.float64),
-    )
+    del grad
+    found = empty_gradients(image, mapping, window, params, None, [*rest[-1], False])
+    return found[0], found[1], found[2], found[3]
+
+
+torch.library.register_fake("pellucid::cpu_resize")(lambda *given: _empty(given[0], given[4], given[5], given[7]))
+torch.library.register_fake("pellucid::cpu_resize_backward")(_gradients)
+
+
+def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtype) -> Tensor:
+    return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
 
 
 class _Call:
@@ -145,12 +114,21 @@ def _room(scales: Any, length: int, cubic: bool) -> int:
     return -(-max(taps, 2) // 4) * 4
 
 
-def _forward(
-    image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int], dtype: torch.dtype
+def direct(
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor,
+    params: Tensor,
+    size: list[int],
+    options: list[int],
+    cubic: float,
+    dtype: torch.dtype,
 ) -> Tensor:
+    """The operator's kernel."""
     from pellucid.kernels.resize.cpu.sweep import forward
 
-    out = mapping.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
+    del cubic
+    out = _empty(image, size, options, dtype)
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)
@@ -163,7 +141,7 @@ def _forward(
     return out
 
 
-torch.library.impl("pellucid::cpu_resize", "CPU")(_forward)
+torch.library.impl("pellucid::cpu_resize", "CPU")(direct)
 
 
 @torch.library.impl("pellucid::cpu_resize_backward", "CPU")
@@ -175,30 +153,34 @@ def _(
     params: Tensor,
     size: list[int],
     options: list[int],
+    cubic: float,
+    dtype: torch.dtype,
     needs: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from pellucid.kernels.resize.cpu.sweep import backward
 
-    results = _gradients(grad, image, mapping, params, needs)
+    del cubic, dtype
+    results = _gradients(grad, image, mapping, window, params, needs)
+    shares = needs[0], needs[1] or needs[2], needs[3]
     for sums in results[1:]:
         sums.zero_()
     if grad.numel() == 0:
         results[0].zero_()
         return results
     call = _Call(image, mapping, window, params, size, options)
-    planes = grad.contiguous().view(image.shape[0] * options[3], -1).numpy()
+    planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy()
     to_image = results[0].view(-1).numpy()
     to_map, to_window, to_params = (
         sums.view(-1, sums.shape[-1]).numpy() if sums.numel() else np.zeros((1, 1)) for sums in results[1:]
     )
 
     def task(start: int, stop: int) -> None:
-        given = planes, *call.arguments, tuple(needs), to_image, to_map, to_window, to_params
+        given = planes, *call.arguments, shares, to_image, to_map, to_window, to_params
         backward(*given, *call.scratch(2), *call.turned(), start, stop)
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     return results
 
 
-batched("pellucid::cpu_resize", torch.ops.pellucid.cpu_resize, 4, 0)
-batched("pellucid::cpu_resize_backward", resize_backward, 5, 1)
+batched("pellucid::cpu_resize", forward, 4, 0)
+batched("pellucid::cpu_resize_backward", backward, 5, 1)

@@ -17,36 +17,13 @@ from pellucid.kernels.threads import elements, memory, run_split, scratch, writt
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
-from pellucid.tape import is_plain_eager
 
-__all__ = ["warp_backward", "warp_forward", "warp_labels"]
+__all__ = ["backward", "direct", "forward", "labels"]
 
 define("cpu")
-_dispatched = torch.ops.pellucid.cpu_warp.default
-warp_backward = torch.ops.pellucid.cpu_warp_backward
-warp_labels = torch.ops.pellucid.cpu_labels
-
-
-def warp_forward(
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> Tensor:
-    """The operator ``cpu_warp``."""
-    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
-    tracked = image.requires_grad or mapping.requires_grad or params.requires_grad
-    tracked = tracked or (window is not None and window.requires_grad) or (field is not None and field.requires_grad)
-    if not tracked and image.is_cpu and is_plain_eager():
-        return _forward(image, mapping, window, params, field, size, options, cubic, dtype)
-    out: Tensor = _dispatched(image, mapping, window, params, field, size, options, cubic, dtype)
-    return out
-
+forward = torch.ops.pellucid.cpu_warp.default
+backward = torch.ops.pellucid.cpu_warp_backward.default
+labels = torch.ops.pellucid.cpu_labels.default
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -133,7 +110,7 @@ class _Call:
         return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
-def _forward(
+def direct(
     image: Tensor,
     mapping: Tensor,
     window: Tensor | None,
@@ -144,6 +121,7 @@ def _forward(
     cubic: float,
     dtype: torch.dtype,
 ) -> Tensor:
+    """The operator's kernel."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
     call = _Call(image, mapping, window, params, field, size, options, cubic)
@@ -158,7 +136,7 @@ def _forward(
     return out
 
 
-torch.library.impl("pellucid::cpu_warp", "CPU")(_forward)
+torch.library.impl("pellucid::cpu_warp", "CPU")(direct)
 
 
 @torch.library.impl("pellucid::cpu_warp_backward", "CPU")
@@ -172,10 +150,13 @@ def _(
     size: list[int],
     options: list[int],
     cubic: float,
+    dtype: torch.dtype,
     needs: list[bool],
 ) -> Gradients:
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
 
+    del dtype
+    shares = needs[0], needs[1] or needs[2], needs[3], needs[4]
     call = _Call(image, mapping, window, params, field, size, options, cubic)
     results = empty_gradients(image, mapping, window, params, field, needs)
     for gradient in results[1:4]:
@@ -185,7 +166,7 @@ def _(
         return results
     planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
-    if needs[3] and not needs[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
+    if needs[4] and not shares[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
@@ -197,7 +178,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, tuple(needs), into, *sums, to_field, *call.scratch(2), call.room(), first, last)
+            backward(planes, *call.arguments, shares, into, *sums, to_field, *call.scratch(2), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
 

@@ -7,23 +7,21 @@ Read next: ``launch.py``.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pellucid.kernels.explicit import TRITON_KEYS
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 
-__all__ = ["warp_backward", "warp_forward", "warp_labels"]
+__all__ = ["backward", "forward", "labels"]
 
 define("triton")
-warp_forward = torch.ops.pellucid.triton_warp
-warp_backward = torch.ops.pellucid.triton_warp_backward
-warp_labels = torch.ops.pellucid.triton_labels
+forward = torch.ops.pellucid.triton_warp.default
+backward = torch.ops.pellucid.triton_warp_backward.default
+labels = torch.ops.pellucid.triton_labels.default
 
-# CPU tensors reach the kernels through Triton's interpreter alone, which Triton turns on by the same variable.
-_KEYS = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -42,7 +40,7 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
 
     image, mapping, window, params, field, *_, needs = arguments
     if grad.numel() and image.numel():
-        return backward_warp(grad, arguments[:-1], needs)
+        return backward_warp(grad, arguments[:-2], [needs[0], needs[1] or needs[2], *needs[3:]])
     empty = empty_gradients(image, mapping, window, params, field, needs)
     for gradient in empty:
         gradient.zero_()
@@ -67,7 +65,7 @@ def _labels(
     return out.view(image.dtype)
 
 
-for _key in _KEYS:
+for _key in TRITON_KEYS:
     torch.library.impl("pellucid::triton_warp", _key, _warp)
     torch.library.impl("pellucid::triton_warp_backward", _key, _warp_backward)
     torch.library.impl("pellucid::triton_labels", _key, _labels)
