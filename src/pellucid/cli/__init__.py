@@ -14,6 +14,7 @@ import typer
 
 from pellucid._version import __version__
 from pellucid.cli.audit import audit
+from pellucid.cli.augment import augment
 from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(preview)
 app.command()(explain)
+app.command()(augment)
 app.command()(audit)
 for name, train in TRAIN.items():
     app.command(name)(train)

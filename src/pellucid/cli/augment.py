@@ -1,0 +1,79 @@
+"""``pellucid augment``: folders of pictures, with what is annotated on them, to disk.
+
+Owns: the command.
+Must not: touch pictures; ``data/folders.py`` does.
+Read next: ``../data/folders.py``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pellucid.errors import invalid
+
+__all__ = ["augment"]
+
+
+def augment(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A folder of pictures, in folders of any depth.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the copies go, in the same folders and formats.")],
+    pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
+    copies: Annotated[int, typer.Option("--copies", "-n", min=1, help="Of each picture.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    annotations: Annotated[str, typer.Option(help="auto, none, coco, yolo, voc or masks.")] = "auto",
+    coco: Annotated[Path | None, typer.Option(metavar="FILE", help="The COCO file of the pictures.")] = None,
+    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png) under the pictures' names.")] = None,
+    workers: Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes beside this one.")] = 0,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="Every N-th picture; default that of torchrun.")] = None,
+    quality: Annotated[int, typer.Option(min=1, max=100, help="Of JPEG and WebP files.")] = 95,
+    gray: Annotated[bool, typer.Option("--gray", help="Read and write one channel; default three.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what OUT holds first.")] = False,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
+) -> None:
+    """Augment a folder of pictures with its boxes, keypoints, outlines or masks. The same call goes on where one was stopped."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from pellucid.data.annotations import FORMATS, find_annotations
+    from pellucid.data.folders import Job, pictures_in, run, shard_of
+    from pellucid.pipeline import Pipeline
+    from pellucid.random.arguments import check_choice
+
+    check_choice("--annotations", annotations, FORMATS)
+    first, every = shard_of(shard)
+    if out.resolve() == source.resolve() or source.resolve().is_relative_to(out.resolve()):
+        raise invalid("OUT", expected="another folder than that of the pictures", got=str(out))
+    if overwrite and first:
+        raise invalid(
+            "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
+        )
+    loaded = Pipeline.load(pipeline, allow=allow or ())
+    settings = {**loaded.options.settings(), "box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
+    found = find_annotations(annotations, source, file=coco, masks=masks)
+    pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
+    if not pictures:
+        raise invalid("IN", expected="a folder with pictures in it", got=str(source))
+    plain = Pipeline(loaded.transforms, seed=seed, **settings)
+    job = Job(source, out, plain, found, copies=copies, seed=seed, quality=quality, gray=gray)
+    if overwrite and out.exists():
+        shutil.rmtree(out)
+    job.begin()
+    console = Console()
+    mine = pictures[first::every]
+    outcomes = list(track(run(job, mine, workers=workers), "Augmenting", total=len(mine), console=console))
+    names = [job.name(picture, copy) for picture in pictures for copy in range(copies)]
+    found.finish(names, out)
+    written, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "kept"))
+    there = f", {kept} were there" if kept else ""
+    console.print(f"Wrote {written} pictures to {out}{there}.", highlight=False, soft_wrap=True)
+    wrong = [outcome for outcome in outcomes if outcome.wrong]
+    if wrong:
+        errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        errors.print(f"{len(wrong)} of {len(mine)} could not be augmented:", style="bold red")
+        for outcome in wrong:
+            errors.print(f"  {outcome.picture}: {outcome.wrong}", style="red", markup=False)
+        raise typer.Exit(1)
