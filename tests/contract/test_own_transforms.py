@@ -207,8 +207,8 @@ def test_fields_are_read_by_type_or_by_its_text(toys):
     for field in fields(toys.RandomSqueeze):
         assert not isinstance(field.type, str)
         assert base._reader(field.type) is not None, field.name
-    for text in base._READERS:
-        assert base._reader(f"types.{text} | None" if text.isidentifier() else text) is base._READERS[text]
+    for text, (_, read) in base._TYPES.items():
+        assert base._reader(f"types.{text} | None" if text.isidentifier() else text) is read
     with pytest.raises(InvalidArgument, match=r"RandomSqueeze\.interpolation: expected one of"):
         toys.RandomSqueeze(interpolation="cubical")
     with pytest.raises(InvalidType, match=r"RandomSqueeze\.same_on_batch"):

@@ -136,3 +136,13 @@ def test_a_bound_beyond_its_field_names_the_one_to_write(build, field, floor):
         P.Pipeline([build(P.Learnable(0.5, low=0.0))])
     for learned in (P.Learnable(0.5), P.Learnable(0.5, low=float(floor))):
         P.Pipeline([build(learned)])(torch.rand(2, 3, 9, 9)).sum().backward()
+
+
+def test_a_learned_range_is_read_once(monkeypatch):
+    read, check = [], P.CenteredUniform.__post_init__
+    monkeypatch.setattr(P.CenteredUniform, "__post_init__", lambda self: (read.append(self), check(self)))
+    augment = Pipeline([P.RandomRotation(L(10.0))])
+    augment(torch.rand(2, 3, 8, 8))
+    assert len(read) == 1
+    augment.frozen()
+    assert len(read) == 2  # with a mark in the place of the learned number

@@ -18,7 +18,7 @@ from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, 
 from pellucid.random.learnable import Given, Learnable, Number
 from pellucid.random.numbers import as_number, is_finite, value_of
 
-__all__ = ["Amount", "Chance", "Range", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
+__all__ = ["Amount", "Chance", "Range", "around_one", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
 
 Range: TypeAlias = float | Learnable | Given | tuple[float | Learnable | Given, float | Learnable | Given] | Distribution
 """A field that is drawn: a number, a pair (low, high), a learned number (a `Learnable`, an ``nn.Parameter``, a module or function
@@ -76,6 +76,11 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
         fix = f"Give the Learnable high={high:g}, or no bound: it gets this one." if learned else ""
         _require(name, reach[1] <= high, f"values <= {high:g}", value, fix)
     return distribution
+
+
+def around_one(name: str, value: Range) -> Distribution:
+    """As :func:`factor`, and no value below 0."""
+    return interval(name, factor(name, value), low=0.0)
 
 
 def log_interval(name: str, value: Range) -> Distribution:

@@ -8,8 +8,7 @@ Read next: ``perspective.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from torch import Tensor
@@ -17,11 +16,11 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
 from pellucid.random.distributions import Constant, Distribution
-from pellucid.random.fields import Chance, Range, interval, probability, symmetric
+from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.random.numbers import is_number
-from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
+from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
 __all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
@@ -67,29 +66,43 @@ def _scales(name: str, scale: Range) -> Distribution:
     return distribution
 
 
-def _keep_learned(owner: Transform, scale: Range | None) -> None:
-    """A learned factor as the constant it is: once frozen it is one still, where a number would be none."""
-    if scale is not None and not is_number(scale):
-        distribution = _scales(f"{type(owner).__name__}.scale", scale)
-        if isinstance(distribution, Constant):
-            object.__setattr__(owner, "scale", distribution)
+class _Affine(Warping):
+    """The relatives: whatever of turn, shift, zoom and shear is drawn, in one map."""
+
+    def check(self) -> None:
+        # A learned factor stays the constant it is: once frozen it is one still, where a number would be none.
+        if isinstance(self._fixed.get("scale"), Constant):
+            object.__setattr__(self, "scale", self._fixed["scale"])
+
+    def shrink(self) -> tuple[float, float]:
+        if "scale" not in self._fixed:
+            return (1.0, 1.0)
+        low = self._fixed["scale"].span()[0]  # learned scales without a lower bound are cut off at 8
+        most = max(1.0, min(8.0, 1.0 / low) if low > 0 else 8.0)
+        return (most, most)
+
+    def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
+        center = getattr(self, "center", (0.0, 0.0))  # a shift has none
+        if center is None:
+            center = ((spec.width - 1) / 2, (spec.height - 1) / 2)
+        shifted, sheared = "translate_x" in values, "shear_x" in values
+        return affine_src_from_dst(
+            center=(float(center[0]), float(center[1])),
+            degrees=values.get("degrees"),
+            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if shifted else None,
+            shear=(values["shear_x"], values["shear_y"]) if sheared else None,
+            scale=values.get("scale"),
+        )
 
 
-def _shrink(scale: Range | None) -> tuple[float, float]:
-    """How many input pixels an output pixel may span; learned scales without a lower bound are cut off at 8."""
-    if scale is None:
-        return (1.0, 1.0)
-    low = _scales("scale", scale).span()[0]
-    shrink = min(8.0, 1.0 / low) if low > 0 else 8.0
-    return (max(1.0, shrink), max(1.0, shrink))
-
-
-def _center(center: Point | None, spec: ImageSpec) -> Point:
-    return ((spec.width - 1) / 2, (spec.height - 1) / 2) if center is None else (float(center[0]), float(center[1]))
+_DEGREES = drawn(symmetric)
+_TRANSLATE = drawn(_translations, "translate_x", "translate_y")
+_SCALE = drawn(_scales)
+_SHEAR = drawn(_shears, "shear_x", "shear_y")
 
 
 @dataclass(frozen=True)
-class RandomAffine(Transform):
+class RandomAffine(_Affine):
     """Rotate, translate, scale and shear about a centre, in one map.
 
     The order is translate . centre . rotate . shear . scale . -centre, and positive degrees turn counter-clockwise.
@@ -125,10 +138,10 @@ class RandomAffine(Transform):
         15
     """
 
-    degrees: Range
-    translate: Pair | None = None
-    scale: Range | None = None
-    shear: Shear | None = None
+    degrees: Range = field(metadata=_DEGREES)
+    translate: Pair | None = field(default=None, metadata=_TRANSLATE)
+    scale: Range | None = field(default=None, metadata=_SCALE)
+    shear: Shear | None = field(default=None, metadata=_SHEAR)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
@@ -137,52 +150,9 @@ class RandomAffine(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        names = ("degrees", "translate_x", "translate_y", "scale", "shear_x", "shear_y", "gate")
-        return moved_by(*names, interpolation=self.interpolation)
-
-    def check(self) -> None:
-        _keep_learned(self, self.scale)
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(
-            spec.size,
-            padding_mode=self.padding_mode,
-            fill=self.fill,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=_shrink(self.scale),
-        )
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        draws: dict[str, Distribution] = {
-            "gate": probability("RandomAffine.p", self.p),
-            "degrees": symmetric("RandomAffine.degrees", self.degrees),
-        }
-        if self.translate is not None:
-            draws |= _translations("RandomAffine.translate", self.translate)
-        if self.scale is not None:
-            draws["scale"] = _scales("RandomAffine.scale", self.scale)
-        if self.shear is not None:
-            draws |= _shears("RandomAffine.shear", self.shear)
-        return draws
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        matrix = affine_src_from_dst(
-            center=_center(self.center, spec),
-            degrees=values["degrees"],
-            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height)
-            if self.translate is not None
-            else None,
-            shear=(values["shear_x"], values["shear_y"]) if self.shear is not None else None,
-            scale=values.get("scale"),
-        )
-        return Warp(gated_matrix(values, matrix))
-
 
 @dataclass(frozen=True)
-class RandomRotation(Transform):
+class RandomRotation(_Affine):
     """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size.
 
     Args:
@@ -199,7 +169,7 @@ class RandomRotation(Transform):
         ``cv2.getRotationMatrix2D``.
     """
 
-    degrees: Range
+    degrees: Range = field(metadata=_DEGREES)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
@@ -207,22 +177,9 @@ class RandomRotation(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("degrees", "gate", interpolation=self.interpolation)
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomRotation.p", self.p), "degrees": symmetric("RandomRotation.degrees", self.degrees)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), degrees=values["degrees"])))
-
 
 @dataclass(frozen=True)
-class RandomTranslate(Transform):
+class RandomTranslate(_Affine):
     """Shift by a random fraction of the size, continuously.
 
     Args:
@@ -237,30 +194,16 @@ class RandomTranslate(Transform):
         translate = (0, 0); whole-pixel shifts are copies, bit for bit.
     """
 
-    translate: Pair = (0.1, 0.1)
+    translate: Pair = field(default=(0.1, 0.1), metadata=_TRANSLATE)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("translate_x", "translate_y", "gate", interpolation=self.interpolation)
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomTranslate.p", self.p), **_translations("RandomTranslate.translate", self.translate)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        shift = (values["translate_x"] * spec.width, values["translate_y"] * spec.height)
-        return Warp(gated_matrix(values, affine_src_from_dst(center=(0.0, 0.0), translate=shift)))
-
 
 @dataclass(frozen=True)
-class RandomShear(Transform):
+class RandomShear(_Affine):
     """Shear about a centre.
 
     Args:
@@ -275,7 +218,7 @@ class RandomShear(Transform):
         shear = 0.
     """
 
-    shear: Shear
+    shear: Shear = field(metadata=_SHEAR)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
@@ -283,23 +226,9 @@ class RandomShear(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("shear_x", "shear_y", "gate", interpolation=self.interpolation)
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomShear.p", self.p), **_shears("RandomShear.shear", self.shear)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        shear = (values["shear_x"], values["shear_y"])
-        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), shear=shear)))
-
 
 @dataclass(frozen=True)
-class RandomScale(Transform):
+class RandomScale(_Affine):
     """Zoom about a centre; the canvas keeps its size.
 
     Args:
@@ -315,7 +244,7 @@ class RandomScale(Transform):
         scale = 1.
     """
 
-    scale: Range = (0.8, 1.25)
+    scale: Range = field(default=(0.8, 1.25), metadata=_SCALE)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
@@ -323,26 +252,3 @@ class RandomScale(Transform):
     antialias: bool = False
     p: Chance = 1.0
     same_on_batch: bool = False
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("scale", "gate", interpolation=self.interpolation)
-
-    def check(self) -> None:
-        _keep_learned(self, self.scale)
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(
-            spec.size,
-            padding_mode=self.padding_mode,
-            fill=self.fill,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=_shrink(self.scale),
-        )
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomScale.p", self.p), "scale": _scales("RandomScale.scale", self.scale)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        return Warp(gated_matrix(values, affine_src_from_dst(center=_center(self.center, spec), scale=values["scale"])))

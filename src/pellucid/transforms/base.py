@@ -9,31 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import fields
+from dataclasses import Field, fields
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from pellucid import types
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
 from pellucid.random.distributions import Distribution
-from pellucid.random.fields import Chance, Range
+from pellucid.random.fields import Chance, Range, probability
 from pellucid.segments import Segment, SegmentSpec
-from pellucid.types import (
-    ClipRule,
-    EndClip,
-    Fill,
-    ImageGradient,
-    ImageSpec,
-    Interpolation,
-    Magnitude,
-    Padding,
-    PaddingMode,
-    Point,
-    RandomNoise,
-    Size,
-)
+from pellucid.types import Fill, ImageSpec, Padding, Point, RandomNoise, Size
 
 __all__ = [
     "ANY_IMAGE",
@@ -46,6 +35,8 @@ __all__ = [
     "check_choice",
     "check_flag",
     "check_kind",
+    "drawn",
+    "drawn_names",
     "gated",
     "gated_matrix",
     "moved_by",
@@ -60,6 +51,9 @@ _MOST_PIXELS = (1 << 24) - 1
 
 ANY_IMAGE = ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS)
 """What `draws` is asked with where there are no images yet."""
+
+_DRAWN = "pellucid.drawn"
+"""The key of a field's metadata that says how it is drawn."""
 
 _runner: Callable[..., Any] | None = None
 
@@ -92,13 +86,25 @@ class Transform:
     white: ClassVar[bool] = False
     """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
 
+    _fixed: ClassVar[Mapping[str, Distribution]] = {}  # of an instance: what its fields draw, read once
+
     def __post_init__(self) -> None:
-        """Read every field by its declared type, and have the draws checked on images so large that every crop fits."""
+        """Read every field by its declared type, and what is drawn once, for images so large that every crop fits."""
+        found: dict[str, Distribution] = {}
         for field in fields(self):  # type: ignore[arg-type] # what is made is a dataclass
+            name, value = f"{type(self).__name__}.{field.name}", getattr(self, field.name)
+            if value is None and field.default is None:
+                continue
             read = _reader(field.type)
-            value = getattr(self, field.name)
-            if read is not None and not (value is None and field.default is None):
-                object.__setattr__(self, field.name, read(f"{type(self).__name__}.{field.name}", value))
+            if read is not None:
+                value = read(name, value)
+                object.__setattr__(self, field.name, value)
+            how = _drawn_as(field)
+            if how is not None:
+                distributions = how[0](name, value)
+                found |= distributions if isinstance(distributions, dict) else {how[1][0]: distributions}
+        # Whether a sample is changed at all comes before how.
+        object.__setattr__(self, "_fixed", {name: found[name] for name in sorted(found, key="gate".__ne__)})
         self.check()
         self.draws(ANY_IMAGE)
 
@@ -110,12 +116,12 @@ class Transform:
         raise NotImplementedError
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        """What is drawn for each sample, by name, in a fixed order.
+        """What is drawn for each sample, by name, in a fixed order; as the fields say that are declared with `drawn`.
 
         It answers for images of any kind, however large; those the transform cannot handle are refused by `segment`. Learned
         distributions are the same for all of them.
         """
-        return {}
+        return dict(self._fixed)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:
         """The segment's tensors. ``like`` is a scalar that gives dtype and device to transforms that draw nothing."""
@@ -126,6 +132,31 @@ class Transform:
         if _runner is None:
             raise RuntimeError("Import pellucid (not pellucid.transforms alone) to call a transform on its own.")
         return _runner(self, batch, **options)
+
+
+def drawn(read: Callable[..., Distribution | dict[str, Distribution]], *names: str, **bounds: float) -> dict[str, Any]:
+    """Say of a field, in ``field(metadata=drawn(...))``, that its value is drawn; a `Chance` is without saying so, as the gate.
+
+    Args:
+        read: from the field's name and value to a distribution, or to several by name; as those of ``pellucid.random.fields``.
+        names: what is drawn, where it is not one value under the field's own name.
+        bounds: further arguments of ``read``.
+    """
+    return {_DRAWN: (partial(read, **bounds), names)}
+
+
+def drawn_names(transform: Transform | type[Transform]) -> tuple[str, ...]:
+    """The names of all that a transform's fields may draw, the gate first."""
+    found = [name for field in fields(transform) for name in (_drawn_as(field) or ((), ()))[1]]  # type: ignore[arg-type]
+    return tuple(sorted(found, key="gate".__ne__))
+
+
+def _drawn_as(field: Field[Any]) -> tuple[Callable[..., Distribution | dict[str, Distribution]], tuple[str, ...]] | None:
+    """How a field is drawn, and under which names."""
+    if _DRAWN in field.metadata:
+        read, names = field.metadata[_DRAWN]
+        return read, names or (field.name,)
+    return (probability, ("gate",)) if _declared(field.type) == "Chance" else None
 
 
 class by_options:  # noqa: N801 - a decorator
@@ -268,52 +299,34 @@ def _option(literal: Any) -> Callable[[str, object], object]:
     return read
 
 
-_READERS: Mapping[str, Callable[[str, object], object]] = {
-    "bool": check_flag,
-    "float": finite_number,
-    "tuple[int, ...]": _integers,
-    "tuple[float, ...]": finite_numbers,
-    "Fill": _fill,
-    "Fill | RandomNoise": _paint,
-    "Point": _point,
-    "int | Size": _as_written(as_size),
-    "Padding": _as_written(as_padding),
-    **dict.fromkeys(("Range", "Chance", "Pair", "Shear"), _drawn),
-    "Interpolation": _option(Interpolation),
-    "PaddingMode": _option(PaddingMode),
-    "ClipRule": _option(ClipRule),
-    "EndClip": _option(EndClip),
-    "ImageGradient": _option(ImageGradient),
-    "Magnitude": _option(Magnitude),
+_OPTIONS = ("Interpolation", "PaddingMode", "ClipRule", "EndClip", "ImageGradient", "Magnitude")
+_TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
+    "bool": (bool, check_flag),
+    "float": (float, finite_number),
+    "tuple[int, ...]": (tuple[int, ...], _integers),
+    "tuple[float, ...]": (tuple[float, ...], finite_numbers),
+    "Fill": (Fill, _fill),
+    "Fill | RandomNoise": (Fill | RandomNoise, _paint),
+    "Point": (Point, _point),
+    "int | Size": (int | Size, _as_written(as_size)),
+    "Padding": (Padding, _as_written(as_padding)),
+    "Range": (Range, _drawn),
+    "Chance": (Chance, _drawn),
+    "Pair": (tuple[Range, Range], _drawn),
+    "Shear": (Range | tuple[float, float, float, float] | tuple[Range, Range], _drawn),
+    **{name: (getattr(types, name), _option(getattr(types, name))) for name in _OPTIONS},
 }
-"""By what a field is declared as. A field of another type is checked by its transform."""
+"""By what a field is declared as: the type, and how its value is read. A field of another type is checked by its transform."""
 
-_WRITTEN: Mapping[object, str] = {
-    declared: text
-    for text, plainly in {
-        "bool": bool,
-        "float": float,
-        "tuple[int, ...]": tuple[int, ...],
-        "tuple[float, ...]": tuple[float, ...],
-        "Fill": Fill,
-        "Fill | RandomNoise": Fill | RandomNoise,
-        "Point": Point,
-        "int | Size": int | Size,
-        "Padding": Padding,
-        "Range": Range,
-        "Chance": Chance,
-        "Interpolation": Interpolation,
-        "PaddingMode": PaddingMode,
-        "ClipRule": ClipRule,
-        "EndClip": EndClip,
-        "ImageGradient": ImageGradient,
-        "Magnitude": Magnitude,
-    }.items()
-    for declared in (plainly, plainly | None)
-}
-"""The same types where a module does not put off its annotations, so that a field holds the type and not its text."""
+_WRITTEN = {declared: text for text, (kind, _) in _TYPES.items() for declared in (kind, kind | None)}
+"""The texts of the types where a module does not put off its annotations, so that a field holds the type."""
 
 
 def _reader(declared: object) -> Callable[[str, object], object] | None:
+    return _TYPES.get(_declared(declared), (None, None))[1]
+
+
+def _declared(declared: object) -> str:
+    """The type of a field as the tables have it."""
     text = declared if isinstance(declared, str) else _WRITTEN.get(declared, "")
-    return _READERS.get(re.sub(r"\b\w+\.(?=\w)", "", text).removesuffix(" | None"))  # "types.Fill" is Fill
+    return re.sub(r"\b\w+\.(?=\w)", "", text).removesuffix(" | None")  # "types.Fill" is Fill

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.random.distributions import Distribution
-from pellucid.random.fields import Chance, Range, factor, interval, probability
+from pellucid.random.fields import Chance, Range, around_one, interval
 from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Sharpen
-from pellucid.transforms.base import Params, Transform, as_size, gated
+from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
 from pellucid.types import EndClip, ImageSpec, Size
 
 __all__ = ["RandomGaussianBlur", "RandomSharpness"]
@@ -50,7 +49,7 @@ class RandomGaussianBlur(Transform):
     """
 
     kernel_size: int | Size | None = None
-    sigma: Range = (0.1, 2.0)
+    sigma: Range = field(default=(0.1, 2.0), metadata=drawn(interval, low=1e-3))
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -63,18 +62,12 @@ class RandomGaussianBlur(Transform):
     def _taps(self) -> tuple[int, int]:
         if self.kernel_size is not None:
             return as_size("RandomGaussianBlur.kernel_size", self.kernel_size)
-        widest = interval("RandomGaussianBlur.sigma", self.sigma).span()[1]
+        widest = self._fixed["sigma"].span()[1]
         taps = 2 * math.ceil(3.0 * widest) + 1 if is_finite(widest) else _LARGEST_AUTOMATIC_KERNEL
         return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
         return ConvolveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {
-            "gate": probability("RandomGaussianBlur.p", self.p),
-            "sigma": interval("RandomGaussianBlur.sigma", self.sigma, low=1e-3),
-        }
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
         vertical, horizontal = (_gaussian(values, taps) for taps in self._taps())
@@ -109,7 +102,7 @@ class RandomSharpness(Transform):
         ``torchvision.transforms.v2.functional.adjust_sharpness`` and PIL's smoothing kernel.
     """
 
-    sharpness: Range = 0.5
+    sharpness: Range = field(default=0.5, metadata=drawn(around_one))
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -118,10 +111,6 @@ class RandomSharpness(Transform):
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
         return ConvolveSpec(separable=False)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        sharpness = interval("RandomSharpness.sharpness", factor("RandomSharpness.sharpness", self.sharpness), low=0.0)
-        return {"gate": probability("RandomSharpness.p", self.p), "sharpness": sharpness}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Sharpen:
         amount = gated(values, values["sharpness"], 1.0)[:, None, None]

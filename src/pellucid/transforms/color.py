@@ -18,7 +18,7 @@ from pellucid.color.maps import luma_map
 from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
-from pellucid.random.fields import Chance, probability
+from pellucid.random.fields import Chance
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Params, Transform, gated_matrix
 from pellucid.types import ImageSpec
@@ -52,9 +52,6 @@ class RandomGrayscale(Transform):
             raise invalid("RandomGrayscale", expected="3 channels (RGB) or 1", got=f"{spec.channels} channels")
         return ColorSpec()
 
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomGrayscale.p", self.p)}
-
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
         one = torch.ones_like(gate)
@@ -85,9 +82,6 @@ class RandomInvert(Transform):
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomInvert.p", self.p)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -120,29 +114,42 @@ class RandomChannelShuffle(Transform):
         return ColorSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomChannelShuffle.p", self.p), "order": Permutation(spec.channels)}
+        return {**super().draws(spec), "order": Permutation(spec.channels)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         columns = torch.arange(spec.channels, device=like.device)
         return Color(gated_matrix(values, (values["order"][:, :, None] == columns).to(like.dtype)))
 
 
-def _check_statistics(owner: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
-    if len(mean) != len(std):
-        raise invalid(f"{owner}.mean and std", expected="two sequences of one length", got=f"{len(mean)} and {len(std)} numbers")
-    if min(std) <= 0:
-        raise invalid(f"{owner}.std", expected="numbers > 0", got=std)
+class _Statistics(Transform):
+    """The two that know the data's mean and standard deviation."""
 
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
 
-def _per_channel(owner: str, numbers: tuple[float, ...], spec: ImageSpec, like: Tensor) -> Tensor:
-    if len(numbers) != 1 and len(numbers) != spec.channels:  # no container: the number of channels may be a symbol
-        raise invalid(owner, expected=f"statistics for {spec.channels} channels (or one for all)", got=f"{len(numbers)} numbers")
-    numbers = numbers * (spec.channels // len(numbers))
-    return constant(numbers, like.dtype, like.device)
+    def check(self) -> None:
+        owner, count = type(self).__name__, (len(self.mean), len(self.std))
+        if count[0] != count[1]:
+            expected = "two sequences of one length"
+            raise invalid(f"{owner}.mean and std", expected=expected, got=f"{count[0]} and {count[1]} numbers")
+        if min(self.std) <= 0:
+            raise invalid(f"{owner}.std", expected="numbers > 0", got=self.std)
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        count = len(self.mean)
+        if count != 1 and count != spec.channels:  # no container: the number of channels may be a symbol
+            expected = f"statistics for {spec.channels} channels (or one for all)"
+            raise invalid(type(self).__name__, expected=expected, got=f"{count} numbers")
+        return ColorSpec()
+
+    def per_channel(self, spec: ImageSpec, like: Tensor) -> list[Tensor]:
+        """Mean and standard deviation, one number for every channel."""
+        times = spec.channels // len(self.mean)
+        return [constant(numbers * times, like.dtype, like.device) for numbers in (self.mean, self.std)]
 
 
 @dataclass(frozen=True)
-class Normalize(Transform):
+class Normalize(_Statistics):
     """(x - mean) / std per channel; the last step before a network, folded into whatever runs before it.
 
     Args:
@@ -159,23 +166,15 @@ class Normalize(Transform):
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
     units: ClassVar[Literal["picture", "normalised"] | None] = "normalised"
 
-    def check(self) -> None:
-        _check_statistics("Normalize", self.mean, self.std)
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _per_channel("Normalize", self.mean, spec, torch.empty(()))
-        return ColorSpec()
-
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
-        mean, std = (_per_channel("Normalize", numbers, spec, like) for numbers in (self.mean, self.std))
+        mean, std = self.per_channel(spec, like)
         return Color(torch.diag(1.0 / std)[None], (-mean / std)[None])
 
 
 @dataclass(frozen=True)
-class Denormalize(Transform):
+class Denormalize(_Statistics):
     """x * std + mean per channel: undo `Normalize`.
 
     Args:
@@ -190,16 +189,8 @@ class Denormalize(Transform):
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
     units: ClassVar[Literal["picture", "normalised"] | None] = "picture"
 
-    def check(self) -> None:
-        _check_statistics("Denormalize", self.mean, self.std)
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _per_channel("Denormalize", self.mean, spec, torch.empty(()))
-        return ColorSpec()
-
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
-        mean, std = (_per_channel("Denormalize", numbers, spec, like) for numbers in (self.mean, self.std))
+        mean, std = self.per_channel(spec, like)
         return Color(torch.diag(std)[None], mean[None])

@@ -8,7 +8,7 @@ Read next: ``resize.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -19,7 +19,7 @@ from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Range, interval, log_interval
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, moved_by
+from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
@@ -129,6 +129,14 @@ def _middle(length: int, wanted: int) -> int:
     return round((length - wanted) / 2.0)
 
 
+def _area(name: str, value: Range) -> Distribution:
+    scale = interval(name, value, low=0.0, high=1.0)
+    low, high = scale.span()
+    if high <= 0 or (low <= 0 and isinstance(scale, Bernoulli | Categorical)):  # a continuous draw is never its end
+        raise invalid(name, expected="an area above 0", got=repr(value))
+    return scale
+
+
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
     """Cut a random rectangle of random area and aspect ratio, and resize it to a fixed size.
@@ -156,8 +164,8 @@ class RandomResizedCrop(Transform):
     """
 
     size: int | Size
-    scale: Range = (0.08, 1.0)
-    ratio: Range = (3.0 / 4.0, 4.0 / 3.0)
+    scale: Range = field(default=(0.08, 1.0), metadata=drawn(_area))
+    ratio: Range = field(default=(3.0 / 4.0, 4.0 / 3.0), metadata=drawn(log_interval))
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     same_on_batch: bool = False
@@ -179,12 +187,7 @@ class RandomResizedCrop(Transform):
         )
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        scale = interval("RandomResizedCrop.scale", self.scale, low=0.0, high=1.0)
-        low, high = scale.span()
-        if high <= 0 or (low <= 0 and isinstance(scale, Bernoulli | Categorical)):  # a continuous draw is never its end
-            raise invalid("RandomResizedCrop.scale", expected="an area above 0", got=repr(self.scale))
-        ratio = log_interval("RandomResizedCrop.ratio", self.ratio)
-        return {"scale": scale, "ratio": ratio, "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
+        return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         size = as_size("RandomResizedCrop.size", self.size)

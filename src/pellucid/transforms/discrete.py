@@ -8,32 +8,46 @@ Read next: ``../kernels/curve/surrogate.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.random.distributions import Distribution
-from pellucid.random.fields import Chance, Range, interval, probability
+from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import CurveSpec, Tone
-from pellucid.transforms.base import Params, Transform, by_options
+from pellucid.transforms.base import Params, Transform, by_options, drawn
 from pellucid.types import ImageGradient, ImageSpec, Magnitude
 
 __all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
-
-
-def _check_reach(owner: str, h: float) -> None:
-    if not h > 0:
-        raise invalid(f"{owner}.h", expected="a reach > 0", got=h)
 
 
 def _chosen(option: str) -> str:
     return "none" if option == "none" else f"surrogate: {option}"
 
 
+class _Toned(Transform):
+    """The relatives: one curve by name, of one amount at most, with the gradients that the fields choose."""
+
+    curve: ClassVar[str]
+    amount: ClassVar[str] = ""
+    image_gradient: ImageGradient = "none"
+    magnitude: Magnitude = "none"
+    h: float = 1.0
+
+    def check(self) -> None:
+        if not self.h > 0:
+            raise invalid(f"{type(self).__name__}.h", expected="a reach > 0", got=self.h)
+
+    def segment(self, spec: ImageSpec) -> CurveSpec:
+        return CurveSpec()
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
+        return Tone(self.curve, values.get(self.amount), values.get("gate"), self.image_gradient, self.magnitude, self.h)
+
+
 @dataclass(frozen=True)
-class RandomPosterize(Transform):
+class RandomPosterize(_Toned):
     """Keep a few bits of every grey level, with probability p.
 
     Args:
@@ -58,33 +72,23 @@ class RandomPosterize(Transform):
         ``torchvision.transforms.v2.functional.posterize``.
     """
 
-    bits: Range = 4
+    bits: Range = field(default=4, metadata=drawn(interval, low=0.0, high=8.0))
     p: Chance = 0.5
     image_gradient: ImageGradient = "straight_through"
     magnitude: Magnitude = "secant"
     h: float = 1.0
     same_on_batch: bool = False
 
+    curve: ClassVar[str] = "posterize"
+    amount: ClassVar[str] = "bits"
+
     @by_options
     def gradients(self) -> Mapping[str, str]:
         return {"image": _chosen(self.image_gradient), "bits": _chosen(self.magnitude), "gate": "exact"}
 
-    def check(self) -> None:
-        _check_reach("RandomPosterize", self.h)
-
-    def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        bits = interval("RandomPosterize.bits", self.bits, low=0.0, high=8.0)
-        return {"gate": probability("RandomPosterize.p", self.p), "bits": bits}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        return Tone("posterize", values["bits"], values.get("gate"), self.image_gradient, self.magnitude, self.h)
-
 
 @dataclass(frozen=True)
-class RandomSolarize(Transform):
+class RandomSolarize(_Toned):
     """Invert the pixels at or above a threshold, with probability p.
 
     Args:
@@ -106,32 +110,22 @@ class RandomSolarize(Transform):
         ``torchvision.transforms.v2.functional.solarize``.
     """
 
-    threshold: Range = 0.5
+    threshold: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
     p: Chance = 0.5
     magnitude: Magnitude = "secant"
     h: float = 0.1
     same_on_batch: bool = False
 
+    curve: ClassVar[str] = "solarize"
+    amount: ClassVar[str] = "threshold"
+
     @by_options
     def gradients(self) -> Mapping[str, str]:
         return {"image": "almost_everywhere", "threshold": _chosen(self.magnitude), "gate": "exact"}
 
-    def check(self) -> None:
-        _check_reach("RandomSolarize", self.h)
-
-    def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        threshold = interval("RandomSolarize.threshold", self.threshold, low=0.0, high=1.0)
-        return {"gate": probability("RandomSolarize.p", self.p), "threshold": threshold}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        return Tone("solarize", values["threshold"], values.get("gate"), "none", self.magnitude, self.h)
-
 
 @dataclass(frozen=True)
-class RandomEqualize(Transform):
+class RandomEqualize(_Toned):
     """Flatten the histogram of each channel, with probability p.
 
     Args:
@@ -156,22 +150,15 @@ class RandomEqualize(Transform):
     image_gradient: ImageGradient = "straight_through"
     same_on_batch: bool = False
 
+    curve: ClassVar[str] = "equalize"
+
     @by_options
     def gradients(self) -> Mapping[str, str]:
         return {"image": _chosen(self.image_gradient), "gate": "exact"}
 
-    def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomEqualize.p", self.p)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        return Tone("equalize", None, values.get("gate"), self.image_gradient, "none", 1.0)
-
 
 @dataclass(frozen=True)
-class RandomAutoContrast(Transform):
+class RandomAutoContrast(_Toned):
     """Stretch each channel to the full range, with probability p.
 
     Args:
@@ -194,13 +181,5 @@ class RandomAutoContrast(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    curve: ClassVar[str] = "autocontrast"
     gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
-
-    def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomAutoContrast.p", self.p)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        return Tone("autocontrast", None, values.get("gate"), "none", "none", 1.0)

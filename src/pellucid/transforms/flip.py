@@ -8,7 +8,7 @@ Read next: ``affine.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -17,16 +17,37 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
 from pellucid.random.distributions import Categorical, Distribution
-from pellucid.random.fields import Chance, probability
+from pellucid.random.fields import Chance
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.transforms.base import Params, Transform, drawn, gated_matrix
 from pellucid.types import ImageSpec
 
 __all__ = ["RandomHorizontalFlip", "RandomRotation90", "RandomVerticalFlip"]
 
 
+class _Flip(Transform):
+    """The two mirrors."""
+
+    across: ClassVar[bool] = False
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return WarpSpec(spec.size, resamples=False, along_axes=True, exposes=False)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        gate = values.get("gate", torch.ones_like(like)[None])
+        if self.across:
+            return Warp(scale_shift(1.0 - 2.0 * gate, (spec.width - 1.0) * gate, 1.0, 0.0, like))
+        return Warp(scale_shift(1.0, 0.0, 1.0 - 2.0 * gate, (spec.height - 1.0) * gate, like))
+
+
+def _quarter_turns(name: str, times: tuple[int, ...]) -> Distribution:
+    del name
+    return Categorical(tuple(float(k % 4) for k in times))
+
+
 @dataclass(frozen=True)
-class RandomHorizontalFlip(Transform):
+class RandomHorizontalFlip(_Flip):
     """Mirror left and right with probability p.
 
     Args:
@@ -44,21 +65,11 @@ class RandomHorizontalFlip(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, resamples=False, along_axes=True, exposes=False)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomHorizontalFlip.p", self.p)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        gate = values.get("gate", torch.ones_like(like)[None])
-        return Warp(scale_shift(1.0 - 2.0 * gate, (spec.width - 1.0) * gate, 1.0, 0.0, like))
+    across: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class RandomVerticalFlip(Transform):
+class RandomVerticalFlip(_Flip):
     """Mirror top and bottom with probability p.
 
     Args:
@@ -75,18 +86,6 @@ class RandomVerticalFlip(Transform):
 
     p: Chance = 0.5
     same_on_batch: bool = False
-
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, resamples=False, along_axes=True, exposes=False)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomVerticalFlip.p", self.p)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        gate = values.get("gate", torch.ones_like(like)[None])
-        return Warp(scale_shift(1.0, 0.0, 1.0 - 2.0 * gate, (spec.height - 1.0) * gate, like))
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class RandomRotation90(Transform):
         InvalidArgument for odd turns of non-square images.
     """
 
-    times: tuple[int, ...] = (0, 1, 2, 3)
+    times: tuple[int, ...] = field(default=(0, 1, 2, 3), metadata=drawn(_quarter_turns))
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -124,9 +123,6 @@ class RandomRotation90(Transform):
                 fix="Crop or resize to a square first, or use times=(0, 2).",
             )
         return WarpSpec(spec.size, resamples=False, exposes=False)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomRotation90.p", self.p), "times": Categorical(tuple(float(k % 4) for k in self.times))}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         center = ((spec.width - 1) / 2, (spec.height - 1) / 2)

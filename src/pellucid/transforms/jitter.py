@@ -7,9 +7,9 @@ Read next: ``color.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,64 +17,70 @@ from torch import Tensor
 from pellucid.color.maps import luma_map
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
-from pellucid.random.fields import Chance, Range, confined, factor, interval, probability, symmetric
+from pellucid.random.fields import Chance, Range, around_one, confined, interval, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
-from pellucid.transforms.base import Params, Transform, gated
+from pellucid.transforms.base import Params, Transform, by_options, drawn, drawn_names, gated
 from pellucid.types import ClipRule, ImageSpec
 
 __all__ = ["ColorJitter", "RandomBrightness", "RandomContrast", "RandomHue", "RandomSaturation"]
 
 NAMES = ("brightness", "contrast", "saturation", "hue")
 _RESTING = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
-_COLOR = "almost_everywhere"
 
 
-def _distribution(owner: str, name: str, value: Range) -> Distribution:
-    label = f"{owner}.{name}"
-    if name != "hue":
-        return interval(label, factor(label, value), low=0.0)
-    return interval(label, symmetric(label, confined(label, value, 0.0, 0.5)), low=-0.5, high=0.5)
+def _hue(name: str, value: Range) -> Distribution:
+    return interval(name, symmetric(name, confined(name, value, 0.0, 0.5)), low=-0.5, high=0.5)
 
 
-def _check_channels(owner: str, spec: ImageSpec, names: tuple[str, ...]) -> None:
-    needs = [name for name in names if name in ("saturation", "hue")]
-    if needs and spec.channels not in (1, 3):
-        raise invalid(
-            owner,
-            expected=f"3 channels (RGB) or 1 (where {' and '.join(needs)} do nothing)",
-            got=f"{spec.channels} channels",
-            fix="Leave saturation and hue out, or apply the transform to the RGB channels alone.",
-        )
+def _unless_zero(read: Callable[[str, Range], Distribution], key: str) -> dict[str, Any]:
+    """Metadata of a field whose 0 leaves the operation out."""
+    return drawn(lambda name, value: {} if is_number(value) and value == 0 else {key: read(name, value)}, key)
 
 
-def _active(spec: ImageSpec, names: tuple[str, ...]) -> tuple[str, ...]:
-    return names if spec.channels != 1 else tuple(name for name in names if name in ("brightness", "contrast"))
+class _Jitter(Transform):
+    """The relatives: whatever of the four operations is drawn, in one map or, under ``each``, step by step."""
 
+    clip: ClipRule
 
-def _spec(spec: ImageSpec, names: tuple[str, ...], clip: ClipRule) -> ColorSpec:
-    names = _active(spec, names)
-    return ColorSpec(clip=clip, stepwise=clip == "each", pivot="contrast" in names)
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere")
 
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name for name in NAMES if name in self._fixed)
 
-def _lower(values: Params, spec: ImageSpec, names: tuple[str, ...], clip: ClipRule, like: Tensor) -> Color | ColorSteps:
-    factors = {name: gated(values, values[name], _RESTING[name]) for name in _active(spec, names)}
-    order = values.get("order")
-    if clip == "each":
-        return ColorSteps(order, factors)
-    one = torch.ones_like(next(iter(factors.values()), like[None]))
-    brightness, contrast = factors.get("brightness", one), factors.get("contrast", one)
-    saturation, hue_shift = factors.get("saturation", one), factors.get("hue")
-    scale = brightness * contrast
-    pivot = brightness * (1.0 - contrast) if "contrast" in factors else None
-    if hue_shift is None or "saturation" not in factors:
-        return Color(luma_map(scale * saturation, scale, spec.channels), None, pivot, hue_shift)
-    # Brightness, contrast and saturation commute, and hue commutes with all but saturation: the whole order is one bit.
-    before, after = saturation, one
-    if order is not None:
-        first = _before(order, 2, 3)
-        before, after = torch.where(first, saturation, one), torch.where(first, one, saturation)
-    return Color(luma_map(scale * before, scale, spec.channels), None, pivot, hue_shift, luma_map(after, one, spec.channels))
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        needs = [name for name in self._names() if name in ("saturation", "hue")]
+        if needs and spec.channels not in (1, 3):
+            raise invalid(
+                type(self).__name__,
+                expected=f"3 channels (RGB) or 1 (where {' and '.join(needs)} do nothing)",
+                got=f"{spec.channels} channels",
+                fix="Leave saturation and hue out, or apply the transform to the RGB channels alone.",
+            )
+        return ColorSpec(clip=self.clip, stepwise=self.clip == "each", pivot="contrast" in self._names())
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
+        active = [name for name in self._names() if spec.channels != 1 or name in ("brightness", "contrast")]
+        factors = {name: gated(values, values[name], _RESTING[name]) for name in active}
+        order = values.get("order")
+        if self.clip == "each":
+            return ColorSteps(order, factors)
+        one = torch.ones_like(next(iter(factors.values()), like[None]))
+        brightness, contrast = factors.get("brightness", one), factors.get("contrast", one)
+        saturation, hue_shift = factors.get("saturation", one), factors.get("hue")
+        scale = brightness * contrast
+        pivot = brightness * (1.0 - contrast) if "contrast" in factors else None
+        if hue_shift is None or "saturation" not in factors:
+            return Color(luma_map(scale * saturation, scale, spec.channels), None, pivot, hue_shift)
+        # Brightness, contrast and saturation commute, and hue commutes with all but saturation: the whole order is one bit.
+        before, after = saturation, one
+        if order is not None:
+            first = _before(order, 2, 3)
+            before, after = torch.where(first, saturation, one), torch.where(first, one, saturation)
+        channels = spec.channels
+        return Color(luma_map(scale * before, scale, channels), None, pivot, hue_shift, luma_map(after, one, channels))
 
 
 def _before(order: Tensor, first: int, second: int) -> Tensor:
@@ -84,7 +90,7 @@ def _before(order: Tensor, first: int, second: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ColorJitter(Transform):
+class ColorJitter(_Jitter):
     """Change brightness, contrast, saturation and hue, in a random order per sample.
 
     Args:
@@ -112,37 +118,26 @@ class ColorJitter(Transform):
         ``torchvision.transforms.v2.ColorJitter``.
     """
 
-    brightness: Range = 0.0
-    contrast: Range = 0.0
-    saturation: Range = 0.0
-    hue: Range = 0.0
+    brightness: Range = field(default=0.0, metadata=_unless_zero(around_one, "brightness"))
+    contrast: Range = field(default=0.0, metadata=_unless_zero(around_one, "contrast"))
+    saturation: Range = field(default=0.0, metadata=_unless_zero(around_one, "saturation"))
+    hue: Range = field(default=0.0, metadata=_unless_zero(_hue, "hue"))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, **dict.fromkeys(NAMES, _COLOR), "gate": _COLOR, "order": "none"}
-
-    def _names(self) -> tuple[str, ...]:
-        return tuple(name for name in NAMES if not (is_number(getattr(self, name)) and getattr(self, name) == 0))
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _check_channels("ColorJitter", spec, self._names())
-        return _spec(spec, self._names(), self.clip)
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {**super().gradients, "order": "none"}
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         names = self._names()
-        draws: dict[str, Distribution] = {"gate": probability("ColorJitter.p", self.p)}
-        draws |= {name: _distribution("ColorJitter", name, getattr(self, name)) for name in names}
-        if (self.clip == "each" and len(names) > 1) or {"saturation", "hue"} <= set(names):
-            draws["order"] = Permutation(4)
-        return draws
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
-        return _lower(values, spec, self._names(), self.clip, like)
+        ordered = (self.clip == "each" and len(names) > 1) or {"saturation", "hue"} <= set(names)
+        return super().draws(spec) | ({"order": Permutation(4)} if ordered else {})
 
 
 @dataclass(frozen=True)
-class RandomBrightness(Transform):
+class RandomBrightness(_Jitter):
     """Multiply by a random factor.
 
     Args:
@@ -159,26 +154,14 @@ class RandomBrightness(Transform):
         ``torchvision.transforms.v2.functional.adjust_brightness``.
     """
 
-    brightness: Range = 0.2
+    brightness: Range = field(default=0.2, metadata=drawn(around_one))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "brightness": _COLOR, "gate": _COLOR}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return _spec(spec, ("brightness",), self.clip)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        name = "brightness"
-        return {"gate": probability("RandomBrightness.p", self.p), name: _distribution("RandomBrightness", name, self.brightness)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
-        return _lower(values, spec, ("brightness",), self.clip, like)
-
 
 @dataclass(frozen=True)
-class RandomContrast(Transform):
+class RandomContrast(_Jitter):
     """Scale the difference from the mean luma by a random factor.
 
     Args:
@@ -195,26 +178,14 @@ class RandomContrast(Transform):
         ``torchvision.transforms.v2.functional.adjust_contrast``.
     """
 
-    contrast: Range = 0.2
+    contrast: Range = field(default=0.2, metadata=drawn(around_one))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "contrast": _COLOR, "gate": _COLOR}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return _spec(spec, ("contrast",), self.clip)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        name = "contrast"
-        return {"gate": probability("RandomContrast.p", self.p), name: _distribution("RandomContrast", name, self.contrast)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
-        return _lower(values, spec, ("contrast",), self.clip, like)
-
 
 @dataclass(frozen=True)
-class RandomSaturation(Transform):
+class RandomSaturation(_Jitter):
     """Scale the difference from grey by a random factor.
 
     Args:
@@ -231,27 +202,14 @@ class RandomSaturation(Transform):
         ``torchvision.transforms.v2.functional.adjust_saturation``.
     """
 
-    saturation: Range = 0.2
+    saturation: Range = field(default=0.2, metadata=drawn(around_one))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "saturation": _COLOR, "gate": _COLOR}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _check_channels("RandomSaturation", spec, ("saturation",))
-        return _spec(spec, ("saturation",), self.clip)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        name = "saturation"
-        return {"gate": probability("RandomSaturation.p", self.p), name: _distribution("RandomSaturation", name, self.saturation)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
-        return _lower(values, spec, ("saturation",), self.clip, like)
-
 
 @dataclass(frozen=True)
-class RandomHue(Transform):
+class RandomHue(_Jitter):
     """Rotate the hue by a random part of a turn.
 
     Args:
@@ -268,19 +226,7 @@ class RandomHue(Transform):
         ``torchvision.transforms.v2.functional.adjust_hue``.
     """
 
-    hue: Range = 0.05
+    hue: Range = field(default=0.05, metadata=drawn(_hue))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
-
-    gradients: ClassVar[Mapping[str, str]] = {"image": _COLOR, "hue": _COLOR, "gate": _COLOR}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _check_channels("RandomHue", spec, ("hue",))
-        return _spec(spec, ("hue",), self.clip)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomHue.p", self.p), "hue": _distribution("RandomHue", "hue", self.hue)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:
-        return _lower(values, spec, ("hue",), self.clip, like)

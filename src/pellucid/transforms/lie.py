@@ -7,18 +7,17 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import from_rows, scale_shift
-from pellucid.random.distributions import Distribution, MultivariateNormal
-from pellucid.random.fields import Chance, probability
-from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
+from pellucid.random.distributions import MultivariateNormal
+from pellucid.random.fields import Chance
+from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomLieAffine"]
@@ -30,8 +29,16 @@ _DEFAULT = MultivariateNormal(
 )
 
 
+def _six(name: str, value: object) -> MultivariateNormal:
+    if not isinstance(value, MultivariateNormal):
+        raise wrong_type(name, expected="a MultivariateNormal of 6 numbers", got=repr(value))
+    if len(value.mean) != len(_GENERATORS):
+        raise invalid(name, expected=f"6 numbers: {', '.join(_GENERATORS)}", got=f"{len(value.mean)} numbers")
+    return value
+
+
 @dataclass(frozen=True)
-class RandomLieAffine(Transform):
+class RandomLieAffine(Warping):
     """Move by the exponential of a random combination of the six affine generators, about the image's centre.
 
     The generators, in order: translation in x and y (in units of the width and the height), rotation (radians, counter-clockwise),
@@ -55,34 +62,14 @@ class RandomLieAffine(Transform):
         ``scipy.linalg.expm``; Benton, Finzi, Izmailov, Wilson: "Learning invariances in neural networks", NeurIPS 2020.
     """
 
-    generators: MultivariateNormal = _DEFAULT
+    generators: MultivariateNormal = field(default=_DEFAULT, metadata=drawn(_six))
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("generators", "gate", interpolation=self.interpolation)
-
-    def check(self) -> None:
-        if not isinstance(self.generators, MultivariateNormal):
-            raise wrong_type("RandomLieAffine.generators", expected="a MultivariateNormal of 6 numbers", got=repr(self.generators))
-        if len(self.generators.mean) != len(_GENERATORS):
-            raise invalid(
-                "RandomLieAffine.generators",
-                expected=f"6 numbers: {', '.join(_GENERATORS)}",
-                got=f"{len(self.generators.mean)} numbers",
-            )
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(spec.size, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {"gate": probability("RandomLieAffine.p", self.p), "generators": self.generators}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+    def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)
         # The inverse of exp(A) is exp(-A): sampling needs no inverse. y points down, so counter-clockwise is negative there.
         zero = torch.zeros_like(x)
@@ -91,4 +78,4 @@ class RandomLieAffine(Transform):
         algebra = from_rows(*first, *second, zero, zero, zero)
         to_center = scale_shift(1.0, (spec.width - 1) / 2, 1.0, (spec.height - 1) / 2, like)
         from_center = scale_shift(1.0, -(spec.width - 1) / 2, 1.0, -(spec.height - 1) / 2, like)
-        return Warp(gated_matrix(values, to_center @ torch.linalg.matrix_exp(algebra) @ from_center))
+        return to_center @ torch.linalg.matrix_exp(algebra) @ from_center

@@ -8,7 +8,7 @@ Read next: ``__init__.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -17,9 +17,9 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform
-from pellucid.random.fields import Chance, Range, interval, log_interval, probability
+from pellucid.random.fields import Chance, Range, interval, log_interval
 from pellucid.segments import BlendSpec, Noise, Patch
-from pellucid.transforms.base import Params, Transform, gated
+from pellucid.transforms.base import Params, Transform, drawn, gated
 from pellucid.types import EndClip, Fill, ImageSpec, RandomNoise
 
 __all__ = ["RandomErasing", "RandomGaussianNoise"]
@@ -46,8 +46,8 @@ class RandomGaussianNoise(Transform):
         mean = 0, sigma = 0.
     """
 
-    mean: Range = 0.0
-    sigma: Range = 0.1
+    mean: Range = field(default=0.0, metadata=drawn(interval))
+    sigma: Range = field(default=0.1, metadata=drawn(interval, low=0.0))
     clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -61,12 +61,7 @@ class RandomGaussianNoise(Transform):
         return BlendSpec(noise=True)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {
-            "gate": probability("RandomGaussianNoise.p", self.p),
-            "mean": interval("RandomGaussianNoise.mean", self.mean),
-            "sigma": interval("RandomGaussianNoise.sigma", self.sigma, low=0.0),
-            "words": Bits(),
-        }
+        return {**super().draws(spec), "words": Bits()}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
@@ -94,8 +89,8 @@ class RandomErasing(Transform):
     """
 
     p: Chance = 0.5
-    scale: Range = (0.02, 0.33)
-    ratio: Range = (0.3, 3.3)
+    scale: Range = field(default=(0.02, 0.33), metadata=drawn(interval, low=0.0, high=1.0))
+    ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_interval))
     value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
 
@@ -111,14 +106,8 @@ class RandomErasing(Transform):
         return BlendSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        draws: dict[str, Distribution] = {
-            "gate": probability("RandomErasing.p", self.p),
-            "scale": interval("RandomErasing.scale", self.scale, low=0.0, high=1.0),
-            "ratio": log_interval("RandomErasing.ratio", self.ratio),
-            "x": Uniform(0.0, 1.0),
-            "y": Uniform(0.0, 1.0),
-        }
-        return draws | ({"words": Bits()} if self.value == "random" else {})
+        words = {"words": Bits()} if self.value == "random" else {}
+        return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0), **words}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Patch:
         area = values["scale"] * float(spec.height * spec.width)

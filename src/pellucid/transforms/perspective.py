@@ -7,8 +7,7 @@ Read next: ``crop.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -17,10 +16,10 @@ from torch import Tensor
 from pellucid.geometry.homography import quad_from_unit_square
 from pellucid.geometry.matrices import inverse, scale_shift
 from pellucid.random.distributions import Constant, Distribution, Uniform
-from pellucid.random.fields import Chance, Range, interval, probability
+from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.learnable import Learnable
-from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, by_options, gated_matrix, moved_by
+from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomPerspective"]
@@ -30,8 +29,15 @@ _NAMES = tuple(f"{corner}_{axis}" for corner in _CORNERS for axis in "xy")
 _INWARD = ((1, 1), (-1, 1), (-1, -1), (1, -1))
 
 
+def _corners(name: str, scale: Range) -> dict[str, Distribution]:
+    inward = interval(name, scale, low=0.0, high=1.0)
+    if isinstance(inward, Constant) and (isinstance(inward.value, Learnable) or inward.value > 0):
+        inward = Uniform(0.0, inward.value)  # a number, learned or not, is the largest displacement
+    return dict.fromkeys(_NAMES, inward)
+
+
 @dataclass(frozen=True)
-class RandomPerspective(Transform):
+class RandomPerspective(Warping):
     """Pull each corner of the image inward by its own random amount.
 
     Args:
@@ -50,33 +56,18 @@ class RandomPerspective(Transform):
         ``cv2.getPerspectiveTransform`` on the drawn corners.
     """
 
-    distortion_scale: Range = 0.5
+    distortion_scale: Range = field(default=0.5, metadata=drawn(_corners, *_NAMES))
     p: Chance = 0.5
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("gate", *_NAMES, interpolation=self.interpolation)
-
     tied: ClassVar[tuple[str, ...]] = _NAMES
 
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        return WarpSpec(
-            spec.size, projective=True, padding_mode=self.padding_mode, fill=self.fill, interpolation=self.interpolation
-        )
+    projective: ClassVar[bool] = True
 
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        scale = self.distortion_scale
-        name = "RandomPerspective.distortion_scale"
-        inward = interval(name, scale, low=0.0, high=1.0)
-        if isinstance(inward, Constant) and (isinstance(inward.value, Learnable) or inward.value > 0):
-            inward = Uniform(0.0, inward.value)  # a number, learned or not, is the largest displacement
-        return {"gate": probability("RandomPerspective.p", self.p), **dict.fromkeys(_NAMES, inward)}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+    def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         corners = []
         for corner, (sign_x, sign_y) in zip(_CORNERS, _INWARD, strict=True):
             x = values[f"{corner}_x"] * (sign_x / 2) + (sign_x < 0)
@@ -88,4 +79,4 @@ class RandomPerspective(Transform):
         pixels_from_unit = scale_shift(width, -0.5, height, -0.5, like)
         unit_from_pixels = scale_shift(1.0 / width, 0.5 / width, 1.0 / height, 0.5 / height, like)
         matrix = pixels_from_unit @ unit_from_quad @ unit_from_pixels
-        return Warp(gated_matrix(values, matrix / matrix[..., 2:, 2:]))
+        return matrix / matrix[..., 2:, 2:]

@@ -8,15 +8,14 @@ Read next: ``blur.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.random.distributions import Distribution
-from pellucid.random.fields import Chance, Range, interval, probability
+from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Curve, CurveSpec
-from pellucid.transforms.base import Params, Transform, gated
+from pellucid.transforms.base import Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["RandomGamma"]
@@ -43,8 +42,8 @@ class RandomGamma(Transform):
         ``torchvision.transforms.v2.functional.adjust_gamma``.
     """
 
-    gamma: Range = (0.7, 1.5)
-    gain: Range = 1.0
+    gamma: Range = field(default=(0.7, 1.5), metadata=drawn(interval, low=1e-6))
+    gain: Range = field(default=1.0, metadata=drawn(interval, low=0.0))
     clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -53,13 +52,6 @@ class RandomGamma(Transform):
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {
-            "gate": probability("RandomGamma.p", self.p),
-            "gamma": interval("RandomGamma.gamma", self.gamma, low=1e-6),
-            "gain": interval("RandomGamma.gain", self.gain, low=0.0),
-        }
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Curve:
         return Curve(gated(values, values["gamma"], 1.0), gated(values, values["gain"], 1.0), self.clip == "end")
