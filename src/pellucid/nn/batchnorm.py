@@ -5,11 +5,12 @@ Must not: change a result, a state-dict key or a running statistic of ``torch.nn
 Read next: ``batch_normalize.py``, which does the work.
 """
 
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
@@ -19,10 +20,10 @@ from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-@final
-class BatchNorm1d(nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``."""
+class _WithPolicy(_BatchNorm):
+    """What the three share: torch's constructor and state, and our statistics."""
 
+    ranks: ClassVar[tuple[int, ...]]
     qconfig = RAISES_IN_TORCH_SYNC
 
     def __init__(
@@ -43,21 +44,22 @@ class BatchNorm1d(nn.BatchNorm1d):
 
     def forward(
         self,
-        x: Float[Tensor, "b c *length"],
+        x: Float[Tensor, "b c *space"],
         *,
         statistics_from: Tensor | None = None,
         weight: Tensor | None = None,
         mask: Tensor | None = None,
-    ) -> Float[Tensor, "b c *length"]:
+    ) -> Float[Tensor, "b c *space"]:
         """Normalise ``x``.
 
         Args:
-            x: ``(b, c)`` or ``(b, c, length)``.
+            x: of the shape that the class is for.
             statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
             weight: importance of each value in the statistics.
             mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
         """
-        _check_rank(x, (2, 3))
+        if x.ndim not in self.ranks:
+            raise invalid("x", expected=" or ".join(f"{rank} dimensions" for rank in self.ranks), got=tuple(x.shape))
         return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
 
     def extra_repr(self) -> str:
@@ -66,7 +68,14 @@ class BatchNorm1d(nn.BatchNorm1d):
 
 
 @final
-class BatchNorm2d(nn.BatchNorm2d):
+class BatchNorm1d(_WithPolicy, nn.BatchNorm1d):
+    """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``."""
+
+    ranks: ClassVar[tuple[int, ...]] = (2, 3)
+
+
+@final
+class BatchNorm2d(_WithPolicy, nn.BatchNorm2d):
     """``torch.nn.BatchNorm2d`` with a say in what gradients do at the statistics, and in whose statistics they are.
 
     Results, running statistics and state dict are torch's. It is a subclass of torch's class so that code which looks for
@@ -100,94 +109,11 @@ class BatchNorm2d(nn.BatchNorm2d):
         True
     """
 
-    qconfig = RAISES_IN_TORCH_SYNC
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        statistics_grad: StatisticsGrad = "full",
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
-        self.statistics_grad: StatisticsGrad = statistics_grad
-
-    def forward(
-        self,
-        x: Float[Tensor, "b c h w"],
-        *,
-        statistics_from: Tensor | None = None,
-        weight: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Float[Tensor, "b c h w"]:
-        """Normalise ``x``.
-
-        Args:
-            x: ``(b, c, h, w)``.
-            statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
-            weight: importance of each value in the statistics.
-            mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
-        """
-        _check_rank(x, (4,))
-        return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
-
-    def extra_repr(self) -> str:
-        """Torch's fields and the policy."""
-        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
+    ranks: ClassVar[tuple[int, ...]] = (4,)
 
 
 @final
-class BatchNorm3d(nn.BatchNorm3d):
+class BatchNorm3d(_WithPolicy, nn.BatchNorm3d):
     """``torch.nn.BatchNorm3d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c, d, h, w)``."""
 
-    qconfig = RAISES_IN_TORCH_SYNC
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        statistics_grad: StatisticsGrad = "full",
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
-        self.statistics_grad: StatisticsGrad = statistics_grad
-
-    def forward(
-        self,
-        x: Float[Tensor, "b c d h w"],
-        *,
-        statistics_from: Tensor | None = None,
-        weight: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Float[Tensor, "b c d h w"]:
-        """Normalise ``x``.
-
-        Args:
-            x: ``(b, c, d, h, w)``.
-            statistics_from: take the statistics, running ones included, from this tensor instead; same channels, any other sizes.
-            weight: importance of each value in the statistics.
-            mask: True where a value counts. Belongs to the tensor the statistics come from; zeroes the output where that is ``x``.
-        """
-        _check_rank(x, (5,))
-        return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
-
-    def extra_repr(self) -> str:
-        """Torch's fields and the policy."""
-        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
-
-
-def _check_rank(x: Tensor, ranks: tuple[int, ...]) -> None:
-    if x.ndim not in ranks:
-        raise invalid("x", expected=" or ".join(f"{r} dimensions" for r in ranks), got=tuple(x.shape))
+    ranks: ClassVar[tuple[int, ...]] = (5,)
