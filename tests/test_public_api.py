@@ -20,6 +20,7 @@ NAMES = {
         "Pipeline",
         "RaggedRecord",
         "Record",
+        "TargetKind",
         "Transform",
         "Uniform",
         "__version__",

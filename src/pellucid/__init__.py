@@ -8,6 +8,7 @@ Read next: ``pipeline.py``.
 from pellucid import functional
 from pellucid._version import __version__
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
+from pellucid.kinds import TargetKind
 from pellucid.pipeline import Pipeline
 from pellucid.ragged import RaggedRecord
 from pellucid.random import (
@@ -48,6 +49,7 @@ __all__ = [
     "Pipeline",
     "RaggedRecord",
     "Record",
+    "TargetKind",
     "Transform",
     "Uniform",
     "__version__",

@@ -8,18 +8,16 @@ Read next: ``pipeline.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
-from pellucid.boxes.canvases import across
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import apply_field, apply_image, compute_dtype, hops, total_src_from_dst, unwarp
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.points import transform_points
+from pellucid.kinds import IMAGE, Hop
 from pellucid.lowering import Lowered
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
@@ -30,9 +28,6 @@ from pellucid.types import Size
 
 __all__ = ["apply_targets", "invert_targets"]
 
-Hop: TypeAlias = tuple[Tensor, Size | None]
-"""A matrix from canvas to canvas, and the size of the one it leads to, where that one cuts."""
-
 
 def apply_targets(record: Record, parsed: Parsed, options: Options) -> Any:
     """Replay a record on a batch."""
@@ -42,9 +37,9 @@ def apply_targets(record: Record, parsed: Parsed, options: Options) -> Any:
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
-        if entry.kind == "image":
+        if entry.kind is IMAGE:
             out = _image(lowered, flat, options)
-        elif entry.kind in ("boxes", "keypoints"):
+        elif entry.kind.move:
             out = _geometric(entry, flat, _forwards(lowered), parsed.lead, options, result)
         else:
             out = _field(lowered, entry, flat, options)
@@ -65,13 +60,13 @@ def invert_targets(record: Record, parsed: Parsed, options: Options) -> Any:
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
-        if entry.kind in ("boxes", "keypoints"):
+        if entry.kind.move:
             back = _still(device) if src_from_dst is None else src_from_dst
             out = _geometric(entry, flat, [(back, None)], parsed.lead, options, result)
         elif src_from_dst is None:
             out = flat.clone()
         else:
-            mode = "bilinear" if entry.kind == "image" else options.interpolation[entry.kind]
+            mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
     return result["image"] if parsed.bare else {**result, **parsed.untouched}
@@ -122,8 +117,8 @@ def _ends_normalised(plan: Plan) -> bool:
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:
-    mode = options.interpolation[entry.kind]
-    fill = options.mask_fill if entry.kind == "mask" else 0.0
+    mode = options.interpolation_of(entry.kind)
+    fill = options.mask_fill if entry.kind.name == "mask" else 0.0
     floating = flat.is_floating_point()
     if not floating:
         _check_label(fill, flat.dtype)
@@ -167,56 +162,15 @@ def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: O
 
 
 def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: Options, result: dict[str, Any]) -> Tensor:
-    """Boxes or keypoints from canvas to canvas; writes their validity into ``result``. A size of None leaves them unclipped."""
+    """Rows of coordinates from canvas to canvas; writes their validity into ``result``. A size of None leaves them unclipped."""
     precise = wide_dtype(flat.device)
     values = flat.to(precise)
     path = [(matrix.to(precise).expand(flat.shape[0], 3, 3), size) for matrix, size in path]
-    if entry.kind == "boxes":
-        out, valid = _boxes(values, path, entry, options)
-    else:
-        out, valid = _keypoints(values, path)
+    assert entry.kind.move is not None
+    out, valid = entry.kind.move(values, path, entry, options)
     if entry.valid is not None:
         given = entry.valid.to(torch.bool)
         valid = valid & (given[None] if lead == 0 else given.flatten(0, lead - 1))
     if path[-1][1] is not None:
         result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
     return out.to(flat.dtype)
-
-
-def _boxes(values: Tensor, path: list[Hop], entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    form = entry.box_format
-    moved = transform_boxes(values, _total(path), form)
-    size = path[-1][1]
-    if size is None:
-        return moved, torch.isfinite(moved).all(-1)
-    left, there = across(values, path, form) if len(path) > 1 else (moved, None)
-    clipped = clip_boxes(left, size, form)
-    sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
-    valid = visible(moved, clipped, options.min_area, options.min_visibility, form) & sized
-    # A box that is gone, or was none, still needs numbers that do no harm downstream.
-    known = torch.isfinite(clipped).all(-1) & sized
-    return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
-
-
-def _total(path: list[Hop]) -> Tensor:
-    total = path[0][0]
-    for matrix, _ in path[1:]:
-        total = matrix @ total
-    return total
-
-
-def _keypoints(values: Tensor, path: list[Hop]) -> tuple[Tensor, Tensor]:
-    """Points at the end of the path; what left a canvas on the way is not valid again."""
-    points, inside = values[..., :2], None
-    for at, (_, size) in enumerate(path, 1):
-        points = transform_points(values[..., :2], _total(path[:at]))
-        here = torch.isfinite(points).all(-1)
-        if size is not None:
-            x, y = points.unbind(-1)
-            here = here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
-        inside = here if inside is None else inside & here
-    assert inside is not None
-    if values.shape[-1] == 2:
-        return points, inside
-    seen = values[..., 2:] * inside[..., None] if path[-1][1] is not None else values[..., 2:]
-    return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)

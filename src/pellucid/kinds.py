@@ -1,26 +1,156 @@
-"""Kinds of targets: their names, and how a key names one.
+"""Kinds of targets, each one value: its name, shape, numbers and interpolation, or how its rows move.
 
-Owns: the kinds there are.
-Must not: look at tensors.
-Read next: ``options.py``.
+Owns: the table of kinds, how a key names one, and how boxes and keypoints go from canvas to canvas.
+Must not: draw, plan, or resample.
+Read next: ``options.py``, ``targets.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
-__all__ = ["KINDS", "VALID", "kind_of"]
+import torch
+from torch import Tensor
 
-KINDS = ("image", "mask", "boxes", "keypoints", "heatmap", "depth", "labels")
+from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
+from pellucid.boxes.canvases import across
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.points import transform_points
+from pellucid.random.arguments import check_choice
+from pellucid.types import Interpolation, Size
+
+if TYPE_CHECKING:
+    from pellucid.options import Options
+    from pellucid.targets import Entry
+
+__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "follow", "kind_of"]
+
 VALID = "valid"
 
+Hop: TypeAlias = tuple[Tensor, Size | None]
+"""A matrix (b, 3, 3) from canvas to canvas, and the (height, width) of the one it leads to; None where that one does not cut."""
 
-def kind_of(key: str, named: Mapping[str, str]) -> str | None:
+Path: TypeAlias = Sequence[Hop]
+"""From the input to the output, canvas by canvas."""
+
+Move: TypeAlias = "Callable[[Tensor, Path, Entry, Options], tuple[Tensor, Tensor]]"
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A kind of target. `pellucid.register` adds one of your own.
+
+    Args:
+        name: keys of batches begin with it: ``name``, ``name2``, ``name_left``.
+        shapes: its shapes in words, for errors.
+        axes: how many axes of a sample an entry may have.
+        last: the sizes that its last axis may have; empty for any.
+        integers: the integer dtypes it may hold beside floating-point numbers; None for any dtype.
+        interpolation: of pictures: resampled by default, through geometry alone.
+        move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
+            of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
+            nothing is cut off there.
+
+    A kind with neither interpolation nor move is handed through, as labels are.
+    """
+
+    name: str
+    shapes: str = "any"
+    axes: tuple[int, ...] = ()
+    last: tuple[int, ...] = ()
+    integers: tuple[torch.dtype, ...] | None = ()
+    interpolation: Interpolation | None = None
+    move: Move | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
+            raise invalid("TargetKind.name", expected="a word that keys of batches can begin with", got=repr(self.name))
+        if self.move is not None and not callable(self.move):
+            raise wrong_type("TargetKind.move", expected="a function of (values, path, entry, options)", got=repr(self.move))
+        check_choice("TargetKind.interpolation", self.interpolation, (None, *get_args(Interpolation)))
+        if (self.move or self.interpolation) and not self.axes:
+            raise invalid("TargetKind.axes", expected="how many axes a sample may have, such as (2,)", got=self.axes)
+
+
+def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
     """The kind of a dict key: as declared, or its own name, or its name up to an underscore or number."""
     if key in named:
-        return named[key]
-    for kind in KINDS:
-        rest = key[len(kind) :]
-        if key.startswith(kind) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
+        return KINDS[named[key]]
+    for name, kind in KINDS.items():
+        rest = key[len(name) :]
+        if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
             return kind
     return None
+
+
+def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
+    """Lead points (b, n, 2), in pixel-centre coordinates, along a path.
+
+    Returns:
+        Where they end, and which of them lay on every canvas on the way (b, n): what has left one is not valid again.
+    """
+    moved, inside = points, None
+    for at, (_, size) in enumerate(path, 1):
+        moved = transform_points(points, _total(path[:at]))
+        here = torch.isfinite(moved).all(-1)
+        if size is not None:
+            x, y = moved.unbind(-1)
+            here = here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
+        inside = here if inside is None else inside & here
+    assert inside is not None
+    return moved, inside
+
+
+def _total(path: Path) -> Tensor:
+    total = path[0][0]
+    for matrix, _ in path[1:]:
+        total = matrix @ total
+    return total
+
+
+def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    del entry, options
+    points, inside = follow(values[..., :2], path)
+    if values.shape[-1] == 2:
+        return points, inside
+    seen = values[..., 2:] * inside[..., None] if path[-1][1] is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)
+
+
+def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    form = entry.box_format
+    moved = transform_boxes(values, _total(path), form)
+    size = path[-1][1]
+    if size is None:
+        return moved, torch.isfinite(moved).all(-1)
+    left, there = across(values, path, form) if len(path) > 1 else (moved, None)
+    clipped = clip_boxes(left, size, form)
+    sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
+    valid = visible(moved, clipped, options.min_area, options.min_visibility, form) & sized
+    # A box that is gone, or was none, still needs numbers that do no harm downstream.
+    known = torch.isfinite(clipped).all(-1) & sized
+    return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
+
+
+_INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any picture; narrower ones would wrap
+
+BOXES = TargetKind("boxes", "(B, N, 4), or (B, N, 5) for cxcywhr", (2,), integers=_INTEGERS, move=_boxes)
+IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), integers=(torch.uint8,))
+
+KINDS: dict[str, TargetKind] = {
+    kind.name: kind
+    for kind in (
+        IMAGE,
+        TargetKind("mask", "(B, H, W) or (B, C, H, W)", (2, 3), integers=None, interpolation="nearest"),
+        BOXES,
+        TargetKind("keypoints", "(B, N, 2), or (B, N, 3) with visibility", (2,), (2, 3), _INTEGERS, move=_keypoints),
+        TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
+        TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
+        TargetKind("labels", integers=None),
+    )
+}
+"""Every kind, by name."""
+
+OURS = tuple(KINDS)

@@ -16,14 +16,14 @@ import torch
 
 from pellucid.boxes import BoxFormat
 from pellucid.errors import invalid, wrong_type
-from pellucid.kinds import KINDS, kind_of
+from pellucid.kinds import BOXES, KINDS, TargetKind, kind_of
 from pellucid.plan import CANVAS_RULES
 from pellucid.random.arguments import check_choice, check_flag, is_number, table, texts
 from pellucid.types import FLOATING
 
 __all__ = ["Options", "dtype_named"]
 
-_MODES = {"mask": "nearest", "heatmap": "bilinear", "depth": "bilinear"}
+_MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Options:
         check_choice("canvas", self.canvas, CANVAS_RULES)
         check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
         for key, kind in named.items():
-            check_choice(f"targets[{key!r}]", kind, KINDS)
+            check_choice(f"targets[{key!r}]", kind, tuple(KINDS))
         boxes = self.box_format
         for key, form in boxes.items() if isinstance(boxes, Mapping) else [("", boxes)]:
             name = f"box_format[{key!r}]" if key else "box_format"
             check_choice(name, form, get_args(BoxFormat))
-            if key and kind_of(key, named) != "boxes":
+            if key and kind_of(key, named) is not BOXES:
                 raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
         if self.channels_last is not None and not isinstance(self.channels_last, bool):
             raise wrong_type("channels_last", expected="True, False or None", got=repr(self.channels_last))
@@ -69,7 +69,7 @@ class Options:
             raise wrong_type("mask_fill", expected="a number", got=repr(self.mask_fill))
         _check_dtype(self.dtype)
         for kind, mode in modes.items():
-            check_choice("interpolation", kind, tuple(_MODES))
+            check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
         read = {
             "targets": named,
@@ -83,6 +83,10 @@ class Options:
     def box_format_of(self, key: str) -> str:
         """The format that boxes under this key are in, unless their class says it."""
         return self.box_format if isinstance(self.box_format, str) else self.box_format.get(key, "xyxy")
+
+    def interpolation_of(self, kind: TargetKind) -> str:
+        """How pictures of this kind are resampled; images themselves as their transforms say."""
+        return self.interpolation.get(kind.name) or kind.interpolation or "bilinear"
 
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, by name."""

@@ -20,6 +20,7 @@ from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
 from pellucid.explain import explain
+from pellucid.kinds import IMAGE
 from pellucid.options import Options, dtype_named
 from pellucid.plan import Plan, make_plan
 from pellucid.ragged import (
@@ -349,20 +350,20 @@ class Pipeline(nn.Module):
         return is_ragged(batch, self.options)
 
     def _spec(self, parsed: Parsed) -> ImageSpec:
-        pictures = [entry for entry in parsed.entries if entry.kind not in ("boxes", "keypoints")]
-        images = [entry for entry in pictures if entry.kind == "image"] or pictures
+        pictures = [entry for entry in parsed.entries if not entry.kind.move]
+        images = [entry for entry in pictures if entry.kind is IMAGE] or pictures
         if not images:
             raise invalid(
                 "batch",
                 expected="at least one image (or another picture, which tells the size)",
                 got=[e.key for e in parsed.entries],
             )
-        channels = images[0].tensor.shape[-3] if images[0].kind == "image" else 3
+        channels = images[0].tensor.shape[-3] if images[0].kind is IMAGE else 3
         return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
 
     def _pictures(self, parsed: Parsed) -> Tensor:
         """What predictors see: the images in floating point, one leading axis more than a sample has."""
-        entry = next((entry for entry in parsed.entries if entry.kind == "image"), None)
+        entry = next((entry for entry in parsed.entries if entry.kind is IMAGE), None)
         if entry is None:
             raise invalid("batch", expected="an image, from which numbers are predicted", got=[e.key for e in parsed.entries])
         image = entry.tensor if parsed.lead else entry.tensor[None]
@@ -389,7 +390,7 @@ class Pipeline(nn.Module):
         samples = batch_of(parsed)[0] if samples is None else samples
         device = parsed.entries[0].tensor.device
         if not torch.compiler.is_compiling() and not self._looked:
-            self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind == "image")
+            self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
         if key is None:
             seed, step = claim(self._seed, self._step, shared=self.same_on_batch or any(plan.shared))
             return plan, seed, step, default_index(samples, device)

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import tomli_w
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.kinds import KINDS, OURS, TargetKind
 from pellucid.random.arguments import texts
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
@@ -34,18 +35,25 @@ _DEEPEST = 32
 
 _TRANSFORMS: dict[str, type[Transform]] = {kind.__name__: kind for kind in ALL}
 
-Kind = TypeVar("Kind", bound=type[Transform])
+Kind = TypeVar("Kind", bound=type[Transform] | TargetKind)
 
 
 def register(kind: Kind) -> Kind:
     """Let files name a transform of your own, as they name ours: a decorator, above ``@dataclass(frozen=True)``.
 
-    A file keeps the class's name alone, so the module that registers it must be imported before the file is loaded. Defining the
-    class again (in a notebook) replaces it.
+    A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
+
+    A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
+    class or the kind again (in a notebook) replaces it.
 
     Errors:
-        InvalidType for what is no frozen dataclass, InvalidArgument where another class has the name.
+        InvalidType for what is no frozen dataclass, InvalidArgument where another class, or a kind of ours, has the name.
     """
+    if isinstance(kind, TargetKind):
+        if kind.name in OURS:
+            raise invalid("register", expected="a name that no kind of ours has", got=repr(kind.name))
+        KINDS[kind.name] = kind
+        return kind
     check_kind("register", kind)
     known = _TRANSFORMS.get(kind.__name__)
     if known is not None and _dotted(known) != _dotted(kind):

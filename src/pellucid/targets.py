@@ -20,26 +20,13 @@ from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.kinds import KINDS, VALID, kind_of
+from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_of
 from pellucid.options import Options
 from pellucid.tv import box_format_of, canvas_of, is_picture
 from pellucid.types import FLOATING, Size
 
 __all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "parse", "parse_sorted", "sort", "unflatten"]
 
-_INNER_DIMS = {"image": (3,), "mask": (2, 3), "boxes": (2,), "keypoints": (2,), "heatmap": (2, 3), "depth": (2, 3)}
-_SHAPES = {
-    "image": "(B, C, H, W), (C, H, W) or (B, T, C, H, W)",
-    "mask": "(B, H, W) or (B, C, H, W)",
-    "heatmap": "(B, C, H, W)",
-    "depth": "(B, H, W) or (B, 1, H, W)",
-    "boxes": "(B, N, 4), or (B, N, 5) for cxcywhr",
-    "keypoints": "(B, N, 2), or (B, N, 3) with visibility",
-}
-_FLOAT_KINDS = ("heatmap", "depth")
-_POINTS = ("boxes", "keypoints")
-# Wide enough for the coordinates of any picture; narrower ones would wrap.
-_INTEGERS = (torch.int32, torch.int64)
 _AXES = ", or Pipeline(channels_last=True); channels_last=False takes the axes as they stand"
 
 
@@ -54,7 +41,7 @@ class Entry:
     """
 
     key: str
-    kind: str
+    kind: TargetKind
     tensor: Tensor
     valid: Tensor | None = None
     box_format: BoxFormat = "xyxy"
@@ -64,7 +51,7 @@ class Entry:
     @property
     def size(self) -> Size | None:
         """(height, width) of the picture, or of the one that boxes and keypoints say they belong to, where they do."""
-        if self.kind in _POINTS:
+        if self.kind.move is not None:
             return canvas_of(self.tensor)
         return (self.tensor.shape[-2], self.tensor.shape[-1])
 
@@ -98,7 +85,7 @@ class Sorted(NamedTuple):
     """
 
     values: dict[str, Any]
-    kinds: dict[str, str]
+    kinds: dict[str, TargetKind]
     flags: dict[str, Any]
     untouched: dict[str, Any]
     bare: bool
@@ -107,7 +94,7 @@ class Sorted(NamedTuple):
 def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        return Sorted({"image": batch}, {"image": "image"}, {}, {}, bare=True)
+        return Sorted({"image": batch}, {"image": IMAGE}, {}, {}, bare=True)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch", expected="a tensor, an array, a PIL image, a list of them, or a dict of targets", got=type(batch).__name__
@@ -117,7 +104,7 @@ def sort(batch: object, options: Options) -> Sorted:
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
         kind = kind_of(key, options.targets)
-        if key in options.passthrough or kind == "labels":
+        if key in options.passthrough or (kind is not None and not kind.axes):
             found.untouched[key] = value
         elif kind is not None:
             found.values[key], found.kinds[key] = value, kind
@@ -144,7 +131,7 @@ def parse_sorted(given: Sorted, options: Options, *, lead: int | None) -> Parsed
     entries = []
     for key, tensor in given.values.items():
         entries.append(_entry(key, given.kinds[key], tensor, given.flags.get(key), options))
-    images = [entry for entry in entries if entry.kind == "image"]
+    images = [entry for entry in entries if entry.kind is IMAGE]
     if images:
         lead = images[0].tensor.dim() - 3
     elif entries:
@@ -152,35 +139,35 @@ def parse_sorted(given: Sorted, options: Options, *, lead: int | None) -> Parsed
     lead = lead or 0
     for entry in entries:
         inner = entry.tensor.dim() - lead
-        if inner not in _INNER_DIMS[entry.kind]:
+        if inner not in entry.kind.axes:
             raise invalid(
                 f"batch[{entry.key!r}]" if not bare else "image",
-                expected=f"{_SHAPES[entry.kind]}, with the leading axes of the image" if not bare else _SHAPES[entry.kind],
+                expected=f"{entry.kind.shapes}, with the leading axes of the image" if not bare else entry.kind.shapes,
                 got=f"shape {tuple(entry.tensor.shape)}",
             )
     _check_agreement(entries, lead)
     return Parsed(tuple(entries), given.untouched, lead, bare)
 
 
-def _entry(key: str, kind: str, tensor: object, valid: Tensor | None, options: Options) -> Entry:
+def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
     array = is_array(tensor)
     if array:
-        tensor = as_tensor(name, kind, tensor)
+        tensor = as_tensor(name, kind.name, tensor)
     if not isinstance(tensor, Tensor):
-        fix = "" if kind == "image" else "Convert with torch.as_tensor."
+        fix = "" if kind is IMAGE else "Convert with torch.as_tensor."
         raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
-    if kind == "image" and array:
+    if kind is IMAGE and array:
         return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last))
-    if kind == "image":
+    if kind is IMAGE:
         # torchvision's own pictures have their channels first whatever the others have.
         last = bool(options.channels_last) and not is_picture(tensor)
         if options.channels_last is None:
             check_axes(name, tensor.shape, option=_AXES)
         return Entry(key, kind, tensor.movedim(-1, -3) if last else tensor, valid, channels_last=last)
-    if kind == "boxes":
+    if kind is BOXES:
         return _boxes(key, tensor, valid, options)
     return Entry(key, kind, tensor, valid)
 
@@ -197,40 +184,35 @@ def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> 
     if wanted > 4 and not tensor.is_floating_point():
         raise wrong_type(name, expected="floating-point numbers: rotated boxes have an angle", got=tensor.dtype)
     degrees = form if declared in DEGREES else None
-    return Entry(key, "boxes", tensor, valid, "cxcywhr" if degrees else form, degrees)
+    return Entry(key, BOXES, tensor, valid, "cxcywhr" if degrees else form, degrees)
 
 
-def _check_tensor(name: str, kind: str, tensor: Tensor) -> None:
+def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
     if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
         raise wrong_type(name, expected="an ordinary, dense tensor", got=f"one of layout {tensor.layout}, {tensor.dtype}")
     if tensor.is_floating_point() and tensor.dtype not in FLOATING:
         raise wrong_type(
             name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."
         )
-    if tensor.is_complex() or (kind in _FLOAT_KINDS and not tensor.is_floating_point()):
-        raise wrong_type(name, expected="a floating-point tensor", got=tensor.dtype, fix="Use .float().")
-    if kind in _POINTS and not (tensor.is_floating_point() or tensor.dtype in _INTEGERS):
-        raise wrong_type(name, expected="floating-point numbers, int32 or int64", got=tensor.dtype, fix="Use .float().")
-    if kind == "image" and not (tensor.is_floating_point() or tensor.dtype == torch.uint8):
-        raise wrong_type(
-            name, expected="uint8 or a floating-point tensor", got=tensor.dtype, fix="Use .float() and scale to [0, 1]."
-        )
-    if kind == "image" and not 3 <= tensor.dim() <= 5:
-        raise invalid(name, expected=_SHAPES["image"], got=f"shape {tuple(tensor.shape)}")
-    if kind == "keypoints" and tensor.dim() and tensor.shape[-1] not in (2, 3):
-        raise invalid(name, expected=_SHAPES["keypoints"], got=f"shape {tuple(tensor.shape)}")
+    allowed = kind.integers
+    if tensor.is_complex() or not (tensor.is_floating_point() or allowed is None or tensor.dtype in allowed):
+        expected = " or ".join(filter(None, [", ".join(str(one)[6:] for one in allowed or ()), "a floating-point tensor"]))
+        scale = " and scale to [0, 1]" if kind is IMAGE else ""
+        raise wrong_type(name, expected=expected, got=tensor.dtype, fix=f"Use .float(){scale}.")
+    if (kind is IMAGE and not 3 <= tensor.dim() <= 5) or (kind.last and tensor.dim() and tensor.shape[-1] not in kind.last):
+        raise invalid(name, expected=kind.shapes, got=f"shape {tuple(tensor.shape)}")
 
 
 def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
     for entry in entries:
-        possible = [entry.tensor.dim() - inner for inner in _INNER_DIMS[entry.kind]]
+        possible = [entry.tensor.dim() - inner for inner in entry.kind.axes]
         if recorded in possible:
             assert recorded is not None
             return recorded
         if len(possible) == 1:
             return possible[0]
     # Only fields that may or may not have a channel axis: a batch is likelier than a video.
-    possible = [entries[0].tensor.dim() - inner for inner in _INNER_DIMS[entries[0].kind]]
+    possible = [entries[0].tensor.dim() - inner for inner in entries[0].kind.axes]
     return 1 if 1 in possible else max(possible)
 
 
@@ -253,7 +235,7 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
                 raise invalid(
                     f"batch[{entry.key!r}]",
                     expected=f"height and width {size}, like the rest of the batch",
-                    got=f"{'canvas_size ' if entry.kind in _POINTS else ''}{here}",
+                    got=f"{'canvas_size ' if entry.kind.move else ''}{here}",
                     fix="Resize it to the image's size; matrices are in the image's pixels.",
                 )
             size = here
@@ -283,9 +265,9 @@ def flatten(entry: Entry, lead: int) -> Tensor:
     tensor = tensor[None] if lead == 0 else tensor.flatten(0, lead - 1)
     if entry.degrees:
         return from_degrees(tensor.to(wide_dtype(tensor.device)), entry.degrees)
-    if entry.kind in _POINTS and not tensor.is_floating_point():
+    if entry.kind.move and not tensor.is_floating_point():
         return tensor.to(wide_dtype(tensor.device))
-    return tensor[:, None] if inner == 2 and entry.kind in ("mask", "heatmap", "depth") else tensor
+    return tensor[:, None] if inner == 2 and entry.kind.interpolation else tensor
 
 
 def _traced(tensor: Tensor) -> bool:
@@ -296,9 +278,9 @@ def _traced(tensor: Tensor) -> bool:
 def unflatten(result: Tensor, entry: Entry, lead: int) -> Tensor:
     """Undo :func:`flatten` on a result."""
     inner = entry.tensor.dim() - lead
-    if inner == 2 and entry.kind in ("mask", "heatmap", "depth"):
+    if inner == 2 and entry.kind.interpolation:
         result = result[:, 0]
-    if entry.kind in _POINTS:
+    if entry.kind.move:
         result = to_degrees(result, entry.degrees) if entry.degrees else result
         if not entry.tensor.is_floating_point():  # which has no NaN
             result = torch.where(result.isfinite(), result, 0.0).round()

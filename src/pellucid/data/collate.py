@@ -20,13 +20,11 @@ from pellucid.data.decoding import BACKENDS, decode, decode_labels
 from pellucid.data.drafts import Drafts
 from pellucid.data.samples import Sample
 from pellucid.errors import invalid, wrong_type
-from pellucid.kinds import kind_of
+from pellucid.kinds import BOXES, IMAGE, TargetKind, kind_of
 from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
 
 __all__ = ["Collate", "collate"]
-
-_POINTS = ("boxes", "keypoints")
 
 
 @dataclass(frozen=True)
@@ -66,29 +64,32 @@ class Collate:
         if isinstance(value, Mapping):
             named = {self.names.get(key, key): part for key, part in value.items()}
             kinds = {key: self._kind(key) for key in named}
-            alone = not any(kind in (*_POINTS, "mask", "heatmap", "depth") for kind in kinds.values())
+            alone = not any(kind is not None and kind is not IMAGE for kind in kinds.values())
             return {key: self._part(kinds[key], part, least if alone else None) for key, part in named.items()}
         if isinstance(value, tuple | list):
-            return (self._part("image", value[0], least), *value[1:])
-        return self._part("image", value, least)
+            return (self._part(IMAGE, value[0], least), *value[1:])
+        return self._part(IMAGE, value, least)
 
-    def _kind(self, key: str) -> str | None:
+    def _kind(self, key: str) -> TargetKind | None:
         options = _inner(self.pipeline).options
         kind = None if key in options.passthrough else kind_of(key, options.targets)
-        return None if kind == "labels" else kind
+        return kind if kind is not None and kind.axes else None
 
-    def _part(self, kind: str | None, value: Any, least: Any) -> Any:
+    def _part(self, kind: TargetKind | None, value: Any, least: Any) -> Any:
         if kind is None or isinstance(value, Tensor):
             return value
         if is_array(value):
-            return as_tensor(kind, kind, value)
-        if kind in _POINTS:
-            return torch.as_tensor(value, dtype=torch.float32).reshape(-1, 4 if kind == "boxes" else 2)
+            return as_tensor(kind.name, kind.name, value)
+        if kind.move:
+            width = 4 if kind is BOXES else next(iter(kind.last), 1)
+            return torch.as_tensor(value, dtype=torch.float32).reshape(-1, width)
         if isinstance(value, str | bytes | os.PathLike):
-            if kind != "image":
+            if kind is not IMAGE:
                 return decode_labels(value)
             return decode(value, backend=self.backend, gray=self.gray, least=None if least is None else least(value))
-        raise wrong_type(kind, expected="a tensor, an array, a PIL image, a path or a file's content", got=type(value).__name__)
+        raise wrong_type(
+            kind.name, expected="a tensor, an array, a PIL image, a path or a file's content", got=type(value).__name__
+        )
 
     def _augmented(self, read: list[Any], key: Key | None) -> Any:
         first = read[0]

@@ -28,8 +28,6 @@ from pellucid.types import ImageSpec, Size
 
 __all__ = ["Part", "Ragged", "ends_static", "gather", "is_ragged", "read_ragged"]
 
-_POINTS = ("boxes", "keypoints")
-
 
 @dataclass(frozen=True)
 class Part:
@@ -63,7 +61,8 @@ def is_ragged(batch: object, options: Options) -> bool:
     """Whether this is a list of pictures, or a dict in which a target is a list."""
     if isinstance(batch, Mapping):
         lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
-        return any(kind_of(key, options.targets) not in (None, "labels") and key not in options.passthrough for key in lists)
+        kinds = [kind_of(key, options.targets) for key in lists if key not in options.passthrough]
+        return any(kind is not None and kind.axes for kind in kinds)
     return isinstance(batch, list | tuple)
 
 
@@ -127,11 +126,11 @@ def _check(sample: Parsed, first: Parsed) -> None:
         if sample.lead:
             raise invalid(name, expected="one picture (C, H, W)", got=f"shape {tuple(entry.tensor.shape)}")
         shape, wanted = entry.tensor.shape, model.tensor.shape
-        if entry.kind not in _POINTS and 0 in shape:
+        if not entry.kind.move and 0 in shape:
             raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
-        if entry.kind not in _POINTS and shape[:-2] != wanted[:-2]:
+        if not entry.kind.move and shape[:-2] != wanted[:-2]:
             raise invalid(name, expected=f"{_channels(wanted)} channels, like sample 0", got=_channels(shape))
-        if entry.kind in _POINTS and shape[-1] != wanted[-1]:
+        if entry.kind.move and shape[-1] != wanted[-1]:
             raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
         for what, other in ((entry.tensor.dtype, model.tensor.dtype), (entry.tensor.device, model.tensor.device)):
             if what != other:
@@ -160,7 +159,7 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
     first = entries[0]
     if len(entries) == 1:
         return replace(first, tensor=tensors[0][None], valid=None if first.valid is None else first.valid[None])
-    if first.kind not in _POINTS:
+    if not first.kind.move:
         return replace(first, tensor=torch.stack(tensors))
     flags = [t.new_ones(len(t), dtype=torch.bool) if e.valid is None else e.valid for t, e in zip(tensors, entries, strict=True)]
     return replace(first, tensor=pad_sequence(tensors, batch_first=True), valid=pad_sequence(flags, batch_first=True))
@@ -180,7 +179,7 @@ def gather(ragged: Ragged, results: Sequence[Any], *, stacked: bool, padded: boo
     if bare:
         results = [{"image": result} for result in results]
     given = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
-    points = {entry.key for entry in ragged.samples[0].entries if entry.kind in _POINTS}
+    points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
     found: dict[str, Any] = {}
     for key in results[0]:
         of = key if key in given[0] else key.removesuffix("_valid")
