@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test tables check bench lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test test-all tables check bench lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -16,10 +16,16 @@ features-demo: $(STAMP)
 	$(BIN)/pellucid eval-descriptor $(if $(DIR),$(DIR),--photographs $(HELD_OUT)) --weights features-demo/run \
 		--pictures features-demo --json features-demo/table.json --markdown features-demo/table.md
 
+# Every contract, oracle and law; CONTRIBUTING.md has the table of what each set guards.
 # The first run checks the shapes in signatures at run time; Dynamo could not trace through that.
 test: $(STAMP)
 	PELLUCID_CHECK_SHAPES=1 $(BIN)/python -m pytest tests/contract/test_values.py tests/test_fusion.py
 	$(BIN)/python -m pytest -n 2
+
+# The same, and all that is long: training, processes, compilers, studies, benchmarks, whole corpora.
+test-all: $(STAMP)
+	PELLUCID_CHECK_SHAPES=1 $(BIN)/python -m pytest tests/contract/test_values.py tests/test_fusion.py
+	$(BIN)/python -m pytest -n 2 -m "not gpu"
 
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.
 tables: $(STAMP)

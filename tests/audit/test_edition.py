@@ -3,23 +3,20 @@
 import pytest
 from edition import EDITION, GROUPS
 from edition_clean import EDITION_CLEAN
+from tests.sampled import sampled
 
 from pellucid.audit import audit
 
 EVERY = 24  # in the default run, one of so many: the rest takes minutes
 
 
-def _sampled(cases):
-    return [pytest.param(c, id=c.name, marks=[] if i % EVERY == 0 else [pytest.mark.slow]) for i, c in enumerate(cases)]
-
-
-@pytest.mark.parametrize("bug", _sampled(EDITION))
+@pytest.mark.parametrize("bug", sampled(EDITION, EVERY))
 def test_bug_is_found(bug):
     report = bug.audit()
     assert bug.found(report), f"expected {bug.category}:\n{report}"
 
 
-@pytest.mark.parametrize("clean", _sampled(EDITION_CLEAN))
+@pytest.mark.parametrize("clean", sampled(EDITION_CLEAN, EVERY))
 def test_clean_function_raises_no_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name, **clean.options)
     assert report.exit_code == 0, str(report)

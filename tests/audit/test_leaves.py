@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.sampled import sampled
 
 from pellucid import detection, losses, nn
 from pellucid.audit import assert_clean
@@ -29,11 +30,7 @@ SUBJECTS = {
 }
 
 
-EVERY = 4  # in the default run, one of so many
-SAMPLED = [pytest.param(name, marks=[pytest.mark.slow] if n % EVERY else []) for n, name in enumerate(SUBJECTS)]
-
-
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", sampled(SUBJECTS, 8))
 def test_leaves_are_clean(name):
     subject, inputs = SUBJECTS[name]
     assert_clean(subject, inputs)

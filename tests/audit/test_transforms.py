@@ -3,16 +3,13 @@
 import pytest
 from tests.cases import CASES, IDS
 from tests.gradient_table import TARGET, report_of, subject
+from tests.sampled import sampled
 
 from pellucid.audit.finding import Severity
 
-EVERY = 6  # in the default run, one of so many: a transform is audited for ten seconds
-SAMPLED = [
-    pytest.param(c, id=i, marks=[pytest.mark.slow] if n % EVERY else []) for n, (c, i) in enumerate(zip(CASES, IDS, strict=True))
-]
 
-
-@pytest.mark.parametrize("case", SAMPLED)
+# A transform is audited for seconds.
+@pytest.mark.parametrize("case", sampled(CASES, 12, IDS))
 def test_the_audit_finds_nothing_above_a_note(case):
     report = report_of(case)
     assert not report.at_least(Severity.WARNING), str(report)

@@ -11,7 +11,7 @@ from pellucid_bench.modes import MODES, call_of, offered
 from pellucid_bench.peers import MODULES, subjects
 from pellucid_bench.settings import CASES, photographs
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,7 @@ def test_budget_is_671_calls():
     assert BUDGET == 671
 
 
+@pytest.mark.slow
 def test_calls_of_the_flagship_stay_in_budget(ours):
     assert ours[0]["total"] <= BUDGET, f"{ours[0]} calls; a quarter of kornia's {KORNIA_CALLS} is {BUDGET}"
 

@@ -17,7 +17,7 @@ from pellucid_bench.report import case_tables, insert, overhead_table
 from pellucid_bench.scaling import AXES
 from pellucid_bench.settings import SINGLES
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 TINY = ["--batch", "2", "--size", "16", "--budget", "0.01"]
 LIGHT = ["--only", "pellucid", "--only", "torch", "--only", "kornia"]

@@ -7,7 +7,7 @@ import pytest
 
 from pellucid_bench.measure import Timing
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crops.py"
 

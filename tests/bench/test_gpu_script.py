@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 

@@ -8,7 +8,7 @@ from pellucid_bench import patches
 from pellucid_bench.measure import Timing
 from tests.bench.test_command import read, run
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn as they like
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 SMALL = {"batch": 1, "size": 64, "count": 8, "patch": 16, "channels": (1,), "budget": 0.01, "impl": "auto"}
 

@@ -16,6 +16,7 @@ from pellucid import (
     RandomResizedCrop,
 )
 from tests.cases import CASES, IDS, images, pipeline
+from tests.sampled import sampled
 
 every = pytest.mark.parametrize("case", CASES, ids=IDS)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -52,6 +53,7 @@ def flagship():
     return Pipeline(transforms, seed=3)
 
 
+@pytest.mark.slow
 def test_inductor_agrees_with_eager_in_value_gradient_and_draw():
     x = torch.rand(3, 3, 16, 14, requires_grad=True)
     eager, compiled = flagship(), flagship()
@@ -91,7 +93,8 @@ def test_dict_record_and_key_compile():
     assert counter.frame_count == 1
 
 
-@every
+# The test above takes the same graph from the second batch size on, with Numba's kernels.
+@pytest.mark.parametrize("case", sampled(CASES, 6, IDS))
 def test_dynamic_shapes_from_the_first_call(case):
     """Whatever Dynamo makes a symbol of, sizes and numbers of the transforms: one graph, and the same values."""
     x = images(case, dtype=torch.float32)

@@ -20,6 +20,7 @@ def _rank_draws(rank: int, world: int, store: str, queue) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_default_index_folds_in_the_rank(tmp_path):
     if not torch.distributed.is_available():
         pytest.skip("torch is built without distributed")

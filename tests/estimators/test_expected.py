@@ -189,6 +189,7 @@ def test_a_step_moves_every_number_where_the_oracle_says():
     assert now["0.gate.p"] < 0.1 or now["0.degrees.half_width"] < 30.0
 
 
+@pytest.mark.slow
 def test_it_compiles_as_one_graph_and_gives_the_eager_gradients():
     torch._dynamo.reset()
     x = torch.rand(4, 3, 10, 10)

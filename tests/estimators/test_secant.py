@@ -98,6 +98,7 @@ def check(found):
     assert solarize["straight_through"] < solarize["secant"], found
 
 
+@pytest.mark.slow
 def test_the_secant_agrees_in_sign():
     check(measure(seed=0, steps=80, trials=50))
 

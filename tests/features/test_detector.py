@@ -251,6 +251,7 @@ def test_step_spreads_its_windows_and_checks_its_input():
         detector_losses(KeypointNet(), torch.rand(1, 1, 48, 48), torch.rand(1, 1, 40, 48), IDENTITY)
 
 
+@pytest.mark.slow
 def test_a_few_steps_lower_the_loss():
     net = KeypointNet(levels=2, channels=(8, 4), orientation=True, scale=True)
     optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)

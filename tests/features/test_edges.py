@@ -170,6 +170,7 @@ def test_a_replaced_or_renamed_picture_is_another_folder(tmp_path):
     assert picture_notes([torch.zeros(1, 4, 4)]) == {}
 
 
+@pytest.mark.slow
 def test_a_run_does_not_resume_on_a_replaced_picture(tmp_path):
     write(tmp_path / "pictures" / "a.png", 1, side=160)
     settings = DetectorSettings(photographs=str(tmp_path / "pictures"), steps=1, batch=1, size=48)

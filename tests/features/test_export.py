@@ -17,6 +17,7 @@ def network():
     return network
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_program_runs_without_pellucid(network, tmp_path):
     path = export_descriptor(network, tmp_path / "out" / "descriptor.pt2")
@@ -31,6 +32,7 @@ def test_a_program_runs_without_pellucid(network, tmp_path):
         network.train()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_onnxruntime_agrees(network, tmp_path):
     runtime = pytest.importorskip("onnxruntime")

@@ -44,6 +44,7 @@ def weights(module):
     return {name: tensor.clone() for name, tensor in module.state_dict().items()}
 
 
+@pytest.mark.slow
 def test_a_detector_run_is_resumed_exactly(folder, tmp_path):
     settings = DetectorSettings(photographs=str(folder), steps=6, batch=2, size=64, save_every=2, log_every=1, device="cpu")
     whole = train_detector(settings, tmp_path / "whole", quiet=True)
@@ -116,6 +117,7 @@ def test_views_with_nothing_in_common_are_survived():
     assert before.keys() == weights(trainer.descriptor).keys()
 
 
+@pytest.mark.slow
 def test_joint_training_keeps_what_it_started_from(folder, tmp_path):
     settings = JointSettings(
         photographs=str(folder),
@@ -145,6 +147,7 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_commands_train_measure_and_export(folder, tmp_path):
     run = tmp_path / "run"
     settings = tmp_path / "run.toml"

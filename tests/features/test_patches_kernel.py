@@ -179,6 +179,7 @@ def test_it_compiles_to_one_graph_that_keeps_the_operator():
     assert [n for n in names if "patches" in n] == ["pellucid.cpu_patches.default", "pellucid.cpu_patches_backward.default"]
 
 
+@pytest.mark.slow
 def test_the_reference_compiles_fullgraph():
     image, frames = torch.rand(1, 1, 20, 24), frames_from_xy(20 * torch.rand(1, 3, 2), 6.0)
     torch._dynamo.reset()

@@ -16,6 +16,7 @@ def photographs(names=NAMES):
     return [torch.tensor(picture, dtype=torch.float32)[None] / 255 for picture in grey]
 
 
+@pytest.mark.slow
 def test_antialiasing_more_than_doubles_it_at_four_pixels_per_sample():
     images = photographs()
     without, with_it = (keypoint_gradient_signal(images, 128.0, antialias=on, draws=48) for on in (False, True))

@@ -16,6 +16,7 @@ def subjects():
     return [make_subject(torch.nn.functional.avg_pool2d(picture[None], 2)[0], count=3, seed=0)]
 
 
+@pytest.mark.slow
 def test_full_statistics_are_exact_and_detached_ones_are_not(subjects):
     full, detached, mean_only, var_only = measure_exactness(subjects, seed=0)
     assert full.error < 0.02

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from pellucid.errors import InvalidArgument
 from pellucid.features import HardNet
 from pellucid.features.data import PatchPairs, PatchPool, bundled_photographs, patch_jitter
-from pellucid.features.train import DescriptorSettings, DescriptorTrainer, train_descriptor
+from pellucid.features.train import DescriptorSettings, DescriptorTrainer, budget, train_descriptor
 from pellucid.features.train.budget import decide_steps
 from pellucid.features.train.precision import resolve_precision
 from pellucid.features.weights import load_descriptor, save_descriptor
@@ -76,6 +76,7 @@ def assignments(folder, **changes):
     return [part for name, value in values.items() for part in ("--set", f"{name}={json.dumps(value)}")]
 
 
+@pytest.mark.slow
 def test_a_run_learns_and_leaves_what_it_says(folder, tmp_path):
     path = train_descriptor(settings_for(folder, steps=40, batch=24), tmp_path, quiet=True)
     log = read_log(tmp_path / "log.csv")
@@ -92,6 +93,7 @@ def test_a_run_learns_and_leaves_what_it_says(folder, tmp_path):
         train_descriptor(settings_for(folder, steps=40, batch=20), tmp_path, quiet=True)
 
 
+@pytest.mark.slow
 def test_killed_in_mid_run_and_resumed_ends_with_the_same_weights(folder, tmp_path):
     changes = {"dropout": 0.2, "average": 0.9, "steps": 40}
     whole = train_descriptor(settings_for(folder, **changes), tmp_path / "whole", quiet=True)
@@ -111,6 +113,7 @@ def test_killed_in_mid_run_and_resumed_ends_with_the_same_weights(folder, tmp_pa
     assert (tmp_path / "whole/log.csv").read_text() == (tmp_path / "cut/log.csv").read_text()
 
 
+@pytest.mark.slow
 def test_two_ranks_follow_the_loss_curve_of_one(folder, tmp_path):
     """torchrun with gloo; 15 pairs are 8 and 7. Without dropout, whose draw differs from rank to rank, and at a tenth of the
     default rate: at 3e-3 the first steps are chaotic, and any rounding (another order of the rows will do) grows fourfold a step.
@@ -156,12 +159,15 @@ def test_compiled_steps_are_those_of_eager(folder, tmp_path):
 # The budget
 
 
-def test_minutes_become_steps_once(tmp_path):
-    def rehearse():
-        return lambda index: time.sleep(0.01)
+def test_minutes_become_steps_once(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: clock[0])
 
-    number = decide_steps(500, 0.05, tmp_path, rehearse, started=time.perf_counter())
-    assert 100 < number < 300
+    def rehearse():
+        return lambda index: clock.__setitem__(0, clock[0] + 0.01)
+
+    number = decide_steps(500, 0.05, tmp_path, rehearse, started=0.0)
+    assert 250 < number < 300  # 97 % of three seconds, less the rehearsal's share
     again = decide_steps(500, 0.05, tmp_path, lambda: pytest.fail("measured again"), started=0.0)
     assert again == number
     assert decide_steps(500, None, tmp_path, rehearse, started=0.0) == 500

@@ -74,6 +74,7 @@ def test_a_numba_with_other_internals_compiles_all_the_same(change, monkeypatch)
     assert jit.parts_work()
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_translation(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     code = (

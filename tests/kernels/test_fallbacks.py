@@ -63,6 +63,7 @@ def test_numba_that_fails_to_import(tmp_path, wanted):
     assert lines[-1] == wanted
 
 
+@pytest.mark.slow
 def test_a_trace_with_numba_that_fails_to_import(tmp_path):
     (tmp_path / "numba").mkdir()
     (tmp_path / "numba" / "__init__.py").write_text('raise ImportError("Numba needs NumPy 2.0 or less. Got NumPy 2.4.")\n')
@@ -117,6 +118,7 @@ def run(x):
 """
 
 
+@pytest.mark.slow
 def test_a_damaged_index_of_a_small_kernel(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     code = """

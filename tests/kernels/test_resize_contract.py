@@ -112,6 +112,7 @@ class Resized(torch.utils.data.Dataset):
             return jittered(*example(4, size=(96, 96)), size=(96, 96), impl="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", sorted(set(multiprocessing.get_all_start_methods()) & {"fork", "spawn"}))
 def test_data_loading_workers(start):
     expected = Resized()[0]  # and the pool exists in the parent before it forks

@@ -110,6 +110,7 @@ EXTREME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXTREME)
 def test_the_gather_misses_no_reader(name):
     src_from_dst = torch.tensor([EXTREME[name]], dtype=torch.float32)

@@ -36,6 +36,7 @@ def displaced(draw, **options):
     return call
 
 
+@pytest.mark.slow
 @settings(COMMON, max_examples=8)
 @given(displaced(interpolations=("bilinear", "nearest")))
 def test_fields_equal_the_reference_in_double(call):
@@ -179,6 +180,7 @@ def test_a_field_that_is_not_finite_shows_fill_and_harms_nothing_else():
         assert not to_field.movedim(1, -1)[bad].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding_mode", ["zeros", "border"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_same_bits_in_every_run_with_a_field(padding_mode, dtype):
@@ -210,6 +212,7 @@ def test_order_of_the_sum_does_not_matter():
     assert torch.equal(found[0], found[2])
 
 
+@pytest.mark.slow
 @settings(COMMON, max_examples=4)
 @given(displaced(), st.integers(0, 2**31))
 def test_adjoint_with_a_field(call, seed):

@@ -56,6 +56,7 @@ def check_values(call, dtype, out):
     assert error.max() <= (1 if out == BYTE else 2) * allowed.max() + 16 * eps
 
 
+@pytest.mark.slow
 @COMMON
 @given(calls(fields=True), st.sampled_from(USUAL))
 def test_values(call, pair):
@@ -96,6 +97,7 @@ def check_gradients(call, dtype, out):
         assert error <= 2 * allowed + 64 * eps * (1 + right[usable].norm()), name
 
 
+@pytest.mark.slow
 @COMMON
 @given(calls(("bilinear", "bicubic"), fields=True), st.sampled_from([(d, o) for d, o in USUAL if o != BYTE]))
 def test_gradients(call, pair):

@@ -107,6 +107,7 @@ def test_same_bits_for_any_number_of_threads():
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
+@pytest.mark.slow
 def test_opcheck():
     image, src_from_dst, field = example()
     window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)

@@ -69,6 +69,7 @@ def test_strips_of_every_shape(size):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_bits_a_hundred_times():
     image = torch.rand(3, 3, 61, 67)
     pipeline = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, 0.3, 0.1), Normalize(MEAN, STD)])

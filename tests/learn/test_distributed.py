@@ -108,6 +108,7 @@ def ranks():
         return [dict(results)[rank] for rank in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["ddp", "by hand"])
 def test_gradients_are_those_of_one_process_with_both_halves(ranks, how):
     images, labels = data()
@@ -126,6 +127,7 @@ def test_gradients_are_those_of_one_process_with_both_halves(ranks, how):
     assert sum(bool(grad.abs().sum() > 0) for grad in total.values()) >= 6
 
 
+@pytest.mark.slow
 def test_ranks_draw_different_parameters(ranks):
     assert not torch.equal(ranks[0]["draw"], ranks[1]["draw"])
     for rank in range(2):
@@ -133,6 +135,7 @@ def test_ranks_draw_different_parameters(ranks):
         assert torch.equal(alone.params[1]["degrees"].detach(), ranks[rank]["draw"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["weights", *RECIPES])
 def test_both_ranks_hold_the_same_numbers_after_steps(ranks, what):
     start = Joint().state_dict() if what == "weights" else {}

@@ -190,6 +190,7 @@ def test_every_process_needs_an_image():
         Batches(8, 0, 0)
 
 
+@pytest.mark.slow
 def test_other_pictures_under_the_same_name_do_not_resume(pictures, tmp_path):
     settings = StudySettings(images=8, steps=1, batch=4)
     learn("augerino", pictures, settings, tmp_path / "run", quiet=True)

@@ -17,6 +17,7 @@ from pellucid.learn.rotation import optimal_width
 from pellucid.learn.statistics import HeldStatistics
 
 
+@pytest.mark.slow
 def test_the_entropy_reward_finds_the_width_of_the_closed_form():
     """The mean of a u^2 / 2 with u ~ U(-w, w) is a w^2 / 6, so minus c log(2 w) has its minimum at w = sqrt(3 c / a)."""
     a, reward = 5.0, 0.02
@@ -126,6 +127,7 @@ def test_the_teacher_is_a_running_average():
     assert teacher[1].num_batches_tracked == 3
 
 
+@pytest.mark.slow
 def test_batch_statistics_are_held_while_gates_are_compared():
     """All 16 draws of four gates, by hand: the mean over draws of f(open) - f(shut), normalised by each draw's own statistics."""
     torch.manual_seed(0)

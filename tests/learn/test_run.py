@@ -18,6 +18,7 @@ from pellucid.learn.run import RECIPES, learn
 from pellucid.learn.spaces import narrow
 from pellucid.policy import RandomChoice
 from pellucid.training import NonFiniteLoss, read_log
+from tests.sampled import sampled
 
 OWN = {"augerino": {}, "bilevel": {"every": 2, "terms": 2}, "density": {"pairs": 3}, "teach": {}}
 SETTINGS = {name: RECIPES[name].settings(images=64, held=48, steps=6, batch=16, **own) for name, own in OWN.items()}
@@ -28,7 +29,7 @@ def digits():
     return load_pictures()
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", sampled(RECIPES, len(RECIPES)))
 def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
     outcome = learn(recipe, digits, SETTINGS[recipe], tmp_path / "run", quiet=True)
     moved = [name for name, value in outcome.learned.items() if value != outcome.start[name]]
@@ -48,6 +49,7 @@ def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
         assert plain(digits.x_train[:2].float() / 255).shape == (2, 1, 16, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monkeypatch):
     from pellucid.learn import run
@@ -97,6 +99,7 @@ def test_ranges_read_like_ranges():
     assert readable(numbers_of(choice))["1 branch"] == "0.75"
 
 
+@pytest.mark.slow
 def test_the_commands(tmp_path):
     runner = CliRunner()
     config = tmp_path / "run.toml"
@@ -115,6 +118,7 @@ def test_the_commands(tmp_path):
     assert "imagez" in result.output
 
 
+@pytest.mark.slow
 def test_a_rotation_that_has_not_arrived_fails_the_command(tmp_path):
     result = CliRunner().invoke(app, ["learn", "rotation", "--steps", "3", "-o", str(tmp_path)])
     assert result.exit_code == 1
@@ -133,6 +137,7 @@ def test_augerino_finds_the_width_from_both_sides(theta, tmp_path):
         assert result.learned == pytest.approx(settings.truth, rel=0.1), result
 
 
+@pytest.mark.slow
 def test_the_demo_is_small_and_tells_what_it_did(tmp_path):
     result = CliRunner().invoke(app, ["learn", "demo", "--steps", "3", "--turns", "3", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output

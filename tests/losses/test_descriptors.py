@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hardest_triplet_loss, second_order_similarity_loss
+from tests.sampled import sampled
 
 LOSSES = {"triplet": hardest_triplet_loss, "second order": second_order_similarity_loss}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -110,15 +111,16 @@ def test_gradcheck_and_gradgradcheck_in_slow_mode(loss):
 
 
 @every_loss
-def test_compile_checkpoint_and_vmap_agree_with_eager(loss):
+@pytest.mark.parametrize("how", sampled(["checkpoint", "compile"], 2))
+def test_compile_checkpoint_and_vmap_agree_with_eager(loss, how):
     a, p = (v.requires_grad_() for v in pairs(dtype=torch.float32))
     value = loss(a, p)
     want = torch.autograd.grad(value, (a, p))
-    for run in (torch.compile(loss, fullgraph=True, backend="aot_eager"), lambda x, y: checkpoint(loss, x, y, use_reentrant=False)):
-        again = run(a, p)
-        assert torch.allclose(again, value)
-        for got, expected in zip(torch.autograd.grad(again, (a, p)), want, strict=True):
-            assert torch.allclose(got, expected, atol=1e-7)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    again = compiled(a, p) if how == "compile" else checkpoint(loss, a, p, use_reentrant=False)
+    assert torch.allclose(again, value)
+    for got, expected in zip(torch.autograd.grad(again, (a, p)), want, strict=True):
+        assert torch.allclose(got, expected, atol=1e-7)
     each = torch.vmap(loss)(torch.stack([a, p]).detach(), torch.stack([p, a]).detach())
     assert torch.allclose(each[0], value.detach())
 

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hausdorff_distance_loss, hausdorff_erosion_loss, hausdorff_level_loss
+from tests.sampled import sampled
 
 LOSSES = {"erosion": hausdorff_erosion_loss, "distance": hausdorff_distance_loss, "level": hausdorff_level_loss}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -132,8 +133,9 @@ def test_gradgradcheck_and_gradient_to_the_target(loss):
 
 
 @every_loss
-@pytest.mark.parametrize("shape", [SHAPES["2-D"], pytest.param(SHAPES["3-D"], marks=pytest.mark.slow)], ids=SHAPES.keys())
-def test_compile_checkpoint_and_vmap_agree_with_eager(loss, shape):
+@pytest.mark.parametrize("shape", sampled(SHAPES.values(), len(SHAPES), list(SHAPES)))
+@pytest.mark.parametrize("how", sampled(["checkpoint", "compile"], 2))
+def test_compile_checkpoint_and_vmap_agree_with_eager(loss, how, shape):
     prediction, target = example(shape, torch.float32)
     prediction.requires_grad_()
     if loss is hausdorff_erosion_loss:
@@ -142,11 +144,10 @@ def test_compile_checkpoint_and_vmap_agree_with_eager(loss, shape):
     (want,) = torch.autograd.grad(value, prediction)
     assert want.abs().max() > 0
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    for run in (compiled, lambda q, p: checkpoint(loss, q, p, use_reentrant=False)):
-        again = run(prediction, target)
-        (got,) = torch.autograd.grad(again, prediction)
-        assert torch.allclose(again, value, rtol=1e-6)
-        assert torch.allclose(got, want, rtol=1e-5, atol=1e-9)
+    again = compiled(prediction, target) if how == "compile" else checkpoint(loss, prediction, target, use_reentrant=False)
+    (got,) = torch.autograd.grad(again, prediction)
+    assert torch.allclose(again, value, rtol=1e-6)
+    assert torch.allclose(got, want, rtol=1e-5, atol=1e-9)
     each = torch.vmap(lambda q, p: loss(q[None], p[None]))(prediction.detach(), target)
     assert torch.allclose(each.mean(), value.detach(), rtol=1e-5)
 
@@ -186,3 +187,10 @@ def test_errors_say_what_to_do(loss):
         loss(prediction, target, reduction="max")
     with pytest.raises(InvalidType, match="sigmoid"):
         loss(prediction.long(), target)
+
+
+def test_the_erosion_loss_is_kornias():
+    peer = pytest.importorskip("kornia.losses").HausdorffERLoss()
+    prediction, labels = torch.rand(8, 1, 32, 32), torch.zeros(8, 1, 32, 32, dtype=torch.int64)
+    ours = hausdorff_erosion_loss(prediction, (labels == 0).float())
+    assert float(ours) == pytest.approx(float(peer(prediction, labels)), rel=1e-4)

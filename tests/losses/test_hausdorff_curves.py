@@ -107,6 +107,7 @@ def test_second_derivative_of_the_level_form_is_zero():
     assert torch.equal(gradient(hausdorff_level_loss, q + step, TARGET), gradient(hausdorff_level_loss, q, TARGET))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["one half", "noise", "soft"])
 def test_descent_on_the_level_form_arrives(start):
     logits = torch.logit(NEAR_UNIFORM[start]).float().requires_grad_()

@@ -65,6 +65,7 @@ def two_processes():
         return [torch.load(Path(folder) / f"{rank}.pt") for rank in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_equal_one(two_processes, case):
     policy, _, masked = case
@@ -80,6 +81,7 @@ def test_two_processes_equal_one(two_processes, case):
         torch.testing.assert_close(first[name], alone[name], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_second_order_across_processes(two_processes):
     x, g, _, weight, bias = problem()
     alone = second_order(norm_with(weight, bias, "full"), x, g)

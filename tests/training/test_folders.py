@@ -12,6 +12,7 @@ from pellucid.training.lock import only_run_in
 from tests.training.test_loop import make
 
 
+@pytest.mark.slow
 def test_a_second_run_in_a_folder_is_refused_until_the_first_is_dead(tmp_path):
     script = textwrap.dedent(
         f"""

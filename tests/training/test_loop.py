@@ -59,6 +59,7 @@ def test_a_stopped_run_resumes_to_the_same_weights_and_log(tmp_path):
     assert (tmp_path / "whole/log.csv").read_text() == (tmp_path / "cut/log.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_checkpoint_that_loads(tmp_path):
     script = textwrap.dedent(
         f"""

@@ -72,6 +72,7 @@ def _rank(rank, port, results):
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_gathered_rows_carry_gradients_back_to_their_owner():
     import socket
 
