@@ -46,10 +46,10 @@ def photograph(name):
 
 def corners(image):
     margin = FOOTPRINT
-    found = feature.corner_peaks(
+    peaks = feature.corner_peaks(
         feature.corner_shi_tomasi(image, sigma=2), min_distance=8, exclude_border=margin, num_peaks=KEYPOINTS
     )
-    return torch.tensor(found[:, ::-1].copy(), dtype=torch.float64)  # x before y
+    return torch.tensor(peaks[:, ::-1].copy(), dtype=torch.float64)  # x before y
 
 
 def anywhere(image, generator):

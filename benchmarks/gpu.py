@@ -99,8 +99,8 @@ def gradients_close(impl):
         leaf = images.to(device, dtype, copy=True).requires_grad_()
         matrix = maps.to(device, dtype, copy=True).requires_grad_()
         result = warp_kernel(leaf, matrix, size=(64, 64), impl=name, **options)
-        found = torch.autograd.grad(result, (leaf, matrix), upstream.to(device, dtype))
-        return [g.cpu().double().flatten(1) for g in found]
+        grads = torch.autograd.grad(result, (leaf, matrix), upstream.to(device, dtype))
+        return [g.cpu().double().flatten(1) for g in grads]
 
     for bend in (0.0, 0.1):
         maps = random_maps(4, 64, bend)
@@ -109,8 +109,8 @@ def gradients_close(impl):
                 options = {"interpolation": interpolation, "padding_mode": padding_mode}
                 truth = gradients("cpu", torch.float64, "reference", maps, options)
                 single = gradients("cpu", torch.float32, "reference", maps, options)
-                found = gradients(DEVICE, torch.float32, impl, maps, options)
-                for t, s, f in zip(truth, single, found, strict=True):
+                grads = gradients(DEVICE, torch.float32, impl, maps, options)
+                for t, s, f in zip(truth, single, grads, strict=True):
                     allowed = 3 * (s - t).norm(dim=1) + 1e-5 * t.norm(dim=1)
                     worst = max(worst, float(((f - t).norm(dim=1) / allowed).max()))
     return worst <= 1, f"{worst:.2f} of the budget"
@@ -134,15 +134,15 @@ def fields_close(impl):
     def results(device, dtype, name, options):
         leaves = [t.to(device, dtype, copy=True).requires_grad_() for t in (images, maps, field)]
         result = warp_kernel(leaves[0], leaves[1], size=(40, 44), field=leaves[2], impl=name, **options)
-        found = torch.autograd.grad(result, leaves, upstream.to(device, dtype))
-        return [g.detach().cpu().double().flatten(1) for g in (result, *found)]
+        grads = torch.autograd.grad(result, leaves, upstream.to(device, dtype))
+        return [g.detach().cpu().double().flatten(1) for g in (result, *grads)]
 
     for interpolation, padding_mode in (("bilinear", "zeros"), ("bicubic", "zeros"), ("bilinear", "border"), ("bicubic", "wrap")):
         options = {"interpolation": interpolation, "padding_mode": padding_mode}
         truth = results("cpu", torch.float64, "reference", options)
         single = results("cpu", torch.float32, "reference", options)
-        found = results(DEVICE, torch.float32, impl, options)
-        for t, s, f in zip(truth, single, found, strict=True):
+        grads = results(DEVICE, torch.float32, impl, options)
+        for t, s, f in zip(truth, single, grads, strict=True):
             allowed = 3 * (s - t).norm(dim=1) + 1e-5 * t.norm(dim=1)
             worst = max(worst, float(((f - t).norm(dim=1) / allowed).max()))
     return worst <= 1, f"{worst:.2f} of the budget"
@@ -153,18 +153,18 @@ def rounded_once(impl):
     images, maps = photographs(2, 40), random_maps(2, 40, 0.1)
     kinds = {torch.uint8: 1.01 / 255, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 1e-6}
     worst = 0.0
-    for given in kinds:
-        image = (images * 255).round().to(torch.uint8) if given == torch.uint8 else images.to(given)
-        wide = warp_kernel(image.float() / (255 if given == torch.uint8 else 1), maps, size=(40, 40), impl="reference")
+    for kind in kinds:
+        image = (images * 255).round().to(torch.uint8) if kind == torch.uint8 else images.to(kind)
+        wide = warp_kernel(image.float() / (255 if kind == torch.uint8 else 1), maps, size=(40, 40), impl="reference")
         for wanted, unit in kinds.items():
-            leaf = image.to(DEVICE).requires_grad_(given != torch.uint8)
+            leaf = image.to(DEVICE).requires_grad_(kind != torch.uint8)
             result = warp_kernel(leaf, maps.to(DEVICE), size=(40, 40), dtype=wanted, impl=impl)
             value = result.detach().cpu().float() / (255 if wanted == torch.uint8 else 1)
             worst = max(worst, float((value - wide).abs().max()) / (0.51 * unit + 2e-6))
             if result.requires_grad:
-                (found,) = torch.autograd.grad(result, leaf, torch.ones_like(result))
-                if found.dtype != given:
-                    return False, f"the gradient of a {given} image is {found.dtype}"
+                (grads,) = torch.autograd.grad(result, leaf, torch.ones_like(result))
+                if grads.dtype != kind:
+                    return False, f"the gradient of a {kind} image is {grads.dtype}"
     return worst <= 1, f"{worst:.2f} of a rounding"
 
 
@@ -186,9 +186,9 @@ def same_bits(impl):
                     leaves.append(shifts.clone().requires_grad_())
                 options = {"padding_mode": padding_mode, "field": leaves[-1] if shifts is not None else None, "dtype": dtype}
                 result = warp_kernel(*leaves[:2], size=(128, 128), impl=impl, **options)
-                found = (result.detach(), *torch.autograd.grad(result, leaves, upstream.to(dtype)))
-                first = first or found
-                if not all(map(torch.equal, first, found)):
+                grads = (result.detach(), *torch.autograd.grad(result, leaves, upstream.to(dtype)))
+                first = first or grads
+                if not all(map(torch.equal, first, grads)):
                     return False, f"results differ between runs with {padding_mode}"
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
@@ -264,9 +264,9 @@ def backward_captured(impl):
         return torch.autograd.grad((plain, moved), leaves, (upstream, upstream))
 
     expected = step()
-    replay, found = captured(step)
+    replay, grads = captured(step)
     replay()
-    same = all(map(torch.equal, expected, found))
+    same = all(map(torch.equal, expected, grads))
     return same, "two warps with their gradients" if same else "a replay's gradients differ from the eager call's"
 
 
@@ -524,16 +524,16 @@ share of it."""
 
 def judge(rows):
     """What we set out to reach, by the rows: (target, measured, met or None where a row is missing)."""
-    found = {row["subject"]: row for row in rows if row["status"] == "ok"}
+    timed = {row["subject"]: row for row in rows if row["status"] == "ok"}
     verdicts = []
     for what, name, against, bound in TARGETS:
-        if name not in found or against not in found:
+        if name not in timed or against not in timed:
             verdicts.append({"target": what, "measured": "not measured", "met": None})
         elif against == "copy limit":
-            share = found[name]["copy_fraction"]
+            share = timed[name]["copy_fraction"]
             verdicts.append({"target": what, "measured": f"{share:.0%} of it", "met": share >= bound})
         else:
-            ratio = found[name]["median_us"] / found[against]["median_us"]
+            ratio = timed[name]["median_us"] / timed[against]["median_us"]
             shown = f"{1 / ratio:.1f} times as fast" if bound <= 1 else f"{ratio:.2f} times"
             verdicts.append({"target": what, "measured": shown, "met": ratio <= bound})
     return verdicts

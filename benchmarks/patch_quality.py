@@ -40,13 +40,13 @@ def width(distance: float, blur: float) -> float:
     image = torch.zeros(1, 1, 257, 257, dtype=torch.float64, requires_grad=True)
     offsets = torch.rand(64, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     frames = frames_from_xy(128.0 + 16.0 * (offsets - 0.5), distance / 2)[None]
-    found = []
+    variances = []
     for n in range(64):
         (kernel,) = torch.autograd.grad(extract_patches(image, frames[:, n : n + 1], 1, blur=blur).sum(), image)
         along = kernel[0, 0].sum(0)
         at = torch.arange(257, dtype=torch.float64) - frames[0, n, 0, 2]
-        found.append(float((along * at**2).sum() - (along * at).sum() ** 2))
-    return math.sqrt(sum(found) / len(found)) / distance
+        variances.append(float((along * at**2).sum() - (along * at).sum() ** 2))
+    return math.sqrt(sum(variances) / len(variances)) / distance
 
 
 def oracle(picture: Tensor, frames: Tensor, sigma: float) -> np.ndarray:
@@ -82,16 +82,16 @@ def best_error(extract: Extract, pictures: list[Tensor], distance: float) -> tup
 
 def subjects() -> dict[str, Extract]:
     """Ours with and without antialiasing, and kornia's pyramid where it is installed."""
-    found: dict[str, Extract] = {
+    extracts: dict[str, Extract] = {
         "none": lambda image, frames: extract_patches(image, frames, SIZE, antialias=False),
         "ours": lambda image, frames: extract_patches(image, frames, SIZE),
     }
     try:
         from kornia.feature import extract_patches_from_pyramid
     except ImportError:
-        return found
-    found["kornia's pyramid"] = lambda image, frames: extract_patches_from_pyramid(image, frames, SIZE)
-    return found
+        return extracts
+    extracts["kornia's pyramid"] = lambda image, frames: extract_patches_from_pyramid(image, frames, SIZE)
+    return extracts
 
 
 def draw(path: Path) -> None:
@@ -155,8 +155,8 @@ def main() -> None:
     print("| distance | " + " | ".join(extracts) + " |")
     print("|---|" + "---|" * len(extracts))
     for distance in DISTANCES:
-        found = [best_error(extract, pictures, distance) for extract in extracts.values()]
-        print(f"| {distance} | " + " | ".join(f"{error:.1f} ({sigma:.1f})" for error, sigma in found) + " |")
+        errors = [best_error(extract, pictures, distance) for extract in extracts.values()]
+        print(f"| {distance} | " + " | ".join(f"{error:.1f} ({sigma:.1f})" for error, sigma in errors) + " |")
 
     print("\nsignal-to-noise ratio of the keypoint's gradient (share of draws that lead home)")
     print("| footprint | none | " + " | ".join(f"blur {blur}" for blur in BLURS) + " |")

@@ -244,10 +244,10 @@ def page(library: str, version: str, reports: list[AuditReport]) -> str:
 
 def _digest(report: AuditReport, severity: Severity, places: bool) -> str:
     """Return the categories at one severity, with their count and (for errors) the first line named."""
-    found = [f for f in report.findings if f.severity == severity]
+    findings = [f for f in report.findings if f.severity == severity]
     words = []
-    for category, count in Counter(f.category for f in found).items():
-        place = next((f.place for f in found if f.category == category and f.place), None)
+    for category, count in Counter(f.category for f in findings).items():
+        place = next((f.place for f in findings if f.category == category and f.place), None)
         word = str(category) if count == 1 else f"{category} x{count}"
         words.append(f"{word} (`{place}`)" if places and place else word)
     return ", ".join(words)

@@ -252,10 +252,10 @@ def _check_names(only: list[str] | None) -> None:
 def _check_pictures(output: Path | None) -> None:
     """A folder gets pictures, too: what draws them has to be there before anything is measured."""
     try:
-        found = output is None or find_spec("matplotlib") is not None
+        drawable = output is None or find_spec("matplotlib") is not None
     except ValueError:  # a module that is blocked
-        found = False
-    if not found:
+        drawable = False
+    if not drawable:
         raise typer.BadParameter("expected matplotlib for its pictures. Install it with: pip install 'pellucid[bench]'")
 
 

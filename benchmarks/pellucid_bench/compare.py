@@ -49,12 +49,12 @@ def compare(
         memory: measure peaks too, each in a process of its own.
         say: told what happens.
     """
-    found, missing = subjects(case, only=only, impl=impl)
+    present, missing = subjects(case, only=only, impl=impl)
     rows = [{"case": case, "subject": name, "status": "missing", "note": why} for name, why in missing.items()]
-    say(f"{case}: checking {len(found)} subjects")
-    ours = statistics_of(found[0]) if found and found[0].name.startswith("pellucid") else None
+    say(f"{case}: checking {len(present)} subjects")
+    ours = statistics_of(present[0]) if present and present[0].name.startswith("pellucid") else None
     sound: list[Subject] = []
-    for subject in found:
+    for subject in present:
         problem = check(subject, case, None if subject.name == "pellucid" else ours)
         if problem is None:
             sound.append(subject)
@@ -71,11 +71,11 @@ def compare(
     return rows
 
 
-def _timed(case: str, found: list[Subject], mode: Mode, images: Tensor, budget: float) -> list[Row]:
+def _timed(case: str, present: list[Subject], mode: Mode, images: Tensor, budget: float) -> list[Row]:
     calls: dict[str, Callable[[], Any]] = {"copy": images.clone}
     regimes: dict[str, str] = {}
     rows: list[Row] = []
-    for subject in found:
+    for subject in present:
         if not offered(subject, mode):
             continue
         call = call_of(subject, mode, images)

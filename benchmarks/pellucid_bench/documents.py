@@ -29,15 +29,15 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     insert(page, "overhead", overhead_table(measure_overhead(impl=impl, budget=budget)))
     rows: list[Row] = []
     for case in ("flagship", "geometry", "warp", "remap", *SINGLES):
-        found = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)
-        write_case(page, case, found, batch, size)
-        rows += found
+        measured = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)
+        write_case(page, case, measured, batch, size)
+        rows += measured
     draw_cases([row for row in rows if row["case"] not in SINGLES], folder / "img" / "bench-cases.png")
     curves: list[Row] = []
     for axis in AXES:
-        found = scaling(axis, batch=max(1, batch // 4), size=size, budget=budget / 4, full=full, impl=impl, say=say)
-        insert(page, f"scaling-{axis}", scaling_table(found, axis))
-        curves += found
+        measured = scaling(axis, batch=max(1, batch // 4), size=size, budget=budget / 4, full=full, impl=impl, say=say)
+        insert(page, f"scaling-{axis}", scaling_table(measured, axis))
+        curves += measured
     draw_scaling(curves, folder / "img" / "bench-scaling.png")
     plan = flagship_pipeline(impl=impl).explain(size=(size, size))
     insert(page, "environment", f"{describe(environment())}\n\nWhat runs in the first of the pipelines below:\n\n```\n{plan}\n```")

@@ -41,7 +41,7 @@ def environment() -> dict[str, Any]:
         "pellucid": pellucid.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        **{name: found for name in _PACKAGES if (found := _version(name)) is not None},
+        **{name: fact for name in _PACKAGES if (fact := _version(name)) is not None},
         "cpu": cpu_name(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
@@ -52,8 +52,8 @@ def environment() -> dict[str, Any]:
     if torch.cuda.is_available():
         facts["gpu"] = torch.cuda.get_device_name()
         facts["cuda"] = torch.version.cuda
-    if (found := commit()) is not None:
-        facts["commit"] = found
+    if (fact := commit()) is not None:
+        facts["commit"] = fact
     return facts
 
 
@@ -78,7 +78,7 @@ def commit() -> str | None:
     """The short hash of the source's commit, with ``+`` where files differ from it; None outside a repository."""
     folder = Path(__file__).parent
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--abbrev=9"],
             capture_output=True,
             text=True,
@@ -87,4 +87,4 @@ def commit() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None
+    return process.stdout.strip() or None

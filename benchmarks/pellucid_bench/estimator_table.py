@@ -67,7 +67,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The standard error of the mean: a bias within three of these is none that shows."""
+        """The standard error of the mean: a bias of less than three of these cannot be told from none."""
         return self.spread / math.sqrt(self.samples)
 
 

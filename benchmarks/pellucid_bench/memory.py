@@ -55,8 +55,8 @@ def _status(field: str) -> int:
 
 
 def _measure(spec: dict[str, Any]) -> dict[str, int]:
-    found, _ = subjects(spec["case"], only=(spec["library"],), impl=spec["impl"])
-    subject = next(s for s in found if s.name == spec["name"])
+    present, _ = subjects(spec["case"], only=(spec["library"],), impl=spec["impl"])
+    subject = next(s for s in present if s.name == spec["name"])
     return {mode: _peak(subject, mode, spec["batch"], spec["size"]) for mode in spec["modes"]}
 
 

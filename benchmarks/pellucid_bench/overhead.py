@@ -79,9 +79,9 @@ def _calls_of(impl: str, shape: tuple[int, int]) -> tuple[dict[str, Any], str | 
         from pellucid_bench.peers import kornia
     except ImportError as error:
         return calls, str(error)
-    found = kornia.flagship()[0]
+    peer = kornia.flagship()[0]
     chained = torch.nn.Sequential(*kornia.flagship_transforms())
-    calls["kornia"] = lambda: found.forward(images)
+    calls["kornia"] = lambda: peer.forward(images)
     calls["kornia in nn.Sequential"] = lambda: chained(images)
     return calls, None
 

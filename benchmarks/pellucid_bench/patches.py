@@ -81,8 +81,10 @@ def measure_patches(
     for number in channels:
         image = photographs(batch, size)[:, :1].expand(-1, number, -1, -1).contiguous()
         frames = random_frames(batch, count, size)
-        wrong = {name: found for name, found in _disagreement(subjects, image, patch).items() if not found < 1e-3}
-        rows += [{"subject": name, "status": "refused", "note": f"differs by {found:.1e}"} for name, found in wrong.items()]
+        wrong = {name: difference for name, difference in _disagreement(subjects, image, patch).items() if not difference < 1e-3}
+        rows += [
+            {"subject": name, "status": "refused", "note": f"differs by {difference:.1e}"} for name, difference in wrong.items()
+        ]
         able = {name: extract for name, extract in subjects.items() if name not in wrong}
         for mode, call in (("forward", _forward), ("image+frames", _both)):
             say(f"{batch}x{number}x{size}x{size}, {mode}")

@@ -126,8 +126,8 @@ def insert(document: Path, section: str, text: str) -> None:
         ValueError if the document has no such pair.
     """
     start, end = f"<!-- bench:{section} -->", f"<!-- /bench:{section} -->"
-    before, found, rest = document.read_text().partition(start)
+    before, opened, rest = document.read_text().partition(start)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opened and closed):
         raise ValueError(f"{document} has no section between {start} and {end}. Add the two lines where the table should go.")
     document.write_text(f"{before}{start}\n{text}\n{end}{after}")

@@ -68,9 +68,9 @@ def scaling(
         at_batch, at_size = value if axis == "batch" else batch, value if axis == "size" else size
         images = photographs(at_batch, at_size)
         with on_threads(value if axis == "threads" else torch.get_num_threads()):
-            found = _subjects(axis, value, only, impl)
+            present = _subjects(axis, value, only, impl)
             for mode in _MODES:
-                rows += _point(axis, value, found, mode, images, budget, slow, full)
+                rows += _point(axis, value, present, mode, images, budget, slow, full)
     return rows
 
 
@@ -91,22 +91,22 @@ def _subjects(axis: str, value: int, only: Iterable[str], impl: str) -> list[Sub
     wanted = [name for name in _LIBRARIES if not only or name in only]
     if axis != "operations":
         return [s for s in subjects("flagship", only=wanted, impl=impl)[0] if "uint8 in" not in s.name]
-    found = ours.chain(value, impl=impl) if "pellucid" in wanted else []
+    present = ours.chain(value, impl=impl) if "pellucid" in wanted else []
     if "kornia" in wanted:
         try:
             from pellucid_bench.peers import kornia
         except ImportError:
-            return found
-        found += kornia.chain(value)
-    return found
+            return present
+        present += kornia.chain(value)
+    return present
 
 
 def _point(
-    axis: str, value: int, found: list[Subject], mode: Mode, images: Tensor, budget: float, slow: set[tuple[str, str]], full: bool
+    axis: str, value: int, present: list[Subject], mode: Mode, images: Tensor, budget: float, slow: set[tuple[str, str]], full: bool
 ) -> list[Row]:
     calls: dict[str, Any] = {"copy": images.clone}
     regimes: dict[str, str] = {}
-    for subject in found:
+    for subject in present:
         if not offered(subject, mode) or (subject.name, mode) in slow:
             continue
         call = call_of(subject, mode, images)

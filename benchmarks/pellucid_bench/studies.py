@@ -83,10 +83,10 @@ def augmentation(
     pictures = read_pictures(data)
     with one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
         results = run_study(plan, pictures, output, tell)
-    given = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
-    given |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
+    options = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
+    options |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
     usual = {"images": "500,2000", "seeds": 5, "steps": 500, "held": 0}
-    changed = [f" --{option} {value}" for option, value in given.items() if value is not None and value != usual.get(option)]
+    changed = [f" --{option} {value}" for option, value in options.items() if value is not None and value != usual.get(option)]
     command = f"pellucid study augmentation --data {pictures.name}{''.join(changed)}"
     name = f"{write.stem if write else 'study'}.png"
     page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")

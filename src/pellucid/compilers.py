@@ -20,12 +20,12 @@ _told = False
 
 
 def numba_works() -> bool:
-    """Whether Numba can be imported and compiles; tried once, and said once if not."""
+    """Whether Numba can be imported and compiles. Tried once; a failure gives one warning."""
     return _try_numba() if _numba is None else _numba
 
 
 def triton_works() -> bool:
-    """Whether Triton can be imported; tried once, and said once if not. It comes with torch's builds for CUDA on Linux."""
+    """Whether Triton can be imported. Tried once; a failure gives one warning. It comes with torch's builds for CUDA on Linux."""
     return _try_triton() if _triton is None else _triton
 
 
@@ -88,7 +88,7 @@ def _make_careful(cache: Any, stamp: str) -> None:
 
 
 def _careful(cache: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Go without the cache where it fails: a full disk, a file cut off, one that somebody else owns."""
+    """Go on without the cache where it fails: a full disk, a file cut short, a file of another user."""
 
     def attempt(*arguments: Any) -> Any:
         try:

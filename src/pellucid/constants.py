@@ -23,24 +23,24 @@ _captured: dict[int, Tensor] = {}
 
 
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A 1-D tensor of the given numbers; never write to it, others may hold it too."""
+    """A 1-D tensor of these numbers. Never write to it: it is shared."""
     if device.type == "cpu" or torch.compiler.is_compiling():
         return torch.tensor(values, dtype=dtype, device=device)
     if not _plain(device):
         return _filled(values, dtype, device)
     capturing = _capturing(device)
     key = (repr(values), dtype, device)  # as text, which tells 0.0 from -0.0
-    found = _made.get(key)
-    if found is None:
+    tensor = _made.get(key)
+    if tensor is None:
         if capturing:
             return _filled(values, dtype, device)
         if len(_made) >= _MOST:
             _made.clear()
         with torch.inference_mode(False):  # whose tensors no gradient may save
-            found = _made[key] = torch.tensor(values, dtype=dtype, device=device)
+            tensor = _made[key] = torch.tensor(values, dtype=dtype, device=device)
     if capturing:
-        _captured[id(found)] = found
-    return found
+        _captured[id(tensor)] = tensor
+    return tensor
 
 
 def scalar(value: float | Tensor, like: Tensor) -> Tensor:
@@ -58,12 +58,12 @@ def wide_dtype(device: torch.device) -> torch.dtype:
 
 
 def _filled(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The numbers as arguments of kernels, which copies nothing and may be captured."""
+    """The numbers as arguments of kernels: nothing is copied, and CUDA graphs can capture it."""
     return torch.stack([torch.full((), value, dtype=dtype, device=device) for value in values])
 
 
 def _plain(device: torch.device) -> bool:
-    """Whether what is made now is an ordinary tensor on a known device, which may be kept: nobody traces or maps."""
+    """Whether tensors made now are ordinary ones that a cache may keep: no tracing, no vmap."""
     return not (
         torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack()
@@ -73,5 +73,5 @@ def _plain(device: torch.device) -> bool:
 
 
 def _capturing(device: torch.device) -> bool:
-    """Whether a CUDA graph records what is launched now."""
+    """Whether a CUDA graph is recording."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

@@ -56,7 +56,7 @@ def draw_params(
 
 
 def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
-    """The same from a tape; only exact arithmetic is taped, so the bits are those of the code."""
+    """The same from a tape. Only exact arithmetic is taped, so the result is that of the code, bit for bit."""
     tape = cached_recording(plan, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})
@@ -65,7 +65,7 @@ def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence
 
 
 class _Tape:
-    """What of a plan's draws is the same in every call."""
+    """The part of a plan's draws that is the same in every call."""
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
@@ -74,7 +74,7 @@ class _Tape:
 
 
 def _unpack(plan: weakref.ref[Plan], words: Tensor) -> DrawnParams:
-    """What the words draw. The plan is held weakly: tapes hang on it and must not keep it alive."""
+    """Turns words into drawn values. The plan is held weakly: tapes hang on it and must not keep it alive."""
     held = plan()
     assert held is not None
     return params_of(held, uniforms(words), {})

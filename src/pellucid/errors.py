@@ -45,5 +45,5 @@ def _sentence(name: str, expected: str, got: object, fix: str) -> str:
 
 
 def _short(text: str) -> str:
-    """The two ends of what is too long to read."""
+    """Shorten a long text to its two ends."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

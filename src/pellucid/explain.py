@@ -60,7 +60,7 @@ def _how(run: Run, impl: str, device: str) -> str:
 
 
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
-    """Who computes a pass that is a single segment; nothing where there is no choice."""
+    """The implementation of a pass that is a single segment; empty where there is only one."""
     segment = plan.segments[single.index]
     available = explicit.AVAILABLE if isinstance(segment, ColorSpec) else _AVAILABLE.get(segment)
     return "" if available is None else f"by {choose(impl, available=available, device=device)}"

@@ -41,13 +41,13 @@ Kind = TypeVar("Kind", bound=type[Transform] | TargetKind)
 def register(kind: Kind) -> Kind:
     """Let files name a transform of your own, as they name ours: a decorator, above ``@dataclass(frozen=True)``.
 
-    A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
+        A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
 
-    A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
-    class or the kind again (in a notebook) replaces it.
+        A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
+        class or the kind again (in a notebook) replaces it.
 
-    Errors:
-        InvalidType for what is no frozen dataclass, InvalidArgument where another class, or a kind of ours, has the name.
+        Errors:
+        InvalidType for anything but a frozen dataclass, InvalidArgument where another class, or a kind of ours, has the name.
     """
     if isinstance(kind, TargetKind):
         if kind.name in OURS:
@@ -80,11 +80,11 @@ def _dotted(kind: type) -> str:
 
 
 def _name_of(kind: type[Transform]) -> str:
-    """What a file calls a class: its name if it is in the table, else where Python finds it."""
+    """The name of a class in a file: its own if it is in the table, else its dotted path."""
     if _TRANSFORMS.get(kind.__name__) is kind:
         return kind.__name__
-    found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
-    if found is not kind or kind.__module__ == "__main__":
+    named = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+    if named is not kind or kind.__module__ == "__main__":
         raise invalid(
             _dotted(kind),
             expected="a class that a file can name",

@@ -30,7 +30,7 @@ def box_format_of(tensor: object) -> str | None:
 
 
 def canvas_of(tensor: object) -> Size | None:
-    """(height, width) of the picture that boxes or keypoints of torchvision's say they belong to."""
+    """(height, width) of the picture that torchvision's boxes or keypoints belong to."""
     module = _classes()
     if module is None or not isinstance(tensor, module.TVTensor):
         return None
@@ -39,7 +39,7 @@ def canvas_of(tensor: object) -> Size | None:
 
 
 def is_picture(tensor: object) -> bool:
-    """Whether this is a picture of torchvision's, whose channels stand before its rows by definition."""
+    """Whether this is one of torchvision's pictures, which are (..., C, H, W) by definition."""
     module = _classes()
     return module is not None and isinstance(tensor, (module.Image, module.Video))
 

@@ -24,7 +24,7 @@ _PIXELS = 4096
 
 
 def looked_at(plan: Plan, image: Tensor) -> bool:
-    """Warn where a floating-point image goes far beyond 1 into a transform that takes 1 for white.
+    """Warn where a floating-point image with values far above 1 enters a transform for which 1 is white.
 
     Returns:
         Whether there is nothing left to look at: only an ordinary tensor on the CPU has values to look at without waiting. It costs
@@ -47,7 +47,7 @@ def looked_at(plan: Plan, image: Tensor) -> bool:
 
 
 def _first_clip(plan: Plan) -> Transform | None:
-    """The first transform that takes 1 for white, unless the images have other units by then."""
+    """The first transform for which 1 is white, unless an earlier one changes the units."""
     for transform, segment in zip(plan.transforms, plan.segments, strict=True):
         if transform.units is not None:
             return None

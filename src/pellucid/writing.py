@@ -40,7 +40,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def flush(path: Path) -> None:
-    """Push a file (or a folder's list of names) to the disk before anything relies on it."""
+    """Flush a file, or a folder's list of names, to the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a folder
     handle = os.open(path, os.O_RDONLY if path.is_dir() or os.name != "nt" else os.O_RDWR)

@@ -56,14 +56,14 @@ def measure_exactness(subjects: list[Subject], *, seed: int) -> list[Exactness]:
     largest = max(float(g.abs().max()) for g in reference)
     rows = []
     for policy, net in nets.items():
-        found = torch.cat([_frame_gradients(net, s) for s in subjects])
+        measured = torch.cat([_frame_gradients(net, s) for s in subjects])
         brightness, contrast = _light_gradients(net, subjects)
         apart = max(float((a - b).abs().max()) for a, b in zip(_weight_gradients(net, subjects), reference, strict=True))
         rows.append(
             Exactness(
                 policy,
-                float((found - truth).norm() / truth.norm()),
-                float((found * truth).sum() / (found.norm() * truth.norm())),
+                float((measured - truth).norm() / truth.norm()),
+                float((measured * truth).sum() / (measured.norm() * truth.norm())),
                 brightness,
                 contrast,
                 apart / largest,

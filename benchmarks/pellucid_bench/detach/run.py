@@ -27,7 +27,7 @@ _TRAINED_ON: Final = ("chelsea", "grass", "gravel", "rocket", "retina", "text", 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Everything the study found."""
+    """All results of the study."""
 
     exactness: list[Exactness]
     signal: dict[tuple[int, bool], GradientSignal]

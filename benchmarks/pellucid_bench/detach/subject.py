@@ -51,8 +51,8 @@ def make_subject(photograph: Float[Tensor, "1 h w"], *, count: int, seed: int) -
     clean = photograph[None].double()
     noise = [0.02 * torch.randn(clean.shape, generator=dice, dtype=clean.dtype) for _ in range(2)]
     second = 0.9 * clean.clamp(min=1e-3) ** 1.2 + 0.03  # another light
-    found = select_keypoints(harris_response(clean), count, radius=6, border=int(_SCALE))
-    points = found.points[found.valid]
+    keypoints = select_keypoints(harris_response(clean), count, radius=6, border=int(_SCALE))
+    points = keypoints.points[keypoints.valid]
     turn = 2 * torch.pi * torch.rand(len(points), generator=dice, dtype=clean.dtype)
     away = points + _AWAY * torch.stack((torch.cos(turn), torch.sin(turn)), -1)
     frames, displaced = (frames_from_xy(p, _SCALE)[None] for p in (points, away))

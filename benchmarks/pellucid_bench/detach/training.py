@@ -87,11 +87,11 @@ def patch_pair_loss(net: KeypointNet, describe: HardNet, views: ViewPairs, plan:
     first, second = net(views.first).response, net(views.second).response
     second_from_first = views.second_from_first.to(first.dtype)
     margin = int(plan.scale)
-    found = select_keypoints(first, plan.keypoints, border=margin, visible=views.first_valid)
-    frames = frames_from_xy(found.points, plan.scale)  # b k 2 3
+    detected = select_keypoints(first, plan.keypoints, border=margin, visible=views.first_valid)
+    frames = frames_from_xy(detected.points, plan.scale)  # b k 2 3
     mapped = map_frames(frames.detach(), second_from_first)  # b k 2 3, NaN behind the horizon
     side = second.shape[-1]
-    shown = ((mapped[..., 2] >= margin) & (mapped[..., 2] <= side - 1 - margin)).all(-1) & found.valid
+    shown = ((mapped[..., 2] >= margin) & (mapped[..., 2] <= side - 1 - margin)).all(-1) & detected.valid
     mapped = torch.where(shown[..., None, None], mapped, frames.detach())
     pixels = mapped[..., 2].round().long()
     reach = torch.arange(-3, 4)
@@ -102,7 +102,7 @@ def patch_pair_loss(net: KeypointNet, describe: HardNet, views: ViewPairs, plan:
     patches = [extract_patches(v, f).flatten(0, 1) for v, f in ((views.first, frames), (views.second, frames_there))]
     home, away = describe(torch.cat(patches)).chunk(2)
     distance = (home - away).square().sum(-1).reshape(shown.shape)
-    weight = torch.where(shown, found.scores, -1e4).softmax(-1) * shown
+    weight = torch.where(shown, detected.scores, -1e4).softmax(-1) * shown
     return (weight * distance).sum(-1).mean()
 
 

@@ -38,7 +38,7 @@ def subjects(case: str, *, only: Iterable[str] = (), impl: str = "auto") -> tupl
     Returns:
         The subjects, Pellucid's first, and why each library that is missing is missing.
     """
-    found: list[Subject] = []
+    present: list[Subject] = []
     missing: dict[str, str] = {}
     for name, file in MODULES.items():
         if only and name not in only:
@@ -48,8 +48,8 @@ def subjects(case: str, *, only: Iterable[str] = (), impl: str = "auto") -> tupl
         except ImportError as error:
             missing[name] = f"not installed ({_first_line(error)})"
             continue
-        found.extend(_versions(module, case, impl))
-    return found, missing
+        present.extend(_versions(module, case, impl))
+    return present, missing
 
 
 def _versions(module: ModuleType, case: str, impl: str) -> list[Subject]:

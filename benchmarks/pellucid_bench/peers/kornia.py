@@ -122,8 +122,8 @@ def warp() -> list[Subject]:
     def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
         return images, affine_matrices(images.shape[0], (images.shape[2], images.shape[3])).to(images.device, images.dtype)
 
-    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
-        images, dst_from_src = given
+    def forward(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        images, dst_from_src = inputs
         result: Tensor = warp_affine(images, dst_from_src, (images.shape[2], images.shape[3]), align_corners=True)
         return result
 

@@ -36,8 +36,8 @@ def warp() -> list[Subject]:
     def from_float(images: Tensor) -> tuple[list[Any], list[Any]]:
         return [image.permute(1, 2, 0).contiguous().numpy() for image in images], matrices(images)
 
-    def forward(given: tuple[list[Any], list[Any]]) -> list[Any]:
-        return [cv2.warpAffine(image, matrix, (image.shape[1], image.shape[0])) for image, matrix in zip(*given, strict=True)]
+    def forward(inputs: tuple[list[Any], list[Any]]) -> list[Any]:
+        return [cv2.warpAffine(image, matrix, (image.shape[1], image.shape[0])) for image, matrix in zip(*inputs, strict=True)]
 
     def tensor(result: list[Any]) -> Tensor:
         stacked = torch.from_numpy(np.stack(result)).permute(0, 3, 1, 2)
@@ -80,8 +80,8 @@ def remap() -> list[Subject]:
     def from_float(images: Tensor) -> tuple[list[Any], list[Any]]:
         return [image.permute(1, 2, 0).contiguous().numpy() for image in images], maps(images)
 
-    def forward(given: tuple[list[Any], list[Any]]) -> list[Any]:
-        return [cv2.remap(image, xy[0], xy[1], cv2.INTER_LINEAR) for image, xy in zip(*given, strict=True)]
+    def forward(inputs: tuple[list[Any], list[Any]]) -> list[Any]:
+        return [cv2.remap(image, xy[0], xy[1], cv2.INTER_LINEAR) for image, xy in zip(*inputs, strict=True)]
 
     def tensor(result: list[Any]) -> Tensor:
         stacked = torch.from_numpy(np.stack(result)).permute(0, 3, 1, 2)

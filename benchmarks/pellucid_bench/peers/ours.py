@@ -141,19 +141,19 @@ def warp(*, impl: str = "auto") -> list[Subject]:
     def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
         return images, src_from_dst_of(images)
 
-    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
-        images, src_from_dst = given
+    def forward(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        images, src_from_dst = inputs
         return warp_kernel(images, pack(src_from_dst, size=(images.shape[2], images.shape[3])), impl=impl)
 
-    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
-        leaf = given[1].detach().requires_grad_()
-        return forward((given[0], leaf)), [leaf]
+    def parameters(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = inputs[1].detach().requires_grad_()
+        return forward((inputs[0], leaf)), [leaf]
 
     def from_8bit(images: Tensor) -> tuple[Tensor, Tensor]:
         return channels_last_8bit(images), src_from_dst_of(images)
 
-    def on_8bit(given: tuple[Tensor, Tensor]) -> Tensor:
-        images, src_from_dst = given
+    def on_8bit(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        images, src_from_dst = inputs
         return functional.warp(images, src_from_dst, size=(images.shape[2], images.shape[3]), impl=impl)
 
     return [
@@ -168,13 +168,13 @@ def remap(*, impl: str = "auto") -> list[Subject]:
     def prepare(images: Tensor) -> tuple[Tensor, Tensor]:
         return images, coordinates(images.shape[0], (images.shape[2], images.shape[3])).to(images.device)
 
-    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
-        result: Tensor = functional.remap(given[0], given[1][:, 0], given[1][:, 1], impl=impl)
+    def forward(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        result: Tensor = functional.remap(inputs[0], inputs[1][:, 0], inputs[1][:, 1], impl=impl)
         return result
 
-    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
-        leaf = given[1].detach().requires_grad_()
-        return forward((given[0], leaf)), [leaf]
+    def parameters(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = inputs[1].detach().requires_grad_()
+        return forward((inputs[0], leaf)), [leaf]
 
     def from_8bit(images: Tensor) -> tuple[Tensor, Tensor]:
         return channels_last_8bit(images), prepare(images)[1]
@@ -236,7 +236,7 @@ def flips(*, impl: str = "auto") -> list[Subject]:
 
 
 def _on_8bit(regime: str, forward: Callable[[Any], Tensor], prepare: Callable[[Tensor], Any]) -> Subject:
-    return Subject("pellucid, uint8", regime, forward, prepare, lambda found: found.float() / 255.0, differentiable=False)
+    return Subject("pellucid, uint8", regime, forward, prepare, lambda pixels: pixels.float() / 255.0, differentiable=False)
 
 
 def _single(name: str, pipeline: Pipeline) -> Subject:

@@ -44,16 +44,16 @@ def warp() -> list[Subject]:
     def with_grid(images: Tensor) -> tuple[Tensor, Tensor]:
         return images, F.affine_grid(with_matrix(images)[1], list(images.shape), align_corners=False)
 
-    def grid_and_sample(given: tuple[Tensor, Tensor]) -> Tensor:
-        grid = F.affine_grid(given[1], list(given[0].shape), align_corners=False)
-        return F.grid_sample(given[0], grid, align_corners=False)
+    def grid_and_sample(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        grid = F.affine_grid(inputs[1], list(inputs[0].shape), align_corners=False)
+        return F.grid_sample(inputs[0], grid, align_corners=False)
 
-    def sample(given: tuple[Tensor, Tensor]) -> Tensor:
-        return F.grid_sample(given[0], given[1], align_corners=False)
+    def sample(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        return F.grid_sample(inputs[0], inputs[1], align_corners=False)
 
-    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
-        leaf = given[1].detach().requires_grad_()
-        return grid_and_sample((given[0], leaf)), [leaf]
+    def parameters(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = inputs[1].detach().requires_grad_()
+        return grid_and_sample((inputs[0], leaf)), [leaf]
 
     def ours(images: Tensor) -> Tensor:
         return warp_kernel(images, pack(src_from_dst_of(images), size=(images.shape[2], images.shape[3])))
@@ -85,12 +85,12 @@ def remap() -> list[Subject]:
         xy = coordinates(images.shape[0], (images.shape[2], images.shape[3])).to(images.device).permute(0, 2, 3, 1)
         return images, (2 * xy + 1) / size - 1
 
-    def forward(given: tuple[Tensor, Tensor]) -> Tensor:
-        return F.grid_sample(given[0], given[1], align_corners=False)
+    def forward(inputs: tuple[Tensor, Tensor]) -> Tensor:
+        return F.grid_sample(inputs[0], inputs[1], align_corners=False)
 
-    def parameters(given: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
-        leaf = given[1].detach().requires_grad_()
-        return forward((given[0], leaf)), [leaf]
+    def parameters(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        leaf = inputs[1].detach().requires_grad_()
+        return forward((inputs[0], leaf)), [leaf]
 
     def matched(images: Tensor) -> tuple[Tensor, Tensor]:
         xy = coordinates(images.shape[0], (images.shape[2], images.shape[3]))

@@ -66,11 +66,11 @@ def _watched(subject: Subject, point: Point, announce: Callable[[str], None] | N
             handles.append(node.register_hook(partial(_after, steps, node_name(node), where)))
         weights = [w for o, w in zip(outs, subject.weights(outs), strict=True) if o.requires_grad]
         try:
-            found = subject.reverse(live, wanted, weights)
+            slopes = subject.reverse(live, wanted, weights)
         finally:
             for handle in handles:
                 handle.remove()
-    return steps, {**dict.fromkeys(roots), **found}
+    return steps, {**dict.fromkeys(roots), **slopes}
 
 
 def first_non_finite(steps: list[Step]) -> Step | None:

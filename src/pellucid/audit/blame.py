@@ -69,6 +69,6 @@ def _hooks(context: Context) -> list[tuple[str | None, AbstractContextManager[No
     """Return every backward hook in reach: where it is written, and a context without it."""
     subject = context.subject
     modules = list(subject.module.modules()) if isinstance(subject.module, torch.nn.Module) else []
-    found = hooks(modules, list(subject.params.values()))
+    registered = hooks(modules, list(subject.params.values()))
     events = context.trace.of("hook")
-    return found + [(e.node or e.place, subject.under(Unhooked(e.place))) for e in events]
+    return registered + [(e.node or e.place, subject.under(Unhooked(e.place))) for e in events]

@@ -150,12 +150,12 @@ class _NoHandle:
 
 def hooks(modules: list[torch.nn.Module], params: list[Tensor]) -> list[tuple[str | None, AbstractContextManager[None]]]:
     """Return the backward hooks of modules and parameters: where each is written, and a context without it."""
-    found: list[tuple[str | None, AbstractContextManager[None]]] = []
+    pairs: list[tuple[str | None, AbstractContextManager[None]]] = []
     for owner in [*modules, *params]:
         for name in ("_backward_hooks", "_backward_pre_hooks"):
             table = getattr(owner, name, None) or {}
-            found += [(code_place(hook), _without(table, key)) for key, hook in table.items()]
-    return found
+            pairs += [(code_place(hook), _without(table, key)) for key, hook in table.items()]
+    return pairs
 
 
 @contextmanager
@@ -212,8 +212,8 @@ def disagrees(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: C
         weights = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in outs]
         live = [(o, w) for o, w in zip(outs, weights, strict=True) if o.requires_grad]
         rewind()
-        found = torch.autograd.grad([o for o, _ in live], list(roots.values()), [w for _, w in live], allow_unused=True)
-        expected = sum(float((g.double() * moving[k].double()).sum()) for k, g in zip(roots, found, strict=True) if g is not None)
+        slopes = torch.autograd.grad([o for o, _ in live], list(roots.values()), [w for _, w in live], allow_unused=True)
+        expected = sum(float((g.double() * moving[k].double()).sum()) for k, g in zip(roots, slopes, strict=True) if g is not None)
 
         def along(t: float) -> float:
             with torch.no_grad():

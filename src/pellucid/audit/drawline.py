@@ -22,19 +22,19 @@ def drawing_line(replay: Replay, call: Callable[[], object]) -> str | None:
     """Run ``call`` and return the first user line after which any generator's state has changed."""
     state = replay.states()
     last: tuple[str, int] | None = None
-    found: list[str] = []
+    lines: list[str] = []
 
     def settle() -> None:
         nonlocal state
-        if last is not None and not found:
+        if last is not None and not lines:
             now = replay.states()
             if now != state:
-                found.append(short(*last))
+                lines.append(short(*last))
             state = now
 
     def watch(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal last
-        if found or not is_users(frame.f_code.co_filename):
+        if lines or not is_users(frame.f_code.co_filename):
             return None
         if event in {"line", "return", "exception"}:
             settle()
@@ -49,4 +49,4 @@ def drawing_line(replay: Replay, call: Callable[[], object]) -> str | None:
     finally:
         sys.settrace(before)
     settle()
-    return found[0] if found else None
+    return lines[0] if lines else None

@@ -33,7 +33,7 @@ class Severity(IntEnum):
 
 
 class Category(StrEnum):
-    """What kind of thing was found. The strings are public: ``allow=`` and the JSON use them."""
+    """The kind of a finding. The strings are public: ``allow=`` and the JSON use them."""
 
     COVERAGE = "coverage"  # elements without gradient
     DETACHED = "detached"  # takes part, no autograd path (or part of the path is cut)
@@ -48,7 +48,7 @@ class Category(StrEnum):
     SURROGATE = "surrogate"  # a staircase with a non-zero gradient
     NON_FINITE = "non-finite"  # NaN or inf in backward
     GAIN = "gain"  # gradient explodes on flat inputs
-    NO_EFFECT = "no-effect"  # an input or output that takes no part
+    NO_EFFECT = "no-effect"  # an input or output without influence
     UNREGISTERED = "unregistered"  # a leaf that a module reads and no optimiser is given
     STALE = "stale"  # a parameter whose update does not change the output
     IN_PLACE = "in-place"  # writes to an input, a parameter, or a saved tensor

@@ -32,9 +32,9 @@ class Lifted(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in _CASTS:
             return torch.Tensor.double(args[0])
-        given = rebuild((list(args), dict(kwargs)), lambda _, t: _wide(t))
-        positional = [torch.float64 if isinstance(a, torch.dtype) and a in _NARROW else a for a in given[0]]
-        named = {k: torch.float64 if isinstance(v, torch.dtype) and v in _NARROW else v for k, v in given[1].items()}
+        widened = rebuild((list(args), dict(kwargs)), lambda _, t: _wide(t))
+        positional = [torch.float64 if isinstance(a, torch.dtype) and a in _NARROW else a for a in widened[0]]
+        named = {k: torch.float64 if isinstance(v, torch.dtype) and v in _NARROW else v for k, v in widened[1].items()}
         if torch.is_autocast_enabled("cpu"):
             with torch.autocast("cpu", enabled=False):
                 out = func(*positional, **named)

@@ -47,12 +47,12 @@ def audited(
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        given = test(*args, **kwargs)
-        if not isinstance(given, tuple) or len(given) not in _PAIR:
+        pair = test(*args, **kwargs)
+        if not isinstance(pair, tuple) or len(pair) not in _PAIR:
             raise wrong_type(
-                f"the result of {test.__name__}", expected="(callable, inputs) or (callable, inputs, params)", got=given
+                f"the result of {test.__name__}", expected="(callable, inputs) or (callable, inputs, params)", got=pair
             )
-        assert_clean(*given, allow=allow, level=level, **options)
+        assert_clean(*pair, allow=allow, level=level, **options)
 
     setattr(run, _MARK, True)
     return run

@@ -22,24 +22,24 @@ __all__ = ["directions", "joint_directions", "joint_slope", "large_changes", "me
 def directions(value: Tensor, count: int = 4) -> list[Tensor]:
     """Return random directions of the leaf's own size: the first two dense, the others through an eighth of the elements."""
     generator = torch.Generator().manual_seed(30_011)
-    found = []
+    vectors = []
     for index in range(count):
         normal = torch.randn(value.shape, generator=generator, dtype=torch.float64)
         if index >= 2 and value.numel() >= 32:
             normal = normal * (torch.rand(value.shape, generator=generator, dtype=torch.float64) < 0.125)
-        found.append((normal * size_of(value)).to(value.device, value.dtype))
-    return found
+        vectors.append((normal * size_of(value)).to(value.device, value.dtype))
+    return vectors
 
 
 def singles(value: Tensor, count: int) -> list[Tensor]:
     """Return directions through one element each, spread over the leaf."""
     generator = torch.Generator().manual_seed(30_029)
-    found = []
+    vectors = []
     for index in torch.randperm(value.numel(), generator=generator)[:count].tolist():
         one = torch.zeros(value.numel(), dtype=value.dtype, device=value.device)
         one[index] = size_of(value)
-        found.append(one.reshape(value.shape))
-    return found
+        vectors.append(one.reshape(value.shape))
+    return vectors
 
 
 def joint_directions(

@@ -1,6 +1,6 @@
 """What a callable holds: the tensors, modules and generators behind closures, attributes, partials and the globals it names.
 
-Owns: the walk over Python objects, with a readable path for everything found.
+Owns: the walk over Python objects, with a readable path to each tensor.
 Must not: change or call anything it meets.
 Read next: ``subject.py`` (who looks for leaves), ``replay.py`` (who looks for generators).
 """
@@ -41,7 +41,7 @@ def held(fn: Any) -> Iterator[tuple[str, Any]]:
 
 def held_leaves(fn: Any) -> dict[str, torch.Tensor]:
     """Return the floating-point leaves that require a gradient and are reachable from a callable, by path."""
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     known: set[int] = set()
     objects = list(held(fn))
     objects.sort(key=lambda pair: not isinstance(pair[1], nn.Module))  # a module's own names before an optimizer's
@@ -53,8 +53,8 @@ def held_leaves(fn: Any) -> dict[str, torch.Tensor]:
             if id(leaf) in known or not (leaf.is_leaf and leaf.requires_grad and leaf.is_floating_point()):
                 continue
             known.add(id(leaf))
-            found[".".join(part for part in (path, name) if part) or "tensor"] = leaf
-    return found
+            tensors[".".join(part for part in (path, name) if part) or "tensor"] = leaf
+    return tensors
 
 
 def _children(value: Any) -> list[tuple[str, Any]]:

@@ -41,14 +41,14 @@ class Replay:
     def states(self) -> dict[str, str]:
         """Return a fingerprint of every generator, by name."""
         legacy: Any = np.random.get_state(legacy=True)
-        found = {
+        fingerprints = {
             "torch": str(hash(torch.get_rng_state().numpy().tobytes())),
             "numpy": f"{hash(legacy[1].tobytes())}:{legacy[2]}",
             "random": str(hash(random.getstate())),
         }
         for index, generator in enumerate(self.generators):
-            found[f"{type(generator).__name__} #{index}"] = _fingerprint(generator)
-        return found
+            fingerprints[f"{type(generator).__name__} #{index}"] = _fingerprint(generator)
+        return fingerprints
 
     @contextmanager
     def preserved(self) -> Iterator[None]:

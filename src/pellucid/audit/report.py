@@ -20,7 +20,7 @@ __all__ = ["AuditReport"]
 
 @dataclass
 class AuditReport:
-    """Everything one audit found out about one callable.
+    """The result of auditing one callable.
 
     Example:
         >>> import torch
@@ -41,7 +41,7 @@ class AuditReport:
 
     @property
     def worst(self) -> Severity | None:
-        """The highest severity present, or None where nothing was found."""
+        """The highest severity present, or None without findings."""
         return self.findings[0].severity if self.findings else None
 
     @property

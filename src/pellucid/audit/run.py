@@ -1,6 +1,6 @@
 """The two entry points: ``audit`` a callable, or ``assert_clean`` in a test.
 
-Owns: the order of the checks, what a declaration excuses, and the report put together.
+Owns: the order of the checks, which findings a declaration excuses, and putting the report together.
 Must not: measure anything itself.
 Read next: ``checks/smoke.py``.
 """

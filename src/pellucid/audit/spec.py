@@ -41,8 +41,8 @@ def resolve(target: str) -> Any:
         sys.path.insert(0, "")
     try:
         module = importlib.import_module(where)
-        found = _evaluate(ast.parse(expression, mode="eval").body, module, target)
-        return found() if isinstance(found, type) and issubclass(found, nn.Module) else found
+        value = _evaluate(ast.parse(expression, mode="eval").body, module, target)
+        return value() if isinstance(value, type) and issubclass(value, nn.Module) else value
     except InvalidArgument:
         raise
     except Exception as error:  # the user's module and class may raise anything while they are imported and made

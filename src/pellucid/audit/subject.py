@@ -55,8 +55,8 @@ class Subject:
         if params is None:
             own = dict(self.module.named_parameters()) if self.module is not None else {}
             self.params.update({n: p for n, p in own.items() if p.is_floating_point()})
-            given = {id(t) for t in [*own.values(), *leaves(inputs).values()]}
-            self.unnamed = {n: p for n, p in held_leaves(fn).items() if id(p) not in given and n not in self.params}
+            owned = {id(t) for t in [*own.values(), *leaves(inputs).values()]}
+            self.unnamed = {n: p for n, p in held_leaves(fn).items() if id(p) not in owned and n not in self.params}
             self.params.update(self.unnamed)
         self._buffers = [(b, b.detach().clone()) for b in self.module.buffers()] if self.module is not None else []
         named = leaves((_names(fn, self.args), self.kwargs))
@@ -76,8 +76,8 @@ class Subject:
     def name(self) -> str:
         """What to call the subject in a report."""
         fn = self.fn.func if isinstance(self.fn, functools.partial) else self.fn
-        found = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
-        return found.removeprefix("_VariableFunctionsClass.")
+        qualified = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
+        return qualified.removeprefix("_VariableFunctionsClass.")
 
     @property
     def judged(self) -> list[str]:
@@ -233,7 +233,7 @@ class Subject:
         with self.within():
             if self._plain_grad:
                 try:
-                    found = _engine_run_backward(
+                    slopes = _engine_run_backward(
                         tuple(live),
                         tuple(weights),
                         False,
@@ -242,7 +242,7 @@ class Subject:
                         allow_unreachable=True,
                         accumulate_grad=False,
                     )
-                    return {k: None if g is None else g.detach() for k, g in zip(wanted, found, strict=True)}
+                    return {k: None if g is None else g.detach() for k, g in zip(wanted, slopes, strict=True)}
                 except RuntimeError as error:
                     if "incompatible with .grad()" not in str(error):
                         raise

@@ -84,14 +84,14 @@ class Tracer(TorchFunctionMode):
             return func(*args, **kwargs)
         if op == "register_hook":
             self._note("hook", func, self._of(args[0]), code_place(args[1]) or "")
-        given = list(leaves((list(args), dict(kwargs))).values())
-        before = [_version(t) for t in given]
+        inputs = list(leaves((list(args), dict(kwargs))).values())
+        before = [_version(t) for t in inputs]
         if kwargs.get("out") is None and "out" in kwargs:
             kwargs = {k: v for k, v in kwargs.items() if k != "out"}
         out = func(*args, **kwargs)
         # A tensor without storage or version (fake, functorch) has nothing to tell.
         with contextlib.suppress(RuntimeError, NotImplementedError):
-            self._look(func, op, given, before, out, kwargs)
+            self._look(func, op, inputs, before, out, kwargs)
         return out
 
     def cuts(self, name: str) -> list[Event]:
@@ -102,21 +102,21 @@ class Tracer(TorchFunctionMode):
         """Return the events of one kind."""
         return [e for e in self.events if e.kind == kind]
 
-    def _look(self, func: Any, op: str, given: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
-        values = _read_values(op, given, kwargs)
+    def _look(self, func: Any, op: str, inputs: list[Tensor], before: list[int], out: Any, kwargs: Mapping[str, Any]) -> None:
+        values = _read_values(op, inputs, kwargs)
         sources = frozenset[str]().union(*(self._of(t) for t in values))
         outs = list(leaves(out if isinstance(out, Tensor | list | tuple | dict) else ()).values())
         random = op in RANDOM
         if random:
             self._note("draw", func, sources, "generator" if kwargs.get("generator") is not None else "")
-        for tensor, version in zip(given, before, strict=True):
+        for tensor, version in zip(inputs, before, strict=True):
             if _version(tensor) != version:
                 self._wrote(func, tensor, sources)
         if op == "data.__set__":
-            self._note("data-write", func, self._of(given[0]))
+            self._note("data-write", func, self._of(inputs[0]))
         if sources and not isinstance(out, Tensor) and (op in _READS or op in _ARRAYS):
-            self._read(func, op, given, sources)
-        for tensor in given:
+            self._read(func, op, inputs, sources)
+        for tensor in inputs:
             new = tensor.is_leaf and tensor.requires_grad and id(tensor) not in self._names and bool(self._of(tensor))
             if new and not in_custom_forward():  # there, the inputs are leaves themselves
                 self._note("detach", NEW_LEAF, self._of(tensor))
@@ -124,14 +124,14 @@ class Tracer(TorchFunctionMode):
         for tensor in outs:
             own = sources if not (random and not attached) else frozenset[str]()
             self._taint(tensor, own)
-            self._inherit(tensor, given, op, random)
+            self._inherit(tensor, inputs, op, random)
             if attached and (not tensor.requires_grad):
-                self._cut(func, op, tensor, attached, given)
+                self._cut(func, op, tensor, attached, inputs)
             elif attached and op in {"bernoulli", "multinomial", "poisson"}:
                 self._note("hard-sample", func, sources, attached[0])
-            self._width(func, tensor, given, sources)
+            self._width(func, tensor, inputs, sources)
 
-    def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], given: list[Tensor]) -> None:
+    def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor]) -> None:
         sources = frozenset[str]().union(*(self._of(t) for t in attached))
         if in_custom_forward():
             return  # its backward answers for the path
@@ -142,7 +142,7 @@ class Tracer(TorchFunctionMode):
         elif out.is_floating_point() and not torch.is_grad_enabled():
             kind = "no-grad"
         elif op in _COMPARE:
-            kind = "hard-sample" if any(_store(t) in self._marks["random"] for t in given) else "compare"
+            kind = "hard-sample" if any(_store(t) in self._marks["random"] for t in inputs) else "compare"
         elif op in {"bernoulli", "multinomial", "poisson"}:
             kind = "hard-sample"
         elif not out.is_floating_point() and op in _INTEGERS and out.dtype != torch.bool:
@@ -151,10 +151,10 @@ class Tracer(TorchFunctionMode):
             kind = "index" if not out.is_floating_point() else "detach"
         self._note(kind, func, sources, attached[0])
 
-    def _read(self, func: Any, op: str, given: list[Tensor], sources: frozenset[str]) -> None:
+    def _read(self, func: Any, op: str, inputs: list[Tensor], sources: frozenset[str]) -> None:
         if op in _READS:
-            self._note("host-read", func, sources, given[0])
-        self._note("host", func, sources, given[0])
+            self._note("host-read", func, sources, inputs[0])
+        self._note("host", func, sources, inputs[0])
 
     def _wrote(self, func: Any, tensor: Tensor, sources: frozenset[str]) -> None:
         target = self._of(tensor)
@@ -168,18 +168,18 @@ class Tracer(TorchFunctionMode):
         if id(tensor) in self._marks["expanded"] or _expanded(tensor):
             self._note("stride-0", func, target or sources)
 
-    def _inherit(self, out: Tensor, given: list[Tensor], op: str, random: bool) -> None:
+    def _inherit(self, out: Tensor, inputs: list[Tensor], op: str, random: bool) -> None:
         """Pass on what is known of an argument to a view of it."""
-        viewed = [t for t in given if _store(t) == _store(out)]
+        viewed = [t for t in inputs if _store(t) == _store(out)]
         if op in {"data.__get__", "detach"} or any(id(t) in self._marks["data"] for t in viewed):
             self._mark("data", out, id(out))
         if _expanded(out) or any(id(t) in self._marks["expanded"] or _expanded(t) for t in viewed):
             self._mark("expanded", out, id(out))
-        if random or (any(_store(t) in self._marks["random"] for t in given) and not self._of(out)):
+        if random or (any(_store(t) in self._marks["random"] for t in inputs) and not self._of(out)):
             self._mark("random", out, _store(out))
 
-    def _width(self, func: Any, out: Tensor, given: list[Tensor], sources: frozenset[str]) -> None:
-        widths = [torch.finfo(t.dtype).bits for t in given if t.is_floating_point() and self._of(t)]
+    def _width(self, func: Any, out: Tensor, inputs: list[Tensor], sources: frozenset[str]) -> None:
+        widths = [torch.finfo(t.dtype).bits for t in inputs if t.is_floating_point() and self._of(t)]
         if not widths or not out.is_floating_point() or not sources:
             return
         bits = torch.finfo(out.dtype).bits
@@ -226,18 +226,18 @@ def _op(func: Any) -> str:
 
 def pretty(func: Any) -> str:
     """Return an operation's name as users write it."""
-    found = resolve_name(func)
-    return str(found or _op(func)).replace(".__get__", "").replace("torch._C.TensorBase", "torch.Tensor")
+    public_name = resolve_name(func)
+    return str(public_name or _op(func)).replace(".__get__", "").replace("torch._C.TensorBase", "torch.Tensor")
 
 
-def _read_values(op: str, given: list[Tensor], kwargs: Mapping[str, Any]) -> list[Tensor]:
+def _read_values(op: str, inputs: list[Tensor], kwargs: Mapping[str, Any]) -> list[Tensor]:
     """Return the tensors whose values an operation reads; of the others it reads shape, dtype or device, which cut nothing."""
     if op in _LIKE_FIRST:
-        return given[:1]
+        return inputs[:1]
     if op.endswith("_like") or (op.startswith("new_") and op != "new_tensor"):
-        first = [kwargs["input"]] if "input" in kwargs else given[:1]
-        return [t for t in given if not any(t is f for f in first)]
-    return given
+        first = [kwargs["input"]] if "input" in kwargs else inputs[:1]
+        return [t for t in inputs if not any(t is f for f in first)]
+    return inputs
 
 
 def _store(tensor: Tensor) -> int:

@@ -21,10 +21,10 @@ def leaves(value: Any, name: str = "") -> dict[str, Tensor]:
     """Return the tensors of a nested value by dotted name."""
     if isinstance(value, Tensor):
         return {name: value}
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for key, child in _items(value):
-        found.update(leaves(child, f"{name}.{key}" if name else key))
-    return found
+        tensors.update(leaves(child, f"{name}.{key}" if name else key))
+    return tensors
 
 
 def floats(value: Any) -> list[Tensor]:

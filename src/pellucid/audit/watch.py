@@ -179,23 +179,23 @@ def _raised(error: str) -> Finding:
 
 
 def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Finding]:
-    found = []
+    findings = []
     largest = max((_middle(n) for n in gradients.values()), default=0.0)
     for name, norms in gradients.items():
         came = [n for n in norms if n is not None]
         if not came:
             text = f"{name} never got a gradient in {steps} steps."
             advice = "It is unused, detached, or hidden from backward; freeze it if that is meant."
-            found.append(Finding(Category.DETACHED, Severity.ERROR, name, text, {"steps": steps}, None, advice))
+            findings.append(Finding(Category.DETACHED, Severity.ERROR, name, text, {"steps": steps}, None, advice))
         elif bad := [i for i, n in enumerate(norms) if n is not None and not math.isfinite(n)]:
             text = f"The gradient of {name} is NaN or infinite from step {bad[0]} on."
             advice = "Audit the loss on the inputs of that step."
-            found.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": bad[0]}, None, advice))
+            findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": bad[0]}, None, advice))
         elif largest > 0 and _middle(norms) < _VANISHED * largest:
             text = f"The gradient of {name} all but vanishes: {_middle(norms):.1e}, {largest:.1e} in the layer where it is largest."
             advice = "Look between the two for saturation, a factor of zero, or missing residual connections."
-            found.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"norm": _middle(norms)}, None, advice))
-    return found
+            findings.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"norm": _middle(norms)}, None, advice))
+    return findings
 
 
 def _parting(first: _Seen, second: _Seen) -> int | None:

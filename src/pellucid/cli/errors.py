@@ -44,10 +44,10 @@ def need(extra: str, *modules: str) -> None:
     """Check, before any work is done, that the packages a command will want are there."""
     for module in modules:
         try:
-            found = find_spec(module) is not None
+            installed = find_spec(module) is not None
         except ValueError:  # a module that is blocked
-            found = False
-        if not found:
+            installed = False
+        if not installed:
             raise MissingExtraError(_PACKAGES[module], extra)
 
 

@@ -96,7 +96,7 @@ def before_and_after(show: Show) -> Image:
 
 
 def gradient_sheet(show: Show) -> Image:
-    """Photograph, what the pipeline made of it, and |d loss / d pixel| on the photograph."""
+    """The photograph, its augmented version, and |d loss / d pixel| on the photograph."""
     record = show.records[-1]
     images = show.batch["image"]
     with torch.no_grad():

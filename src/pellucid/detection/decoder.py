@@ -100,14 +100,14 @@ class DetectionDecoder(nn.Module):
         pixels = scale_boxes(boxes.gather(1, queries[..., None].expand(-1, -1, 4)), sizes)
         pixels = convert_boxes(pixels, "cxcywh", self.box_format)
         valid = (scores > self.threshold) & pixels.isfinite().all(dim=-1)
-        found = Detections(
+        detections = Detections(
             torch.where(valid, scores, 0.0),
             torch.where(valid, labels, -1),
             torch.where(valid[..., None], pixels, 0.0),
             valid,
             torch.where(valid, queries, 0),
         )
-        return _pad(found, self.top_k - scores.shape[1])
+        return _pad(detections, self.top_k - scores.shape[1])
 
     def extra_repr(self) -> str:
         """Show the options in ``print(decoder)``."""
@@ -145,12 +145,12 @@ def _topk(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
-def _pad(found: Detections, missing: int) -> Detections:
+def _pad(detections: Detections, missing: int) -> Detections:
     if missing == 0:
-        return found
+        return detections
     fill = {"labels": -1}
 
     def padded(name: str, value: Tensor) -> Tensor:
         return torch.cat([value, value.new_full((value.shape[0], missing, *value.shape[2:]), fill.get(name, 0))], dim=1)
 
-    return Detections(**{name: padded(name, value) for name, value in found._asdict().items()})
+    return Detections(**{name: padded(name, value) for name, value in detections._asdict().items()})

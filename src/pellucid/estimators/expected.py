@@ -31,7 +31,7 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
     """The mean loss of one draw, with a backward pass that is unbiased for the expectation over draws.
 
     Args:
-        evaluate: gives the losses for replaced values; the values it is not given are those of the draw.
+        evaluate: gives the losses with some drawn values replaced; the others stay as they were drawn.
         sites: everything learned.
         check: see by two further evaluations whether the losses mix the samples; for a loss not seen before.
 
@@ -148,7 +148,7 @@ def _check(site: Site, losses: Tensor) -> None:
 
 
 def _check_open(site: Site) -> None:
-    """A probability taken as it is may leave (0, 1), where its score is the same for every draw and its gradient 0 for ever.
+    """A user's own probability may leave (0, 1). There every draw has the same score, and the gradient stays 0.
 
     On a device its value is not looked at: there the gradient becomes NaN (see ``terms.py``).
     """

@@ -22,7 +22,7 @@ __all__ = ["frozen"]
 
 
 class _Mark:
-    """Stands in for who supplies a number, so that the number is recognised wherever its transform carries it."""
+    """Stands in for the supplier of a number, so that the number is recognised wherever its transform carries it."""
 
     def __call__(self, images: Tensor) -> Tensor:
         raise NotImplementedError
@@ -68,7 +68,7 @@ def _marked(owner: Transform, number: Any, marks: list[_Mark]) -> Learnable:
 
 
 def _settled(number: Any, value: float | None) -> float:
-    """The current value; a number that no draw uses stays where it started."""
+    """The current value; for a number that no draw uses, the starting value."""
     if value is None:
         return float(number.value) if isinstance(number, Learnable) and number.value is not None else 0.0
     return value

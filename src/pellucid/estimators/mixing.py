@@ -32,13 +32,13 @@ MIXING = (
 
 
 class LossesSeen:
-    """The losses a pipeline has met: a closure made anew at every step has the code of the last one."""
+    """The loss functions a pipeline has seen, told apart by their code: a closure made anew at every step is the same one."""
 
     def __init__(self) -> None:
         self._known: set[int] = set()
 
     def new(self, loss_fn: Callable[..., Any]) -> bool:
-        """Whether to check this one: not seen before, and in a call whose values can be looked at."""
+        """Whether to check this loss: it is new, and the call's values can be read."""
         if torch.compiler.is_compiling() or not torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None:
             return False
         while isinstance(loss_fn, partial):
@@ -103,7 +103,7 @@ def mixed(sites: Sequence[Site]) -> InvalidArgument:
 
 
 def _moved(samples: int, device: torch.device) -> Bool[Tensor, "b"]:
-    """Half of the samples, by the parity of their binary digits: neighbours and halves, as pairs are laid out, are told apart."""
+    """Half of the samples, by the parity of their index's binary digits: it splits pairs laid out as neighbours and as halves."""
     return torch.tensor([i.bit_count() % 2 == 1 for i in range(samples)], device=device)
 
 
@@ -121,7 +121,7 @@ def _elsewhere(site: Site, here: Tensor) -> Tensor:
 
 @contextmanager
 def _same_randomness(device: torch.device) -> Iterator[None]:
-    """Torch's generator from one fixed state, and given back as it was."""
+    """Run with torch's generator in a fixed state; restore its state afterwards."""
     cuda = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if cuda else []):
         torch.default_generator.manual_seed(0)

@@ -45,5 +45,5 @@ class Site(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What messages call it, such as ``0.gate``."""
+        """Its name in messages, such as ``0.gate``."""
         return ".".join(map(str, self.at)) if isinstance(self.at, tuple) else str(self.at)

@@ -50,12 +50,12 @@ def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: A
     values = constant(choice.values, u.dtype, u.device)
     drawn = choice.choose(u, probabilities)  # b
     rows = probabilities.expand(u.shape[0], k)
-    found = []
+    terms = []
     for step in range(1, k):
         index = (drawn + step) % k
         share = rows.gather(1, index[:, None])[:, 0]
-        found.append((_match(share, losses), at(values[index]) - losses))
-    return found
+        terms.append((_match(share, losses), at(values[index]) - losses))
+    return terms
 
 
 def antithetic(gate: Distribution, u: Tensor, raw: Raw) -> Tensor:
@@ -97,7 +97,7 @@ def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tenso
 
 
 def _inside(gate: Bernoulli, p: Tensor, credit: Tensor) -> Tensor:
-    """NaN where a probability of the user's own is not in (0, 1): its gradient would be 0 for ever, and nobody would see it."""
+    """NaN where a user's own probability has left (0, 1): a gradient that is silently 0 from then on would hide it."""
     if isinstance(gate.p, Learnable) and gate.p.as_it_is:
         return torch.where((p > 0.0) & (p < 1.0), credit, math.nan)
     return credit
@@ -136,5 +136,5 @@ def _number(distribution: Distribution, raw: Raw, name: str, like: Tensor) -> Te
 
 
 def _match(per_sample: Tensor, losses: Tensor) -> Tensor:
-    """One number per loss: all samples', or the first's where a scalar loss belongs to a shared draw."""
+    """One number per loss: one for each sample, or the first alone where a scalar loss belongs to a shared draw."""
     return per_sample if losses.dim() else per_sample[0]

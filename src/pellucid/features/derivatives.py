@@ -1,6 +1,6 @@
 """Gaussian smoothing and derivatives of grey images, as correlations with separable kernels.
 
-Owns: the kernels (exact on constants, ramps and parabolas whatever their truncation), and what counts as a grey image.
+Owns: the kernels, which are exact on constants, ramps and parabolas at any truncation, and the check for a grey image.
 Must not: combine derivatives into responses; see ``classical.py``.
 Read next: ``classical.py``.
 """

@@ -54,8 +54,8 @@ def detect(detector: Detector, image: Float[Tensor, "b 1 h w"], count: int, *, s
     if not scale > 0:
         raise invalid("scale", expected="a positive number of pixels", got=scale)
     maps = as_maps(detector(image))
-    found = select_keypoints(maps.response, count, **options)
-    return Detections(found, _frames_at(maps, found.points, scale))
+    keypoints = select_keypoints(maps.response, count, **options)
+    return Detections(keypoints, _frames_at(maps, keypoints.points, scale))
 
 
 def as_maps(output: object) -> DetectorMaps:

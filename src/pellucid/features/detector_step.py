@@ -111,8 +111,8 @@ def detector_losses(
     if index_weight > 0:
         covariant = covariant_index_loss(view, windows=windows, offset=window_offset(step, max(windows)))
     if both.direction is not None or both.log_scale is not None:
-        found = select_keypoints(maps[0].response, 64, border=border, visible=view.visible)
-        frames = frame_covariance_loss((maps[0], maps[1]), found.points, second_from_first, valid=found.valid)
+        keypoints = select_keypoints(maps[0].response, 64, border=border, visible=view.visible)
+        frames = frame_covariance_loss((maps[0], maps[1]), keypoints.points, second_from_first, valid=keypoints.valid)
     total = imitation_weight * imitation + consistency_weight * consistency
     total = total + agreement_weight * agreement + index_weight * covariant + frames
     return DetectorLosses(total, agreement, covariant, frames, imitation, consistency)

@@ -97,7 +97,7 @@ def _determinant(frames: Tensor) -> Tensor:
 
 
 def _safe_sqrt(square: Tensor) -> Tensor:
-    """The square root of what is not negative, with derivative 0 at 0."""
+    """The square root of numbers that are not negative, with derivative 0 at 0."""
     positive = square > 0
     return torch.where(positive, torch.sqrt(torch.where(positive, square, 1.0)), square)
 
@@ -211,7 +211,7 @@ def map_frames(frames: Float[Tensor, "*b n 2 3"], dst_from_src: Float[Tensor, "*
         dst_from_src: source pixel to destination pixel; one for all sets of frames, or one for each.
 
     Returns:
-        Frames in the destination image; NaN for centres on or behind the horizon, and for what is not finite.
+        Frames in the destination image; NaN for centres on or behind the horizon, and for frames that are not finite.
 
     Gradient:
         frames, dst_from_src: exact (through the homography's second derivatives); 0 where the result is NaN.

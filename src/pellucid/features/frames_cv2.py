@@ -65,11 +65,11 @@ def frames_to_cv2(frames: Float[Tensor, "n 2 3"], *, factor: float = 1.0) -> lis
     check_frames("frames", frames)
     if frames.dim() != 3:
         raise invalid("frames", expected="the frames of one image, (N, 2, 3)", got=tuple(frames.shape), fix="Loop over the batch.")
-    given = frames.detach().double().cpu()
+    plain = frames.detach().double().cpu()
     columns = (
-        frame_center(given),
-        2.0 / factor * frame_scale(given)[:, None],
-        torch.remainder(frame_orientation(given), 360.0)[:, None],
+        frame_center(plain),
+        2.0 / factor * frame_scale(plain)[:, None],
+        torch.remainder(frame_orientation(plain), 360.0)[:, None],
     )
     return [cv2.KeyPoint(x, y, size, angle) for x, y, size, angle in torch.cat(columns, 1).tolist()]
 

@@ -119,8 +119,8 @@ class HardNet(nn.Module):
 def width_of(weights: Mapping[str, Tensor]) -> float:
     """A width whose layers have the sizes of these weights, from one layer of each size: rounding makes one alone ambiguous."""
     kinds = {full: weights[f"features.{3 * i}.weight"].shape[0] for i, full in enumerate(_CHANNELS)}
-    low = max((found - 0.5) / full for full, found in kinds.items())
-    high = min((found + 0.5) / full for full, found in kinds.items())
+    low = max((channels - 0.5) / full for full, channels in kinds.items())
+    high = min((channels + 0.5) / full for full, channels in kinds.items())
     return (low + high) / 2
 
 

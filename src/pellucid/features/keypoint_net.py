@@ -119,8 +119,8 @@ class KeypointNet(nn.Module):
         for level, head in enumerate(self.heads):
             size = (-(-height // 2**level), -(-width // 2**level))
             small = image if level == 0 else _resized(image, size, "bilinear")
-            given = derivative_features(small, sigma=self.sigma)  # b 10 h_l w_l
-            features = torch.cat((given, self.body(given)), dim=1)
+            derivatives = derivative_features(small, sigma=self.sigma)  # b 10 h_l w_l
+            features = torch.cat((derivatives, self.body(derivatives)), dim=1)
             part = _resized(head(features), (height, width), "bicubic")
             response = part if response is None else response + part
             if level == min(1, self.levels - 1):  # a neighbourhood large enough to have an orientation, fine enough to place it

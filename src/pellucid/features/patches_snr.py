@@ -25,7 +25,7 @@ __all__ = ["GradientSignal", "keypoint_gradient_signal"]
 
 
 class GradientSignal(NamedTuple):
-    """What :func:`keypoint_gradient_signal` found."""
+    """The result of :func:`keypoint_gradient_signal`."""
 
     snr: float
     """mean / deviation."""
@@ -81,11 +81,11 @@ def keypoint_gradient_signal(
     if not images:
         raise invalid("images", expected="at least one picture", got="none")
     key = Key(0) if key is None else key
-    found = [
+    projections = [
         _projections(image, number, footprint, size, antialias, blur, displacement * footprint, noise, draws, key)
         for number, image in enumerate(images)
     ]
-    along = torch.cat(found) * footprint
+    along = torch.cat(projections) * footprint
     mean, deviation = along.mean().item(), along.std().item()
     return GradientSignal(mean / deviation if deviation > 0 else 0.0, mean, deviation, (along > 0).double().mean().item())
 

@@ -67,7 +67,7 @@ def cut_windows(maps: Float[Tensor, "b 1 h w"] | Bool[Tensor, "b 1 h w"], side: 
     Args:
         maps: one map per image.
         side: of a window, in pixels; at most the side of the map.
-        offset: (y, x) of the first window; what is left over on either side takes no part.
+        offset: (y, x) of the first window; pixels beyond the last whole window on either side are left out.
 
     Returns:
         (B, N, side, side): views of every whole window.

@@ -54,8 +54,8 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
     if not isinstance(count, int) or count < 0:
         raise invalid("count", expected="a whole number that is not negative", got=repr(count))
     cv2, pixels = _import_cv2(), as_bytes(image)
-    found = sorted(cv2.SIFT_create(count).detect(pixels, None), key=lambda k: -k.response)[:count]
-    rows = torch.tensor([[*k.pt, k.size, k.angle, k.response] for k in found], dtype=torch.float32).reshape(-1, 5)
+    points = sorted(cv2.SIFT_create(count).detect(pixels, None), key=lambda k: -k.response)[:count]
+    rows = torch.tensor([[*k.pt, k.size, k.angle, k.response] for k in points], dtype=torch.float32).reshape(-1, 5)
     return SiftKeypoints(rows[:, :2], rows[:, 2], rows[:, 3], rows[:, 4])
 
 

@@ -224,8 +224,8 @@ def _statistics(pixels: Tensor, layout: Layout, mean: FillValue, std: FillValue)
     if isinstance(numbers, list | tuple) and any(isinstance(number, int | float) and number <= 0 for number in numbers):
         raise invalid("std", expected="numbers > 0", got=std)
     values = []
-    for name, given in (("mean", mean), ("std", std)):
-        value, batched = read_channels(name, given, channels=pixels.shape[1], device=pixels.device)
+    for name, statistic in (("mean", mean), ("std", std)):
+        value, batched = read_channels(name, statistic, channels=pixels.shape[1], device=pixels.device)
         pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
         values.append(value)
     shift, scale = (value.to(compute_dtype(pixels.dtype))[:, :, None, None] for value in values)

@@ -62,10 +62,10 @@ def gaussian_blur(
         raise invalid("sigma", expected="a number, a tensor () or (B,), or a pair (vertical, horizontal)", got=repr(sigma))
     pixels, layout = open_image(image)
     kernels = []
-    for count, given in zip(taps, sigmas, strict=True):
-        if isinstance(given, int | float) and given <= 0:
-            raise invalid("sigma", expected="a number > 0", got=given)
-        width, batched = read_factor("sigma", 0.15 * count + 0.35 if given is None else given, device=pixels.device)
+    for count, wanted in zip(taps, sigmas, strict=True):
+        if isinstance(wanted, int | float) and wanted <= 0:
+            raise invalid("sigma", expected="a number > 0", got=wanted)
+        width, batched = read_factor("sigma", 0.15 * count + 0.35 if wanted is None else wanted, device=pixels.device)
         pixels, layout = join_batch(pixels, layout, "sigma", width.shape[0], batched)
         kernels.append(_gaussian(width, count))
     work = to_compute(pixels)

@@ -89,7 +89,7 @@ def require_float(image: object, why: str) -> None:
 
 
 def require_channels(pixels: Shaped[Tensor, "b c h w"], allowed: tuple[int, ...], why: str) -> None:
-    """Raise unless the image has one of the given numbers of channels."""
+    """Raise unless the image has one of these numbers of channels."""
     if pixels.shape[1] not in allowed:
         numbers = " or ".join(map(str, allowed))
         raise invalid("image", expected=f"{numbers} channels ({why})", got=f"{pixels.shape[1]} channels")

@@ -1,4 +1,4 @@
-"""Reading images at given coordinates.
+"""Reading images at coordinates.
 
 Owns: `remap`.
 Must not: interpolate; the kernels do.
@@ -35,7 +35,7 @@ def remap(
     channels_last: bool | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
-    """Read the image at given coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
+    """Read the image at coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
 
     Args:
         image: as in :func:`warp_affine`.

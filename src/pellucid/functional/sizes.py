@@ -88,16 +88,16 @@ def resize(
     return close_image(out, layout)
 
 
-def _target(size: int | Size, given: Size) -> Size:
+def _target(size: int | Size, size_in: Size) -> Size:
     if not isinstance(size, int) or isinstance(size, bool):
         return as_size("size", size)
-    short, long = as_size("size", size)[0], max(1, int(size * max(given) / min(given)))
-    return (short, long) if given[0] <= given[1] else (long, short)
+    short, long = as_size("size", size)[0], max(1, int(size * max(size_in) / min(size_in)))
+    return (short, long) if size_in[0] <= size_in[1] else (long, short)
 
 
-def _matrix(given: Sequence[int], target: Size, like: Tensor) -> Tensor:
+def _matrix(size_in: Sequence[int], target: Size, like: Tensor) -> Tensor:
     """src_from_dst (1, 3, 3): output pixel centres at their places on the input."""
-    step_y, step_x = given[0] / target[0], given[1] / target[1]
+    step_y, step_x = size_in[0] / target[0], size_in[1] / target[1]
     numbers = torch.zeros(1, dtype=like.dtype if like.dtype.is_floating_point else torch.float32, device=like.device)
     return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, numbers)
 

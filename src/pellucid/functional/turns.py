@@ -181,16 +181,16 @@ def affine(
         raise invalid("scale", expected="a factor other than 0", got=scale)
     device = pixels.device
     center = ((width - 1) / 2, (height - 1) / 2) if center is None else center
-    given: dict[str, tuple[Tensor, bool]] = {
+    factors: dict[str, tuple[Tensor, bool]] = {
         "angle": read_factor("angle", angle, device=device),
         "scale": read_factor("scale", scale, device=device),
         **_pair("translate", translate, device),
         **_pair("shear", shear, device),
         **_pair("center", center, device),
     }
-    for name, (value, batched) in given.items():
+    for name, (value, batched) in factors.items():
         pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
-    values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in given.items()}
+    values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in factors.items()}
     matrix = guarded(_src_from_dst(values), compute_dtype(pixels.dtype))
     size = (height, width)
     return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl)

@@ -34,7 +34,7 @@ _sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__f
 
 
 def _uncollected(dispatcher: Any) -> Any:
-    """Leave garbage alone while compiling: a sixth of the time would go into looking through the compiler's live objects."""
+    """Compile without garbage collection, which would spend a sixth of the time on objects of the compiler that are all in use."""
     compiling = dispatcher.compile
 
     def without(signature: Any) -> Any:
@@ -53,8 +53,8 @@ def _uncollected(dispatcher: Any) -> Any:
 class _Part(JITCodeLibrary):  # type: ignore[misc]
     """Code that Python never calls: it is linked into the entry's, and optimized and translated there.
 
-    Numba would optimize and translate it here as well, and once more in every function between here and the entry, which is a
-    quarter of all compiling. It would not be better code: the entry's optimizer sees as much, and sees it as it was written.
+    Numba would optimize and translate it here as well, and again in every function between here and the entry: a quarter of all
+    compiling. The code would not be better for it, as the entry's optimizer sees everything.
     """
 
     def _optimize_final_module(self) -> None:

@@ -143,7 +143,7 @@ def load_pictures(path: str | os.PathLike[str] | None = None) -> Pictures:
         return _digits()
     place = Path(path)
     if place.is_dir():
-        archives = sorted(found for found in place.glob("*.npz") if not found.name.startswith("."))
+        archives = sorted(file for file in place.glob("*.npz") if not file.name.startswith("."))
         if archives:
             place = archives[0]
         else:

@@ -1,7 +1,7 @@
 """Losses that well-kept libraries do not offer, or offer with gradients that break.
 
 Owns: the public names of the losses.
-Must not: hold losses found elsewhere in good order (Dice, SSIM, focal).
+Must not: hold losses that other libraries do well (Dice, SSIM, focal).
 Read next: ``docs/losses.md``.
 """
 

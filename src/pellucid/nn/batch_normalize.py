@@ -70,7 +70,7 @@ def batch_normalize(
 
 
 def apply_affine_with(module: _BatchNorm, x: Tensor, mean: Tensor, var: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """Normalise with the statistics given, then apply the module's scale and shift."""
+    """Normalise with these statistics, then apply the module's scale and shift."""
     scale = None if module.weight is None else per_channel(module.weight, x)
     shift = None if module.bias is None else per_channel(module.bias, x)
     return normalize_with(x, mean, var, eps=module.eps, scale=scale, shift=shift, mask=mask)

@@ -36,7 +36,7 @@ _BECOMES: dict[type[nn.Module], type[BatchNorm1d | BatchNorm2d | BatchNorm3d | S
 def convert_batchnorm(
     module: nn.Module, *, statistics_grad: StatisticsGrad = "detached", skip: tuple[type[nn.Module], ...] = ()
 ) -> nn.Module:
-    """Replace every torch batch norm in a model by ours, with the given gradient policy.
+    """Replace every torch batch norm in a model by ours, with this gradient policy.
 
     Parameters and buffers are shared with the modules replaced, so optimisers stay valid and nothing is copied. Containers are
     changed in place, as by ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``; hooks on the norms themselves are not carried over.
@@ -44,7 +44,7 @@ def convert_batchnorm(
 
     Args:
         module: the model; may itself be a batch norm.
-        statistics_grad: the policy. Norms of ours that are found on the way get it, too.
+        statistics_grad: the policy. Norms that are ours already get it, too.
         skip: batch norm classes to leave alone.
 
     Returns:

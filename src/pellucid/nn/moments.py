@@ -81,13 +81,13 @@ def check_like(name: str, value: Tensor, x: Tensor) -> None:
 
 def canonical_dims(x: Tensor, dims: int | Sequence[int]) -> tuple[int, ...]:
     """The reduced dimensions as sorted, distinct, non-negative integers."""
-    given = (dims,) if isinstance(dims, int) else tuple(dims)
-    if not given or any(not -x.ndim <= d < x.ndim for d in given):
+    axes_in = (dims,) if isinstance(dims, int) else tuple(dims)
+    if not axes_in or any(not -x.ndim <= d < x.ndim for d in axes_in):
         raise invalid("dims", expected=f"one or more integers in [{-x.ndim}, {x.ndim})", got=dims)
-    found = tuple(sorted({d % x.ndim for d in given}))
-    if len(found) != len(given):
+    positive = tuple(sorted({d % x.ndim for d in axes_in}))
+    if len(positive) != len(axes_in):
         raise invalid("dims", expected="distinct dimensions", got=dims)
-    return found
+    return positive
 
 
 def moments(

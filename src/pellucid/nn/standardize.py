@@ -94,7 +94,7 @@ def normalize_with(
     shift: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Apply given statistics, and optionally a scale and a shift; all of them expand to ``x`` and all of them get gradients."""
+    """Apply statistics, and optionally a scale and a shift. All of them expand to ``x``, and all of them get gradients."""
     if mask is not None:
         check_like("mask", mask, x)
         x = torch.where(mask, x, 0)

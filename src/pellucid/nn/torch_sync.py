@@ -1,6 +1,6 @@
 """A word against ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``, which would replace our norms by torch's without one.
 
-Owns: the class attribute that raises when that function, and nobody else, looks at one of our norms.
+Owns: the class attribute that raises when that function reads it from one of our norms, and for no other reader.
 Must not: run in a forward pass.
 Read next: ``convert.py``.
 """

@@ -21,12 +21,12 @@ _LARGEST = torch.finfo(torch.float32).max
 
 
 def is_number(value: object) -> bool:
-    """A plain Python number (a truth value is none)."""
+    """Whether this is a plain Python number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def plain(value: object, depth: int = 2) -> object:
-    """Numbers of other libraries as Python's and sequences as tuples, so that equal values are equal; the rest as it is."""
+    """Turn other libraries' numbers into Python's and sequences into tuples, so that equal values compare equal; leave the rest."""
     if isinstance(value, bool | str | bytes | bytearray | memoryview):
         return value
     if isinstance(value, Real):
@@ -37,7 +37,7 @@ def plain(value: object, depth: int = 2) -> object:
 
 
 def finite_number(name: str, value: object, expected: str = "a number") -> float:
-    """Read a number that is one in float32, too."""
+    """Read a number that float32 can hold: finite, and not beyond its range."""
     value = plain(value)
     if not is_number(value):
         raise wrong_type(name, expected=expected, got=repr(value))
@@ -47,7 +47,7 @@ def finite_number(name: str, value: object, expected: str = "a number") -> float
 
 
 def items(name: str, values: object, expected: str = "a sequence of at least one number") -> tuple[object, ...]:
-    """Read a sequence with something in it."""
+    """Read a sequence that is not empty."""
     read = plain(values)
     if not isinstance(read, tuple):
         raise wrong_type(name, expected=expected, got=repr(values))
@@ -68,14 +68,14 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Raise unless ``value`` is a truth value: ``"false"``, 0 and None are none."""
+    """Raise unless ``value`` is True or False; ``"false"``, 0 and None are refused."""
     if not isinstance(value, bool):
         raise wrong_type(name, expected="True or False", got=repr(value))
     return value
 
 
 def table(name: str, value: object) -> dict[str, Any]:
-    """Read a mapping with text for keys; None is an empty one."""
+    """Read a mapping whose keys are text; None stands for an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -84,7 +84,7 @@ def table(name: str, value: object) -> dict[str, Any]:
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
-    """Read a list of texts; one text is none, as its letters would be read."""
+    """Read a list of texts. A single text is refused: it would be read letter by letter."""
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
         raise wrong_type(name, expected="a list of texts", got=repr(value))
     return tuple(value)

@@ -61,7 +61,7 @@ torch.library.impl("pellucid::draw_words", "CPU")(_compiled)
 
 @cache
 def triton_works() -> bool:
-    """Whether Triton can be imported; who must tell the user does so where kernels are chosen."""
+    """Whether Triton can be imported. A missing one is reported where kernels are chosen, not here."""
     try:
         import_module("triton")
     except Exception:  # a broken installation raises many things

@@ -111,7 +111,7 @@ def _is_learned(value: object) -> bool:
 
 
 def confined(name: str, value: Range, low: float, high: float) -> Range:
-    """A learned number with the bounds of its field where it has none of its own; anything else as it is."""
+    """Give a learned number the field's bounds where it has none; return anything else unchanged."""
     return _bounded(name, as_number(name, value), low, high) if _is_learned(value) else value
 
 

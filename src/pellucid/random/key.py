@@ -71,7 +71,7 @@ class Key:
 
 
 def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
-    """A seed or step as a tensor; made where the batch is, because a copy from the host cannot be captured in a CUDA graph."""
+    """A seed or step as a tensor on the batch's device: a CUDA graph cannot capture a copy from the host."""
     if isinstance(value, Tensor):
         return value
     if device.type == "cpu":
@@ -88,7 +88,7 @@ def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
 
 @lru_cache(maxsize=64)
 def _counted(batch: int) -> Tensor:
-    """Kept, because making it costs as much as drawing for a few samples."""
+    """Cached: making it costs as much as drawing for a few samples."""
     with torch.inference_mode(False):  # whose tensors no gradient may save
         return torch.arange(batch, dtype=torch.int64)
 

@@ -52,7 +52,7 @@ def normal_pairs(words: Int64[Tensor, "*grid 4"], dtype: torch.dtype) -> Float[T
 
 
 def _root(x: Tensor) -> Tensor:
-    """The square root, rounded in float32 as IEEE 754 wants it: on CPUs torch's own may be a unit off, by where an element lies."""
+    """The square root, correctly rounded in float32: torch's own on CPUs may be off by a unit, depending on an element's place."""
     return torch.sqrt(x.to(wide_dtype(x.device))).to(x.dtype)
 
 

@@ -38,7 +38,7 @@ Raw = Mapping[str, Tensor]
 
 
 def is_finite(number: float) -> bool:
-    """As ``math.isfinite``, which takes no symbols: ``torch.compile(dynamic=True)`` makes them of a field's numbers."""
+    """As ``math.isfinite``, but also for the symbols that ``torch.compile(dynamic=True)`` puts in place of a field's numbers."""
     return -math.inf < number < math.inf
 
 
@@ -68,7 +68,7 @@ def as_numbers(name: str, values: object) -> tuple[Number, ...]:
 
 
 def value_of(number: Number) -> float:
-    """Where the number starts; NaN where only a tensor knows."""
+    """The starting value; NaN for a number whose value is known to a tensor only."""
     if isinstance(number, Learnable):
         return math.nan if number.value is None else number.value
     return float(number)
@@ -94,7 +94,7 @@ def finite(bound: float) -> float | None:
 
 
 def at_least(number: Number, floor: float) -> Number:
-    """Give a `Learnable` without a lower bound the one its place implies."""
+    """Give a `Learnable` without a lower bound the bound that its field implies."""
     if isinstance(number, Learnable) and number.low is None:
         return number.within(floor, number.high)
     return number

@@ -1,4 +1,4 @@
-"""The stream that a module draws from when no key is given: whose it is, and which step comes next.
+"""The stream that a module draws from when it gets no key: its seed, and the next step.
 
 Owns: hashed seeds and slots, what process draws, and taking a step: `claim`.
 Must not: turn a key into words; nor touch torch's global generator, whose seed it only reads.
@@ -42,12 +42,12 @@ def fold_in(seed: int, *names: int | str) -> int:
 
 
 def own_seed() -> int:
-    """The seed of a stream that nobody named: from torch's seed, and how many of them were made before."""
+    """The seed of a stream without one: from torch's seed and the number of such streams made before."""
     return fold_in(torch.initial_seed(), "stream", next(_made))
 
 
 def slot_of(*names: int | str, taken: Collection[int] = ()) -> int:
-    """Which number of the hash gives a draw its four words: by the draw's own name, whatever else is drawn."""
+    """The slot of a draw, which picks its four words of the hash. It depends on the draw's name, not on other draws."""
     attempt = 0
     while (slot := _slot(*names, attempt)) in taken:
         attempt += 1
@@ -63,18 +63,18 @@ _slot._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def rank() -> int:
-    """Of this process, or of the one whose data it loads."""
+    """The rank of this process; in a worker of a data loader, the rank of the process that it loads for."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
     if torch.compiler.is_compiling() or get_worker_info() is None:
         return 0
-    given = os.environ.get("RANK", "")  # a worker that was spawned knows nothing of the group, but has what the launcher set
-    return int(given) if given.isdecimal() else 0
+    rank_text = os.environ.get("RANK", "")  # a worker that was spawned knows nothing of the group, but has what the launcher set
+    return int(rank_text) if rank_text.isdecimal() else 0
 
 
 def _place(shared: bool) -> int:
-    """What tells this process' stream from that of others; 0 where nothing more is needed.
+    """A number that keeps this process' stream apart from those of others; 0 where the sample index does so already.
 
     The index of a sample already tells ranks apart, but what a batch shares does not see it. A worker's seed differs between
     workers and, unless they persist, epochs.
@@ -87,7 +87,7 @@ def _place(shared: bool) -> int:
 
 
 def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[Int64[Tensor, ""], Int64[Tensor, ""]]:
-    """Take a step of a stream: (seed, step) to draw with, of which nobody else gets the same; ``step`` advances in place.
+    """Take a step of a stream: a pair (seed, step) to draw with that no other call gets. ``step`` advances in place.
 
     Args:
         seed, step: the state of the stream, on any device.

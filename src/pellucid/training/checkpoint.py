@@ -73,8 +73,8 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
 
 def latest_checkpoint(directory: str | os.PathLike[str]) -> Path | None:
     """The checkpoint with the most steps, or None."""
-    found = _all(Path(directory))
-    return found[-1] if found else None
+    folders = _all(Path(directory))
+    return folders[-1] if folders else None
 
 
 def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[Path, dict[str, Any]] | None:
@@ -115,16 +115,16 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
 
     folder = Path(path)
     meta: dict[str, Any] = _read(folder / "meta.json", lambda file: json.loads(file.read_bytes()))
-    found: dict[str, Tensor] = _read(folder / "weights.safetensors", load_file)
+    weights: dict[str, Tensor] = _read(folder / "weights.safetensors", load_file)
     others: dict[str, Any] = _read(folder / "state.pt", lambda file: torch.load(file, weights_only=True))
-    _agree(found, _weights(state), folder)
+    _agree(weights, _weights(state), folder)
     if others.keys() != state.others.keys():
         raise invalid(
             str(folder), expected=f"states of {sorted(state.others)}", got=sorted(others), fix="Resume with the same settings."
         )
     for name, module in state.modules.items():
         start = len(name) + 1
-        module.load_state_dict({key[start:]: tensor for key, tensor in found.items() if key.startswith(f"{name}.")})
+        module.load_state_dict({key[start:]: tensor for key, tensor in weights.items() if key.startswith(f"{name}.")})
     for name, other in state.others.items():
         other.load_state_dict(others[name])
     return meta
@@ -153,8 +153,8 @@ def _weights(state: TrainState) -> dict[str, Tensor]:
     }
 
 
-def _agree(found: dict[str, Tensor], wanted: dict[str, Tensor], folder: Path) -> None:
-    shapes = {key: tuple(tensor.shape) for key, tensor in found.items()}
+def _agree(weights: dict[str, Tensor], wanted: dict[str, Tensor], folder: Path) -> None:
+    shapes = {key: tuple(tensor.shape) for key, tensor in weights.items()}
     expected = {key: tuple(tensor.shape) for key, tensor in wanted.items()}
     wrong = sorted(key for key in shapes.keys() | expected.keys() if shapes.get(key) != expected.get(key))
     if wrong:

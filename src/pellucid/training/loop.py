@@ -128,25 +128,25 @@ def _resume(saved: Path, state: TrainState, notes: Mapping[str, Any], resume: bo
     resumed = resume_from(saved, state)
     if resumed is None:
         return 0
-    found, meta = resumed
+    folder, meta = resumed
     wrong = list(_differences(notes, meta))
     if wrong:
         name, wanted, got = wrong[0]
         more = f"{len(wrong)} settings differ. " if len(wrong) > 1 else ""
         fix = f"{more}Resume with the same settings, or choose another folder."
-        raise invalid(f"{found}: {name}", expected=repr(wanted), got=repr(got), fix=fix)
+        raise invalid(f"{folder}: {name}", expected=repr(wanted), got=repr(got), fix=fix)
     return int(meta["step"])
 
 
 def _differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, wanted and found value of every setting that differs; ``None`` stands for one that is missing."""
     for name, value in wanted.items():
-        found = got.get(name)
-        if isinstance(value, Mapping) and isinstance(found, Mapping):
-            both = {**dict.fromkeys(found), **value}  # what only the checkpoint has differs, too
-            yield from ((f"{name}.{inner}", *pair) for inner, *pair in _differences(both, found))
-        elif found != value:
-            yield name, value, found
+        other = got.get(name)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            both = {**dict.fromkeys(other), **value}  # what only the checkpoint has differs, too
+            yield from ((f"{name}.{inner}", *pair) for inner, *pair in _differences(both, other))
+        elif other != value:
+            yield name, value, other
 
 
 def _check_finite(row: Mapping[str, float], step: int, last: Path | None) -> None:

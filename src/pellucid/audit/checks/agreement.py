@@ -322,8 +322,8 @@ def _cut_finding(
     text = f"{text} Last attached: {event.node or 'unknown'}; cut by {event.op}."
     if also:
         text += f" So is the path through {', '.join(dict.fromkeys(f'{e.op} at {e.place}' for e in also))}."
-    found = {**numbers, "last_attached": event.node, "cut": event.op}
-    return Finding(Category.DETACHED, severity, name, text, found, event.place, _CURE[event.kind])
+    evidence = {**numbers, "last_attached": event.node, "cut": event.op}
+    return Finding(Category.DETACHED, severity, name, text, evidence, event.place, _CURE[event.kind])
 
 
 def _custom(context: Context) -> str | None:

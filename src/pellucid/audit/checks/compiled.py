@@ -103,7 +103,7 @@ def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:
     dynamo.reset()
     compiled = torch.compile(subject.bare, backend=_Counter(context.settings.backend))
     try:
-        found, outs = _reverse(context, compiled, point)
+        grads, outs = _reverse(context, compiled, point)
     except Exception as error:
         text = f"The compiled call raises {type(error).__name__}: {first_line(error)}"
         severity = Severity.WARNING if whole else Severity.NOTE
@@ -112,7 +112,7 @@ def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:
     truth_outs, truth = context.run
     tolerance = 1e5 * context.eps
     for name, want in truth.items():
-        got = found[name]
+        got = grads[name]
         gap = _gap(got, want)
         if gap > tolerance:
             numbers: dict[str, Evidence] = {"relative_difference": gap}
@@ -138,8 +138,8 @@ def _reverse(context: Context, fn: Any, point: Point) -> tuple[dict[str, Tensor 
         wanted = {k: r for k, r in {**roots, **subject.params}.items() if r.requires_grad}
         grads: dict[str, Tensor | None] = dict.fromkeys({**roots, **subject.params})
         if live:
-            found = torch.autograd.grad([o for o, _ in live], list(wanted.values()), [w for _, w in live], allow_unused=True)
-            grads.update(zip(wanted, found, strict=True))
+            slopes = torch.autograd.grad([o for o, _ in live], list(wanted.values()), [w for _, w in live], allow_unused=True)
+            grads.update(zip(wanted, slopes, strict=True))
     return grads, [o.detach() for o in outs]
 
 

@@ -91,8 +91,8 @@ def _report(
         suspects = context.guilty or context.suspects
         place = cuts[0].place if cuts else blamed_hook(context, name, along) or (suspects[0][1] if suspects else None)
         advice = "Let the gradient of these elements through: look for a mask, a detach or an overwritten slice."
-        found = {**numbers, "finite_difference": slope}
-        sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, found, place, advice))
+        evidence = {**numbers, "finite_difference": slope}
+        sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, evidence, place, advice))
     elif measure.coverage < 1.0 and measure.gradient != "none":
         how = "takes no part in the output" if kind == _AWAY else "sits on a plateau (saturated, clipped or not selected)"
         text = f"{share} of {name} receives no gradient: it {how}, so this is inherent."

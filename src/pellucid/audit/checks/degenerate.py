@@ -44,7 +44,7 @@ def check(context: Context, sink: Sink) -> None:
     """Replace one input at a time by degenerate values in the caller's dtype; then try half precision."""
     subject = context.subject
     base = subject.point()
-    found: dict[tuple[str, str, str | None], _Spoilt] = {}
+    spoilt_at: dict[tuple[str, str, str | None], _Spoilt] = {}
     normal = _gains(context, base)
     refused: list[str] = []
     for name, value in subject.inputs.items():
@@ -54,23 +54,23 @@ def check(context: Context, sink: Sink) -> None:
         for pattern, other in patterns(value.detach()):
             sink.mark(f"{pattern} {name}")
             point = {**base, name: other}
-            grads = _look(context, point, f"{pattern} {name}", found, refused)
+            grads = _look(context, point, f"{pattern} {name}", spoilt_at, refused)
             if grads is not None and pattern in _FLAT and _image(value):
                 gain = _gain(grads.get(name), context, point) / (1.0 if pattern == "constant" else _ONE_LEVEL)
                 worst = max(worst, (gain, pattern))
         _report_gain(context, sink, name, worst, normal.get(name, 0.0))
-    known = {(name, what.split()[0]) for (name, *_), spoilt in found.items() for what in spoilt.patterns}
+    known = {(name, what.split()[0]) for (name, *_), spoilt in spoilt_at.items() for what in spoilt.patterns}
     for dtype in (torch.float16, torch.bfloat16):
         short = str(dtype).removeprefix("torch.")
         sink.mark(short)
         point = subject.point(dtype)
-        _look(context, point, short, found, [])
+        _look(context, point, short, spoilt_at, [])
         for name, value in subject.inputs.items():
             flats = [(p, v) for p, v in patterns(value.detach()) if p in {"black", "constant"}] if eligible(value) else []
             for pattern, other in flats:
                 if (name, pattern) not in known:
-                    _look(context, {**point, name: other.to(dtype)}, f"{pattern} {name} in {short}", found, [])
-    _report(sink, found)
+                    _look(context, {**point, name: other.to(dtype)}, f"{pattern} {name} in {short}", spoilt_at, [])
+    _report(sink, spoilt_at)
     if refused:
         text = f"The output itself is not finite (or the call raises) on: {', '.join(refused)}."
         sink.emit(
@@ -116,7 +116,7 @@ def _image(value: Tensor) -> bool:
 
 
 def _look(
-    context: Context, point: Point, what: str, found: dict[tuple[str, str, str | None], _Spoilt], refused: list[str]
+    context: Context, point: Point, what: str, spoilt_at: dict[tuple[str, str, str | None], _Spoilt], refused: list[str]
 ) -> dict[str, Tensor | None] | None:
     """Run at one point and file non-finite gradients under the node that made them."""
     try:
@@ -132,15 +132,15 @@ def _look(
         return grads
     step = first_non_finite(watched(context.subject, point)[0])
     for name, grad in bad.items():
-        entry = found.setdefault((name, step.node if step else "unknown", step.place if step else None), _Spoilt())
+        entry = spoilt_at.setdefault((name, step.node if step else "unknown", step.place if step else None), _Spoilt())
         entry.patterns.append(what)
         entry.elements = max(entry.elements, int((~torch.isfinite(grad)).sum()))
     return None
 
 
-def _report(sink: Sink, found: dict[tuple[str, str, str | None], _Spoilt]) -> None:
+def _report(sink: Sink, spoilt_at: dict[tuple[str, str, str | None], _Spoilt]) -> None:
     told = {f.subject for f in sink.findings if f.category == Category.NON_FINITE and f.severity == Severity.ERROR}
-    for (name, node, place), spoilt in found.items():
+    for (name, node, place), spoilt in spoilt_at.items():
         if name in told:
             continue
         spectral = any(word in node for word in ("Eigh", "Svd", "SVD", "Eig"))

@@ -119,9 +119,9 @@ def _double_backward(context: Context, sink: Sink, name: str, numbers: dict[str,
     scale = 0.0 if second is None else float(second.double().norm() * probe.double().norm()) / max(1, second.numel()) ** 0.5
     rounding = context.eps * float((first.detach().double() * other.double()).abs().sum())
     tolerance = 10 * tolerance_for(context.eps)
-    found = slope(along, expected, step=step_for(context.eps), scale=scale, rounding=rounding, tolerance=tolerance)
-    numbers.update({"second_derivative": expected, "finite_difference": found.central})
-    return "wrong" if found.verdict == "wrong" and found.moves else None
+    measured = slope(along, expected, step=step_for(context.eps), scale=scale, rounding=rounding, tolerance=tolerance)
+    numbers.update({"second_derivative": expected, "finite_difference": measured.central})
+    return "wrong" if measured.verdict == "wrong" and measured.moves else None
 
 
 def _vmap(context: Context, _sink: Sink, _name: str, numbers: dict[str, Evidence]) -> str | None:
@@ -168,9 +168,9 @@ def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Ev
         wanted = {k: r for k, r in {**roots, **subject.params}.items() if r.requires_grad}
         if not live:
             return None
-        found = subject.reverse([o for o, _ in live], wanted, [w for _, w in live])
+        grads = subject.reverse([o for o, _ in live], wanted, [w for _, w in live])
     worst = 0.0
-    for key, got in found.items():
+    for key, got in grads.items():
         want = context.run[1][key]
         if got is None or want is None:
             worst = worst if got is want else float("inf")

@@ -46,17 +46,17 @@ def layouts(context: Context, sink: Sink) -> None:
     expanded = [o.new_full((), 0.7).expand(o.shape) for o in ones]
     flat = _try(sink, Category.LAYOUT, None, lambda: subject.gradient(point, ones)[1])
     if flat is not None:
-        found = _try(
+        changed = _try(
             sink,
             Category.LAYOUT,
             "an expanded output gradient, as sum() hands it down,",
             lambda: subject.gradient(point, expanded)[1],
         )
-        _compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, found, flat)
+        _compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, changed, flat)
     sink.mark("a transposed output gradient")
     turned = [_turned(w) for w in context.weights]
-    found = _try(sink, Category.LAYOUT, "a transposed output gradient", lambda: subject.gradient(point, turned)[1])
-    _compare(context, sink, Category.LAYOUT, "a transposed output gradient", names, found, truth)
+    changed = _try(sink, Category.LAYOUT, "a transposed output gradient", lambda: subject.gradient(point, turned)[1])
+    _compare(context, sink, Category.LAYOUT, "a transposed output gradient", names, changed, truth)
     _untouched(context, sink)
     for what, layout in (("transposed inputs", _turned), ("channels_last inputs", _channels_last)):
         if context.random:
@@ -67,9 +67,9 @@ def layouts(context: Context, sink: Sink) -> None:
                 outs = subject.run(point)
             except Exception:
                 continue  # refusing a layout is honest
-            found = _try(sink, Category.LAYOUT, what, lambda: subject.gradient(point)[1])
+            changed = _try(sink, Category.LAYOUT, what, lambda: subject.gradient(point)[1])
         if [o.shape for o in outs] == [o.shape for o in context.outs]:
-            _compare(context, sink, Category.LAYOUT, what, names, found, truth)
+            _compare(context, sink, Category.LAYOUT, what, names, changed, truth)
 
 
 def outputs(context: Context, sink: Sink) -> None:
@@ -133,14 +133,14 @@ def second_call(context: Context, sink: Sink) -> None:
         other = {k: 0.9 * point[k] + 0.01 for k in subject.inputs}
         return subject.gradient(point, between=lambda: subject.again(other))[1]
 
-    found = _try(sink, Category.STATE, "a second call before backward", twice)
-    _compare(context, sink, Category.STATE, "the function is called again before backward", names, found, context.run[1])
+    changed = _try(sink, Category.STATE, "a second call before backward", twice)
+    _compare(context, sink, Category.STATE, "the function is called again before backward", names, changed, context.run[1])
     params = [k for k in names if k in subject.params]
     if params and subject.inputs:
         sink.mark("inputs without gradient")
-        found = _try(sink, Category.DETACHED, "inputs that need no gradient", lambda: subject.gradient(point, bare=True)[1])
+        changed = _try(sink, Category.DETACHED, "inputs that need no gradient", lambda: subject.gradient(point, bare=True)[1])
         what = "the inputs need no gradient themselves (as images from a loader do)"
-        _compare(context, sink, Category.DETACHED, what, params, found, context.run[1])
+        _compare(context, sink, Category.DETACHED, what, params, changed, context.run[1])
 
 
 def other_shapes(context: Context, sink: Sink) -> None:
@@ -226,18 +226,18 @@ _ADVICE = {
 
 
 def _compare(
-    context: Context, sink: Sink, category: Category, what: str, names: list[str], found: Gradients | None, truth: Gradients
+    context: Context, sink: Sink, category: Category, what: str, names: list[str], grads: Gradients | None, truth: Gradients
 ) -> None:
     """Report the leaves whose gradient is another one under a condition that must not change it."""
-    if found is None:
+    if grads is None:
         return
     sizes = {k: max(_norm(truth[k]), _norm(context.run[1][k])) for k in names}
     floor = _SMALL * max(sizes.values())  # a gradient that cancels to nothing, as a bias before a normalisation has, is rounding
-    gaps = {k: _gap(found.get(k), truth[k], max(sizes[k], floor)) for k in names}
+    gaps = {k: _gap(grads.get(k), truth[k], max(sizes[k], floor)) for k in names}
     worst = max(gaps, key=lambda k: gaps[k])
     if gaps[worst] <= 1e5 * context.eps:
         return
-    lost = found.get(worst) is None
+    lost = grads.get(worst) is None
     numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > 1e5 * context.eps for g in gaps.values())}
     text = f"The gradient of {worst} {'is lost' if lost else 'is another one'} when given {what}."
     text = text.replace("when given the", "when the")

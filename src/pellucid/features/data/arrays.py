@@ -58,7 +58,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Shaped[Tensor, "..."]
     """Read every array of an ``.npz`` archive by its name. Arrays of Python objects, which could run code, are refused.
 
     Errors:
-        ``InvalidArgument`` for a file that is no archive, or holds what is not numbers.
+        ``InvalidArgument`` for a file that is not an archive, or holds anything but numbers.
     """
     import numpy as np
 

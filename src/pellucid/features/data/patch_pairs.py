@@ -204,12 +204,12 @@ def _cut(picture: Tensor, number: int, zoom: float, keypoints: int, factor: floa
         picture = resize(picture, (height, width))
     pixels = (picture[0].clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).numpy()
     finder = cv2.SIFT_create(keypoints, contrastThreshold=0.03)
-    found = sorted(finder.detect(pixels, None), key=lambda point: -point.response)[:keypoints]
-    frames = frames_from_cv2(found, factor=factor * _ROOM)
+    points = sorted(finder.detect(pixels, None), key=lambda point: -point.response)[:keypoints]
+    frames = frames_from_cv2(points, factor=factor * _ROOM)
     cut = [extract_patches(picture[None], part[None], stored)[0] for part in frames.split(1024)]
     patches = torch.cat(cut) if cut else torch.zeros(0, 1, stored, stored)
-    places = torch.tensor([[*point.pt, point.size] for point in found], dtype=torch.float32).reshape(-1, 3) / zoom
-    return (patches.clamp(0.0, 1.0) * 255.0).round().to(torch.uint8), torch.full((len(found),), number), places
+    places = torch.tensor([[*point.pt, point.size] for point in points], dtype=torch.float32).reshape(-1, 3) / zoom
+    return (patches.clamp(0.0, 1.0) * 255.0).round().to(torch.uint8), torch.full((len(points),), number), places
 
 
 def _vary(patches: Tensor, faces: Int[Tensor, "b"]) -> Tensor:

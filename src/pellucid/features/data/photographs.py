@@ -66,8 +66,8 @@ class ImageFolder(Sequence[Tensor]):
         home = Path(folder)
         if not home.is_dir():
             raise invalid("folder", expected="a folder of pictures", got=str(folder))
-        found = sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
-        named = {path.relative_to(home).as_posix(): path for path in found}
+        files = sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+        named = {path.relative_to(home).as_posix(): path for path in files}
         # A name with a dot in front is no picture: macOS leaves ._a.png beside a.png on foreign disks, editors leave more.
         named = {name: path for name, path in named.items() if not any(part.startswith(".") for part in name.split("/"))}
         for name in exclude:

@@ -71,15 +71,15 @@ def find_sequences(folder: str | os.PathLike[str]) -> list[Path]:
         raise invalid("DIR", expected="a folder in HPatches layout (1.ppm, 2.ppm, H_1_2, ...)", got=str(folder))
     if any(home.glob("H_1_*")):
         return [home]
-    found = sorted(path for path in home.iterdir() if any(path.glob("H_1_*")))
-    if not found:
+    folders = sorted(path for path in home.iterdir() if any(path.glob("H_1_*")))
+    if not folders:
         raise invalid(
             "DIR",
             expected="a sequence in HPatches layout, or a folder of such",
             got=f"{folder}, without any H_1_k",
             fix="A sequence has pictures 1.ppm .. 6.ppm and homographies H_1_2 .. H_1_6.",
         )
-    return found
+    return folders
 
 
 def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
@@ -97,7 +97,7 @@ def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
         maps.append(_homography(home / f"H_1_{number}"))
         number += 1
     named = [(path.name, _NUMBERED.fullmatch(path.name)) for path in home.iterdir()]
-    later = sorted(name for name, found in named if found and int(found[1] or found[2]) >= number)
+    later = sorted(name for name, match in named if match and int(match[1] or match[2]) >= number)
     if number == 2 or later:
         got = f"none, but {', '.join(later)}" if later else "none"
         raise invalid(str(home), expected=f"a homography H_1_{number}", got=got, fix="Views are numbered without a gap.")

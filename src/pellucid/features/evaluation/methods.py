@@ -58,8 +58,8 @@ def detect_view(image: Float[Tensor, "1 h w"], protocol: Protocol) -> SiftView:
     """Detect SIFT keypoints in a picture: at most ``protocol.keypoints``, by OpenCV with its default options."""
     cv2: Any = import_module("cv2")
     pixels = as_bytes(image)
-    found = sorted(cv2.SIFT_create(protocol.keypoints).detect(pixels, None), key=lambda point: -point.response)
-    keypoints = tuple(found[: protocol.keypoints])
+    ordered = sorted(cv2.SIFT_create(protocol.keypoints).detect(pixels, None), key=lambda point: -point.response)
+    keypoints = tuple(ordered[: protocol.keypoints])
     return SiftView(image, pixels, keypoints, frames_from_cv2(keypoints, factor=protocol.factor))
 
 
@@ -94,10 +94,10 @@ def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol,
 
     def method(view: SiftView) -> Described:
         with torch.no_grad():
-            found = detect(detector, view.image[None], protocol.keypoints, scale=scale, border=8)
-        kept = found.keypoints.valid[0]
-        descriptors = describe_patches(descriptor, view.image, found.frames[0][kept])
-        return Described(found.keypoints.points[0][kept], descriptors, (view.image.shape[-2], view.image.shape[-1]))
+            detections = detect(detector, view.image[None], protocol.keypoints, scale=scale, border=8)
+        kept = detections.keypoints.valid[0]
+        descriptors = describe_patches(descriptor, view.image, detections.frames[0][kept])
+        return Described(detections.keypoints.points[0][kept], descriptors, (view.image.shape[-2], view.image.shape[-1]))
 
     return method
 

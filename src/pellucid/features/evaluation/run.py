@@ -85,7 +85,7 @@ def evaluate_methods(
     protocol = protocol or Protocol()
     if not methods:
         raise invalid("methods", expected="at least one method to measure", got="none")
-    found: dict[str, dict[str, PairResult]] = {name: {} for name in methods}
+    results_of: dict[str, dict[str, PairResult]] = {name: {} for name in methods}
     counts: dict[str, list[int]] = {name: [] for name in methods}
     names = []
     for sequence in sequences:
@@ -96,12 +96,12 @@ def evaluate_methods(
             counts[name] += [len(one.points) for one in described]
             for k in range(1, len(views)):
                 result = measure_pair(described[0], described[k], sequence.view_from_first[k], protocol)
-                found[name][f"{sequence.name}/1-{k + 1}"] = result
+                results_of[name][f"{sequence.name}/1-{k + 1}"] = result
                 if on_pair is not None:
                     on_pair(sequence.name, name, k, (views[0], views[k]), (described[0], described[k]), result)
     if not names:
         raise invalid("sequences", expected="at least one sequence", got="none")
-    rows = tuple(_row(name, results, counts[name], protocol) for name, results in found.items())
+    rows = tuple(_row(name, results, counts[name], protocol) for name, results in results_of.items())
     return Report(protocol, tuple(names), rows)
 
 

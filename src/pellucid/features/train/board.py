@@ -17,7 +17,7 @@ __all__ = ["board"]
 
 @contextmanager
 def board(directory: Path, *, wanted: bool) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """Give a function that writes a row of numbers; it does nothing without TensorBoard, or where it is not wanted."""
+    """Give a function that writes a row of numbers; without TensorBoard, or where ``wanted`` is False, it does nothing."""
     writer = _writer(directory) if wanted else None
     if writer is None:
         yield _ignore

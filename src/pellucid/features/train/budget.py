@@ -49,9 +49,9 @@ def decide_steps(
         raise invalid("minutes", expected="a positive time", got=minutes)
     kept = directory / _FILE
     if kept.exists():
-        found = json.loads(kept.read_text())
-        if found["minutes"] == minutes:
-            return int(found["steps"])
+        earlier = json.loads(kept.read_text())
+        if earlier["minutes"] == minutes:
+            return int(earlier["steps"])
     seconds = _seconds_per_step(rehearse(), most=min(20.0, 0.04 * 60 * minutes))
     left = 60.0 * minutes * _RESERVE - (time.perf_counter() - started)
     number = int(left / seconds)

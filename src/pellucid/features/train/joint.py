@@ -138,20 +138,20 @@ class JointTrainer(Trainer):
         """
         options = self.settings
         size = (first.shape[-2], first.shape[-1])
-        found = detect(self.detector, first, options.keypoints, scale=options.patch_scale, border=8)
-        moved = frames_from_xy(transform_points(found.keypoints.points, second_from_first), options.patch_scale)
-        inside = frames_inside(found.frames, size, margin=-options.patch_scale) & frames_inside(
+        detections = detect(self.detector, first, options.keypoints, scale=options.patch_scale, border=8)
+        moved = frames_from_xy(transform_points(detections.keypoints.points, second_from_first), options.patch_scale)
+        inside = frames_inside(detections.frames, size, margin=-options.patch_scale) & frames_inside(
             moved, size, margin=-options.patch_scale
         )
-        kept = found.keypoints.valid & inside  # b k
+        kept = detections.keypoints.valid & inside  # b k
         moved = torch.where(kept[..., None, None], moved, 0.0)
-        patches = extract_patches(first, found.frames)[kept]
+        patches = extract_patches(first, detections.frames)[kept]
         targets = extract_patches(second, moved)[kept]
         if len(patches) < 2:  # nothing in common: a pair of flat patches keeps every rank in step, and teaches nothing
             blank = first.new_zeros(2, 1, 32, 32)
             return _Cut(blank, blank, first.new_zeros(2, 2), torch.zeros(2, dtype=torch.int64, device=first.device))
         pair = torch.arange(len(first), device=first.device)[:, None].expand_as(kept)
-        return _Cut(patches, targets, found.keypoints.points.detach()[kept], pair[kept])
+        return _Cut(patches, targets, detections.keypoints.points.detach()[kept], pair[kept])
 
     def _triplet(self, anchors: Tensor, positives: Tensor, cut: _Cut) -> Tensor:
         """The loss over the rows of all ranks; keypoints of one view nearer than half a patch show each other's place."""
