@@ -53,8 +53,9 @@ def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monkeypatch):
     from pellucid.learn import run
+    from pellucid.training import loop
 
-    real = run.fit
+    real = loop.fit
 
     def dies(step, *args, **kwargs):
         def stops(index):
@@ -65,10 +66,10 @@ def test_a_killed_run_resumes_to_the_same_numbers(recipe, digits, tmp_path, monk
         return real(stops, *args, **{**kwargs, "save_every": 2})
 
     monkeypatch.setattr(run, "plot_ranges", lambda *args, **kwargs: None)  # the slowest part, and not the subject here
-    monkeypatch.setattr(run, "fit", dies)
+    monkeypatch.setattr(loop, "fit", dies)
     with pytest.raises(KeyboardInterrupt):
         learn(recipe, digits, SETTINGS[recipe], tmp_path / "cut", quiet=True)
-    monkeypatch.setattr(run, "fit", real)
+    monkeypatch.setattr(loop, "fit", real)
     whole = learn(recipe, digits, SETTINGS[recipe], tmp_path / "whole", quiet=True)
     resumed = learn(recipe, digits, SETTINGS[recipe], tmp_path / "cut", quiet=True)
     assert resumed.learned == whole.learned

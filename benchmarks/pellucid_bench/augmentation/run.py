@@ -19,10 +19,9 @@ from torch import nn
 
 from pellucid.errors import invalid
 from pellucid.learn.augerino import AugerinoSettings, augerino
-from pellucid.learn.classifier import accuracy, accuracy_over_draws
+from pellucid.learn.classifier import accuracy, accuracy_over_draws, fixed
 from pellucid.learn.data import Pictures, Task, small_task
 from pellucid.learn.density import DensitySettings, density
-from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.run import train
 from pellucid.learn.spaces import hand_set, narrow, wide

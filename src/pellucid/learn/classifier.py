@@ -1,7 +1,7 @@
 """The small network every learning command trains, and how it is judged.
 
-Owns: `SmallNet`, the `Student` that trains one on augmented images, and accuracy without and with averaging over draws.
-Must not: know of recipes.
+Owns: `SmallNet`, the `Student` that trains one on augmented images, training without learning the augmentation, and accuracy.
+Must not: train an augmentation.
 Read next: ``augerino.py``.
 """
 
@@ -16,11 +16,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from pellucid.learn.data import Batches, Task
-from pellucid.learn.settings import Settings
+from pellucid.learn.settings import Learning, Settings
 from pellucid.random import Key
-from pellucid.training import World, descend, set_rate
+from pellucid.training import TrainState, World, descend, set_rate
 
-__all__ = ["SmallNet", "Student", "accuracy", "accuracy_over_draws", "cosine", "network_for"]
+__all__ = ["SmallNet", "Student", "accuracy", "accuracy_over_draws", "cosine", "fixed", "network_for"]
 
 
 class SmallNet(nn.Module):
@@ -95,6 +95,17 @@ class Student:
         loss = F.cross_entropy(self.net(images), labels)
         descend(loss, self.optimizer, world=self.world)
         return loss.detach()
+
+
+def fixed(task: Task, augment: nn.Module | None, settings: Settings, world: World) -> Learning:
+    """Train the network on images augmented by a pipeline or policy as it is, or on plain ones."""
+    student = Student(task, settings, world)
+
+    def step(index: int) -> dict[str, float | Tensor]:
+        return {"loss": student.step(index, augment)}
+
+    state = TrainState({"net": student.net}, {"optimizer": student.optimizer})
+    return Learning(step, state, nn.Identity() if augment is None else augment, student.net)
 
 
 def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pellucid.learn.augerino import AugerinoSettings
-from pellucid.learn.classifier import accuracy
+from pellucid.learn.classifier import accuracy, fixed
 from pellucid.learn.data import load_pictures, small_task
-from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import plot_ranges, readable
 from pellucid.learn.rotation import Rotation, half_width, learn_rotation, optimal_width
 from pellucid.learn.run import Outcome, learn, train
-from pellucid.training import World, fit
+from pellucid.training import World, fit_run
 
 __all__ = ["Demo", "Turned", "run_demo", "table", "turn_both_ways"]
 
@@ -78,16 +77,7 @@ def turn_both_ways(
         here = replace(settings, start=start)
         learning, home = learn_rotation(here), directory / f"rotation-from-{start:g}"
         title = f"rotation from {start:g} degrees"
-        fit(
-            learning.step,
-            learning.state,
-            total=here.steps,
-            directory=home,
-            seed=here.seed,
-            settings=asdict(here),
-            title=title,
-            quiet=quiet,
-        )
+        fit_run(learning.step, learning.state, here, home, title=title, quiet=quiet)
         plot_ranges(home / "log.csv", home / "ranges.png", title=f"{title}; the truth is {here.truth:g}")
         turned.append(Turned(start, half_width(learning)))
     return tuple(turned)

@@ -20,17 +20,16 @@ from torch import nn
 from pellucid.errors import invalid, wrong_type
 from pellucid.learn.augerino import AugerinoSettings, augerino
 from pellucid.learn.bilevel import BilevelSettings, bilevel
-from pellucid.learn.classifier import accuracy
+from pellucid.learn.classifier import accuracy, fixed
 from pellucid.learn.data import Pictures, Task, small_task
 from pellucid.learn.density import DensitySettings, density
-from pellucid.learn.fixed import fixed
 from pellucid.learn.ranges import numbers_of, plot_ranges
 from pellucid.learn.settings import Learning, Settings
 from pellucid.learn.spaces import narrow
 from pellucid.learn.teach import TeachSettings, teach
 from pellucid.pipeline import Pipeline
 from pellucid.policy import searchable
-from pellucid.training import World, fit
+from pellucid.training import World, fit_run
 from pellucid.training.device import pick_device
 from pellucid.training.loop import step_seed
 
@@ -122,20 +121,7 @@ def learn(
     start = numbers_of(learning.augment)
     about = {"recipe": recipe, "data": pictures.name, "pictures": pictures.digest, **asdict(settings)}
     title = f"{recipe} on {settings.images} of {pictures.name}"
-    fit(
-        learning.step,
-        learning.state,
-        total=settings.steps,
-        directory=home,
-        seed=settings.seed,
-        save_every=settings.save_every,
-        log_every=settings.log_every,
-        settings=about,
-        title=title,
-        resume=resume,
-        quiet=quiet,
-        world=world,
-    )
+    fit_run(learning.step, learning.state, settings, home, about=about, title=title, resume=resume, quiet=quiet, world=world)
     learned = numbers_of(learning.augment)
     score = float("nan")
     if world.rank == 0:

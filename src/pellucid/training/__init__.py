@@ -9,7 +9,7 @@ from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, sav
 from pellucid.training.descent import descend, set_rate
 from pellucid.training.distributed import World, all_gather_rows, average_gradients, join_world
 from pellucid.training.log import CsvLog, read_log
-from pellucid.training.loop import NonFiniteLoss, fit
+from pellucid.training.loop import NonFiniteLoss, fit, fit_run
 from pellucid.training.settings import RunSettings, read_settings
 from pellucid.training.state import TrainState
 
@@ -23,6 +23,7 @@ __all__ = [
     "average_gradients",
     "descend",
     "fit",
+    "fit_run",
     "join_world",
     "latest_checkpoint",
     "load_checkpoint",

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from pellucid.training.distributed import World, barrier
 from pellucid.training.lock import only_run_in
 from pellucid.training.log import CsvLog
 from pellucid.training.progress import Reporter, progress_bar, silence
+from pellucid.training.settings import RunSettings
 from pellucid.training.state import TrainState
 
-__all__ = ["NonFiniteLoss", "fit", "step_seed"]
+__all__ = ["NonFiniteLoss", "fit", "fit_run", "step_seed"]
 
 
 class NonFiniteLoss(StoppedRun):
@@ -113,6 +115,20 @@ def fit(
     last = latest_checkpoint(saved)
     assert last is not None
     return last
+
+
+def fit_run(
+    step: Callable[[int], Mapping[str, float | Tensor]],
+    state: TrainState,
+    settings: RunSettings,
+    directory: str | os.PathLike[str],
+    *,
+    about: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Path:
+    """:func:`fit` with steps, seed and intervals of the settings. A checkpoint must agree with ``about``, by default with them."""
+    numbers = {"seed": settings.seed, "save_every": settings.save_every, "log_every": settings.log_every, "total": settings.steps}
+    return fit(step, state, directory=directory, settings=asdict(settings) if about is None else about, **numbers | options)
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:

@@ -27,7 +27,7 @@ from pellucid.features.train.joint import JointTrainer
 from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, FeatureSettings, JointSettings
 from pellucid.features.train.trainer import Trainer
 from pellucid.features.weights import load_descriptor, load_detector
-from pellucid.training import World, fit, join_world
+from pellucid.training import World, fit_run, join_world
 from pellucid.training.curves import plot_curves
 from pellucid.training.device import pick_device
 from pellucid.training.distributed import barrier
@@ -88,21 +88,8 @@ def train(
     trainer = make()
     notes = {**about, **trainer.notes, **picture_notes(photographs), "steps": total}
     with board(folder, wanted=world.rank == 0) as write:
-        fit(
-            lambda index: trainer.step(index, total),
-            trainer.state,
-            total=total,
-            directory=folder,
-            seed=settings.seed,
-            save_every=settings.save_every,
-            log_every=settings.log_every,
-            settings=notes,
-            title=trainer.title,
-            resume=resume,
-            quiet=quiet,
-            world=world,
-            after_log=write,
-        )
+        options = {"title": trainer.title, "resume": resume, "quiet": quiet, "world": world, "after_log": write}
+        fit_run(lambda index: trainer.step(index, total), trainer.state, settings, folder, about=notes, total=total, **options)
     if world.rank == 0:
         plot_curves(folder / "log.csv", folder / "curves.png", panels=trainer.panels)
         trainer.save(home, notes)
