@@ -95,7 +95,7 @@ def export_descriptor(
 
 
 def _labels(option: str, paths: Sequence[Path] | None, taken: Container[str]) -> dict[str, Path]:
-    """Short names: of the run's folder, or of the file; with as many folders in front as tell them apart from one another."""
+    """Short names: the run's folder, or the file, with as many parent folders in front as make the names differ."""
     from pellucid.errors import invalid
 
     places = {(path.parent if path.stem == "descriptor" and not path.is_dir() else path).resolve(): path for path in paths or ()}
@@ -114,7 +114,7 @@ def _labels(option: str, paths: Sequence[Path] | None, taken: Container[str]) ->
 
 
 def _sequences(directory: Path | None, photographs: str, seed: int, broken: list[InvalidArgument]) -> Iterator[PlanarSequence]:
-    """Read one sequence at a time; what cannot be read is kept in ``broken``, unless nothing else is left."""
+    """Read one sequence at a time. Errors are collected in ``broken``, and raised if no sequence can be read."""
     from pellucid.errors import invalid
     from pellucid.features.data.photographs import bundled_photographs
     from pellucid.features.data.sequences import find_sequences, warped_sequences

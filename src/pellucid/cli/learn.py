@@ -133,7 +133,7 @@ def _learn(recipe: str, data: Path | None, output: Path, settings: Settings, dev
 
 
 def read_pictures(data: Path | None) -> Pictures:
-    """A data set by its path or its name; none is scikit-learn's digits."""
+    """A data set by its path or its name; by default scikit-learn's digits."""
     from pellucid.learn.data import find_data, load_pictures
 
     if data is not None and not data.exists():

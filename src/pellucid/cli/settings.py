@@ -27,7 +27,7 @@ Assignments = Annotated[list[str] | None, typer.Option("--set", "-s", help="one 
 
 
 def takes(kind: type[RunSettings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command, whose ``settings`` is one of these, be given them in a file or one by one."""
+    """Replace a command's argument ``settings`` by options: a file, ``--set``, and one for every field."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         fields = [field.name for field in dataclasses.fields(kind)]

@@ -103,7 +103,7 @@ def describe_sift(
 
 
 def _packed_octave(size: float) -> int:
-    """The octave and layer of OpenCV's pyramid where a keypoint of this size would have been found, as it packs them."""
+    """The octave and layer of OpenCV's pyramid for a keypoint of this size, packed as OpenCV packs them."""
     level = math.log2(max(size, 1e-3) / (2 * _SIGMA))
     octave = max(-1, math.floor(level - 0.5 / _LAYERS))
     layer = min(max(round(_LAYERS * (level - octave)), 1), _LAYERS)

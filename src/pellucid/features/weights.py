@@ -119,7 +119,7 @@ def _filled(network: N, weights: Mapping[str, Tensor], path: str | os.PathLike[s
 
 
 def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What was noted beside a detector's weights: its shape, and what training said of it."""
+    """The notes in a detector's file: its shape, and the settings of its training."""
     from safetensors import SafetensorError, safe_open
 
     try:

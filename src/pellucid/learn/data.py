@@ -56,7 +56,7 @@ class Pictures:
 
     @property
     def digest(self) -> str:
-        """A few characters that other pictures or labels would change, for telling whether a run is resumed on its own data."""
+        """A short hash of pictures and labels, which tells whether a run is resumed on its own data."""
         seen = hashlib.sha256()
         for tensor in (self.x_train, self.y_train, self.x_test, self.y_test):
             seen.update(repr(tuple(tensor.shape)).encode())

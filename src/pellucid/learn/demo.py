@@ -51,7 +51,7 @@ class Demo:
 
 
 def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int = 0, say: Callable[[str], None] = print) -> Demo:
-    """Run it all into ``directory`` and write ``index.html``; what is already done there is not done again."""
+    """Run everything into ``directory`` and write ``index.html``; finished parts are not run again."""
     settings = AugerinoSettings(images=IMAGES, steps=steps, seed=seed)
     pictures = load_pictures()
     say(f"{IMAGES} digits, without augmentation, then with ranges that learn")

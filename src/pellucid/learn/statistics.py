@@ -18,7 +18,7 @@ __all__ = ["HeldStatistics"]
 
 
 class HeldStatistics:
-    """A network in training mode whose evaluations without gradient take the batch statistics of the last one with gradient.
+    """A network in training mode that, without gradient, normalises with the batch statistics of its last call with gradient.
 
     An estimator that evaluates the loss of a batch with its gates the other way would otherwise also change the statistics, by
     which every sample's loss hears of every other sample's gate. Held, each loss depends on its own draw alone, both sides of a

@@ -145,7 +145,7 @@ def _read(file: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def _weights(state: TrainState) -> dict[str, Tensor]:
-    """Each tensor on its own memory: safetensors refuses shared storage, and a step must not change what is being written."""
+    """The weights by name, each in memory of its own: safetensors refuses shared storage, and no step may change them meanwhile."""
     return {
         f"{name}.{key}": tensor.detach().cpu().clone().contiguous()
         for name, module in state.modules.items()

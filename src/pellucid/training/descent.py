@@ -16,7 +16,7 @@ __all__ = ["descend", "set_rate"]
 
 
 def descend(loss: Tensor, *optimizers: Optimizer, world: World) -> None:
-    """Move everything the optimisers hold down the mean over ranks of the gradient of ``loss``."""
+    """Take one step with each optimiser along the gradient of ``loss``, averaged over ranks."""
     for optimizer in optimizers:
         optimizer.zero_grad()
     loss.backward()

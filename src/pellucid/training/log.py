@@ -24,8 +24,8 @@ class CsvLog:
 
     Args:
         path: the file. Rows already in it are kept up to ``resume_at`` and dropped beyond, so that a resumed run leaves the
-            log an uninterrupted one would have left. A run that begins puts a file it finds aside, under the next free name
-            (``log-1.csv``), with a warning: it may be somebody's.
+            log an uninterrupted one would have left. A run that begins renames a file that is already there to the
+            next free name (``log-1.csv``), with a warning.
         resume_at: how many steps are done.
 
     Errors:

@@ -155,7 +155,7 @@ def _resume(saved: Path, state: TrainState, notes: Mapping[str, Any], resume: bo
 
 
 def _differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, wanted and found value of every setting that differs; ``None`` stands for one that is missing."""
+    """Name, wanted and stored value of every setting that differs; ``None`` stands for a missing one."""
     for name, value in wanted.items():
         other = got.get(name)
         if isinstance(value, Mapping) and isinstance(other, Mapping):

@@ -84,7 +84,7 @@ class ImageFolder(Sequence[Tensor]):
 
     @property
     def digest(self) -> str:
-        """A few characters that another picture or name would change; every file is read for it once."""
+        """A short hash of names and contents; every file is read once for it."""
         seen = hashlib.sha256()
         for name, path in zip(self.names, self.paths, strict=True):
             with path.open("rb") as file:

@@ -125,7 +125,7 @@ def accuracy_under(errors: Float[Tensor, "m"], thresholds: Sequence[float]) -> l
 
 
 def average_precision(scores: Float[Tensor, "m"], correct: Bool[Tensor, "m"], positives: int) -> float:
-    """Average precision of a ranking: the precision at each correct item, summed, over the number there is to find.
+    """Average precision of a ranking: the sum of the precisions at its correct items, over the number of items to retrieve.
 
     Args:
         scores: lower ranks first; ties keep their order.

@@ -37,7 +37,7 @@ class Trainer(ABC):
     @classmethod
     @abstractmethod
     def prepare(cls, settings: Any, photographs: Sequence[Tensor], world: World, device: torch.device) -> Callable[[], Trainer]:
-        """Read the data; return what makes a trainer, twice where the number of steps must be measured."""
+        """Read the data; return a function that makes a trainer. It is called twice where the rate of steps must be measured."""
 
     @property
     def notes(self) -> dict[str, Any]:
