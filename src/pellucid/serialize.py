@@ -41,12 +41,12 @@ Kind = TypeVar("Kind", bound=type[Transform] | TargetKind)
 def register(kind: Kind) -> Kind:
     """Let files name a transform of your own, as they name ours: a decorator, above ``@dataclass(frozen=True)``.
 
-        A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
+    A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
 
-        A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
-        class or the kind again (in a notebook) replaces it.
+    A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
+    class or the kind again (in a notebook) replaces it.
 
-        Errors:
+    Errors:
         InvalidType for anything but a frozen dataclass, InvalidArgument where another class, or a kind of ours, has the name.
     """
     if isinstance(kind, TargetKind):
