@@ -63,7 +63,7 @@ def test_no_catch_all_files_and_no_giants():
 @pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
 def test_transform_docstrings_follow_the_template(kind):
     text = kind.__doc__
-    for heading in ("Args:", "Gradient:", "On each target:"):
+    for heading in ("Args:", "Gradient:", "On each target:", "Errors:", "Example:\n        >>> "):
         assert heading in text, heading
     first = text.strip().splitlines()[0]
     assert first.endswith("."), first

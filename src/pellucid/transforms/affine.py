@@ -129,6 +129,9 @@ class RandomAffine(_Affine):
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
         degrees = 0, translate = (0, 0), scale = 1, shear = 0, bit for bit.
+    Errors:
+        InvalidArgument for a shift beyond 1, a scale that is a single number or reaches 0, a reversed pair, or an unknown
+        option.
     Source:
         ``cv2.warpAffine`` with the inverse of ``record.matrix``.
 
@@ -165,8 +168,15 @@ class RandomRotation(_Affine):
         as `RandomAffine`.
     Identity at:
         degrees = 0; multiples of 90 on square images move whole pixels.
+    Errors:
+        InvalidArgument for a negative number, a reversed pair, or an unknown option.
     Source:
         ``cv2.getRotationMatrix2D``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomRotation((90, 90))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
+        tensor([2., 4., 1., 3.])
     """
 
     degrees: Range = field(metadata=_DEGREES)
@@ -192,6 +202,14 @@ class RandomTranslate(_Affine):
         as `RandomAffine`.
     Identity at:
         translate = (0, 0); whole-pixel shifts are copies, bit for bit.
+    Errors:
+        InvalidArgument for a shift beyond 1, a reversed pair, or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> right = pellucid.RandomTranslate(((0.25, 0.25), (0, 0)))
+        >>> right(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
+        tensor([0., 1., 2., 3.])
     """
 
     translate: Pair = field(default=(0.1, 0.1), metadata=_TRANSLATE)
@@ -216,6 +234,14 @@ class RandomShear(_Affine):
         as `RandomAffine`.
     Identity at:
         shear = 0.
+    Errors:
+        InvalidArgument for a negative number, a reversed pair, or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> shear = pellucid.Pipeline([pellucid.RandomShear((45, 45))])
+        >>> shear.draw(torch.zeros(1, 1, 3, 3)).src_from_dst[0, 0].round()
+        tensor([ 1.,  1., -1.], dtype=torch.float64)
     """
 
     shear: Shear = field(metadata=_SHEAR)
@@ -242,6 +268,15 @@ class RandomScale(_Affine):
         as `RandomAffine`.
     Identity at:
         scale = 1.
+    Errors:
+        InvalidArgument for a single number, which could mean two things, for a factor of 0, a reversed pair, or an unknown
+        option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> zoom = pellucid.Pipeline([pellucid.RandomScale((2, 2))])
+        >>> zoom.draw(torch.zeros(1, 1, 3, 3)).matrix[0, 0]
+        tensor([ 2.,  0., -1.], dtype=torch.float64)
     """
 
     scale: Range = field(default=(0.8, 1.25), metadata=_SCALE)

@@ -44,8 +44,16 @@ class RandomGaussianBlur(Transform):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for an even number of taps, or a width that is not above 0.
     Source:
         ``torchvision.transforms.v2.functional.gaussian_blur``; borders mirror without repeating the edge pixel.
+
+    Example:
+        >>> import torch, pellucid
+        >>> edge = torch.tensor([[[[0.0, 0.0, 1.0, 1.0]]]])
+        >>> pellucid.RandomGaussianBlur((1, 3), sigma=1.0)(edge).flatten()
+        tensor([0.0000, 0.2741, 0.7259, 1.0000])
     """
 
     kernel_size: int | Size | None = None
@@ -98,8 +106,16 @@ class RandomSharpness(Transform):
         image only; the outermost pixels keep their values.
     Identity at:
         sharpness = 1.
+    Errors:
+        InvalidArgument for a negative factor, or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.adjust_sharpness`` and PIL's smoothing kernel.
+
+    Example:
+        >>> import torch, pellucid
+        >>> grey = torch.full((1, 1, 3, 3), 0.5)
+        >>> bool((pellucid.RandomSharpness((2, 2), p=1.0)(grey) - grey).abs().max() < 1e-6)
+        True
     """
 
     sharpness: Range = field(default=0.5, metadata=drawn(around_one))

@@ -40,6 +40,14 @@ class RandomGrayscale(Transform):
         image only; the number of channels stays.
     Identity at:
         p = 0, and for grey images.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1], or other than 1 or 3 channels.
+
+    Example:
+        >>> import torch, pellucid
+        >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
+        >>> pellucid.RandomGrayscale(p=1.0)(red).flatten()
+        tensor([0.2990, 0.2990, 0.2990])
     """
 
     p: Chance = 0.1
@@ -72,6 +80,13 @@ class RandomInvert(Transform):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomInvert(p=1.0)(torch.tensor([[[[0.25, 1.0]]]])).flatten()
+        tensor([0.7500, 0.0000])
     """
 
     p: Chance = 0.5
@@ -103,6 +118,14 @@ class RandomChannelShuffle(Transform):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> image = torch.tensor([0.1, 0.2, 0.3]).reshape(1, 3, 1, 1)
+        >>> pellucid.RandomChannelShuffle(p=1.0)(image).flatten().sort().values
+        tensor([0.1000, 0.2000, 0.3000])
     """
 
     p: Chance = 0.5
@@ -159,8 +182,16 @@ class Normalize(_Statistics):
         image: exact.
     On each target:
         image only.
+    Errors:
+        InvalidArgument for statistics of different lengths or of other than the image's channels, and a standard deviation
+        that is not above 0.
     Source:
         ``torchvision.transforms.v2.functional.normalize``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Normalize((0.5,), (0.25,))(torch.tensor([[[[0.5, 1.0]]]])).flatten()
+        tensor([0., 2.])
     """
 
     mean: tuple[float, ...]
@@ -184,6 +215,13 @@ class Denormalize(_Statistics):
         image: exact.
     On each target:
         image only.
+    Errors:
+        As for `Normalize`.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Denormalize((0.5,), (0.25,))(torch.tensor([[[[0.0, 2.0]]]])).flatten()
+        tensor([0.5000, 1.0000])
     """
 
     mean: tuple[float, ...]

@@ -44,6 +44,11 @@ class RandomCrop(Transform):
         size equal to the image's, no padding.
     Errors:
         InvalidArgument where the image is smaller than the crop and ``pad_if_needed`` is off.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomCrop(2)(torch.zeros(1, 3, 5, 5)).shape
+        torch.Size([1, 3, 2, 2])
     """
 
     size: int | Size
@@ -103,8 +108,15 @@ class CenterCrop(Transform):
         image: exact.
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Errors:
+        InvalidArgument for a size below 1.
     Source:
         ``torchvision.transforms.v2.functional.center_crop``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.CenterCrop(1)(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
+        tensor([[[[2.]]]])
     """
 
     size: int | Size
@@ -159,8 +171,15 @@ class RandomResizedCrop(Transform):
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
         scale = (1, 1), ratio = W / H, size equal to the image's.
+    Errors:
+        InvalidArgument for an area that is 0 or beyond 1, a ratio that is not above 0, or an unknown option.
     Source:
         ``F.interpolate(crop, size, mode="bilinear", antialias=True)`` for whole-pixel rectangles.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomResizedCrop((4, 6))(torch.zeros(1, 3, 20, 30)).shape
+        torch.Size([1, 3, 4, 6])
     """
 
     size: int | Size

@@ -68,8 +68,15 @@ class RandomPosterize(_Toned):
         image only.
     Identity at:
         p = 0, and 8 bits for images that come as 8 bits.
+    Errors:
+        InvalidArgument for bits outside of [0, 8], a reach that is not above 0, or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.posterize``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomPosterize(bits=1, p=1.0)(torch.tensor([[[[100, 200]]]], dtype=torch.uint8)).flatten()
+        tensor([  0, 128], dtype=torch.uint8)
     """
 
     bits: Range = field(default=4, metadata=drawn(interval, low=0.0, high=8.0))
@@ -106,8 +113,15 @@ class RandomSolarize(_Toned):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a threshold outside of [0, 1], a reach that is not above 0, or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.solarize``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomSolarize(0.5, p=1.0)(torch.tensor([[[[0.25, 0.75]]]])).flatten()
+        tensor([0.2500, 0.2500])
     """
 
     threshold: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
@@ -142,8 +156,17 @@ class RandomEqualize(_Toned):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1], or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.equalize``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> dull = (100 + torch.arange(32.0)).repeat(1, 1, 32, 1).to(torch.uint8)
+        >>> flat = pellucid.RandomEqualize(p=1.0)(dull)
+        >>> int(flat.min()), int(flat.max())
+        (0, 255)
     """
 
     p: Chance = 0.5
@@ -174,8 +197,15 @@ class RandomAutoContrast(_Toned):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1].
     Source:
         ``torchvision.transforms.v2.functional.autocontrast``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomAutoContrast(p=1.0)(torch.tensor([[[[0.25, 0.5]]]])).flatten()
+        tensor([0., 1.])
     """
 
     p: Chance = 0.5

@@ -60,6 +60,13 @@ class RandomHorizontalFlip(_Flip):
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: x -> W - x and x -> W - 1 - x.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomHorizontalFlip(p=1.0)(torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
+        tensor([3., 2., 1.])
     """
 
     p: Chance = 0.5
@@ -82,6 +89,13 @@ class RandomVerticalFlip(_Flip):
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: y -> H - y and y -> H - 1 - y.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for a probability outside of [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomVerticalFlip(p=1.0)(torch.tensor([[[[1.0], [2.0]]]])).flatten()
+        tensor([2., 1.])
     """
 
     p: Chance = 0.5
@@ -106,6 +120,11 @@ class RandomRotation90(Transform):
         times = 0.
     Errors:
         InvalidArgument for odd turns of non-square images.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomRotation90(times=(1,))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
+        tensor([2., 4., 1., 3.])
     """
 
     times: tuple[int, ...] = field(default=(0, 1, 2, 3), metadata=drawn(_quarter_turns))

@@ -114,8 +114,16 @@ class ColorJitter(_Jitter):
         image only.
     Identity at:
         factors 1, hue 0 (to rounding in the hue's round trip).
+    Errors:
+        InvalidArgument for a negative number, a hue beyond 0.5, and, where saturation or hue change, other than 1 or 3
+        channels.
     Source:
         ``torchvision.transforms.v2.ColorJitter``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.ColorJitter(brightness=(0.5, 0.5))(torch.ones(1, 3, 1, 1)).flatten()
+        tensor([0.5000, 0.5000, 0.5000])
     """
 
     brightness: Range = field(default=0.0, metadata=_unless_zero(around_one, "brightness"))
@@ -150,8 +158,15 @@ class RandomBrightness(_Jitter):
         image only.
     Identity at:
         brightness = 1.
+    Errors:
+        InvalidArgument for a negative factor or a reversed pair.
     Source:
         ``torchvision.transforms.v2.functional.adjust_brightness``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomBrightness((0.5, 0.5))(torch.ones(1, 3, 1, 1)).flatten()
+        tensor([0.5000, 0.5000, 0.5000])
     """
 
     brightness: Range = field(default=0.2, metadata=drawn(around_one))
@@ -174,8 +189,15 @@ class RandomContrast(_Jitter):
         image only.
     Identity at:
         contrast = 1.
+    Errors:
+        InvalidArgument for a negative factor or a reversed pair.
     Source:
         ``torchvision.transforms.v2.functional.adjust_contrast``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomContrast((0.5, 0.5))(torch.tensor([[[[0.0, 1.0]]]])).flatten()
+        tensor([0.2500, 0.7500])
     """
 
     contrast: Range = field(default=0.2, metadata=drawn(around_one))
@@ -198,8 +220,16 @@ class RandomSaturation(_Jitter):
         image only; single-channel images stay as they are.
     Identity at:
         saturation = 1.
+    Errors:
+        InvalidArgument for a negative factor, a reversed pair, or other than 1 or 3 channels.
     Source:
         ``torchvision.transforms.v2.functional.adjust_saturation``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
+        >>> pellucid.RandomSaturation((0, 0))(red).flatten()
+        tensor([0.2990, 0.2990, 0.2990])
     """
 
     saturation: Range = field(default=0.2, metadata=drawn(around_one))
@@ -222,8 +252,16 @@ class RandomHue(_Jitter):
         image only; single-channel images stay as they are.
     Identity at:
         hue = 0 (to rounding).
+    Errors:
+        InvalidArgument for a turn beyond 0.5, a reversed pair, or other than 1 or 3 channels.
     Source:
         ``torchvision.transforms.v2.functional.adjust_hue``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
+        >>> pellucid.RandomHue((1 / 3, 1 / 3))(red).flatten().round()
+        tensor([0., 1., 0.])
     """
 
     hue: Range = field(default=0.05, metadata=drawn(_hue))

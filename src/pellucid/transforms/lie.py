@@ -58,8 +58,16 @@ class RandomLieAffine(Warping):
         as `RandomAffine`.
     Identity at:
         all coefficients 0, bit for bit.
+    Errors:
+        InvalidType for generators that are no MultivariateNormal, InvalidArgument where they are not six.
     Source:
         ``scipy.linalg.expm``; Benton, Finzi, Izmailov, Wilson: "Learning invariances in neural networks", NeurIPS 2020.
+
+    Example:
+        >>> import torch, pellucid
+        >>> spread = pellucid.MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))
+        >>> len(list(pellucid.Pipeline([pellucid.RandomLieAffine(spread)]).parameters()))
+        27
     """
 
     generators: MultivariateNormal = field(default=_DEFAULT, metadata=drawn(_six))

@@ -44,6 +44,13 @@ class RandomGaussianNoise(Transform):
         image only.
     Identity at:
         mean = 0, sigma = 0.
+    Errors:
+        InvalidArgument for a negative standard deviation, or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomGaussianNoise(mean=0.25, sigma=0.0)(torch.tensor([[[[0.5, 1.0]]]])).flatten()
+        tensor([0.7500, 1.0000])
     """
 
     mean: Range = field(default=0.0, metadata=drawn(interval))
@@ -86,6 +93,15 @@ class RandomErasing(Transform):
         image only.
     Identity at:
         p = 0.
+    Errors:
+        InvalidArgument for an area outside of [0, 1], a ratio that is not above 0, or a number of values that is not that
+        of the channels.
+
+    Example:
+        >>> import torch, pellucid
+        >>> erased = pellucid.RandomErasing(p=1.0, scale=0.5, ratio=1.0)(torch.ones(1, 1, 8, 8))
+        >>> round(erased.mean().item(), 4)
+        0.5
     """
 
     p: Chance = 0.5

@@ -52,8 +52,15 @@ class RandomPerspective(Warping):
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
         distortion_scale = 0.
+    Errors:
+        InvalidArgument for a distortion outside of [0, 1], or an unknown option.
     Source:
         ``cv2.getPerspectiveTransform`` on the drawn corners.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomPerspective(0.4, p=1.0)(torch.rand(2, 3, 8, 8)).shape
+        torch.Size([2, 3, 8, 8])
     """
 
     distortion_scale: Range = field(default=0.5, metadata=drawn(_corners, *_NAMES))

@@ -41,8 +41,15 @@ class Resize(Transform):
         image: resampled. mask: nearest. boxes, keypoints: scaled.
     Identity at:
         the image's own size.
+    Errors:
+        InvalidArgument for a size below 1, or an unknown option.
     Source:
         ``F.interpolate(mode="bilinear", antialias=True)``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Resize(4)(torch.zeros(1, 3, 8, 16)).shape
+        torch.Size([1, 3, 4, 8])
     """
 
     size: int | Size
@@ -89,8 +96,15 @@ class Pad(Transform):
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
         padding = 0.
+    Errors:
+        InvalidArgument for negative padding, or an unknown option.
     Source:
         ``numpy.pad`` modes constant, edge and symmetric.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Pad((1, 0), fill=9.0)(torch.tensor([[[[1.0, 2.0]]]]))
+        tensor([[[[9., 1., 2., 9.]]]])
     """
 
     padding: Padding
@@ -125,6 +139,13 @@ class Letterbox(Transform):
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
         the image's own size.
+    Errors:
+        InvalidArgument for a size below 1, or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Letterbox(4, fill=0.5)(torch.zeros(1, 1, 2, 4))[0, 0, :, 0]
+        tensor([0.5000, 0.0000, 0.0000, 0.5000])
     """
 
     size: int | Size

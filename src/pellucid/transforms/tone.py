@@ -38,8 +38,15 @@ class RandomGamma(Transform):
         image only.
     Identity at:
         gamma = 1, gain = 1.
+    Errors:
+        InvalidArgument for a gamma that is not above 0, or a negative gain.
     Source:
         ``torchvision.transforms.v2.functional.adjust_gamma``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomGamma(2.0)(torch.tensor([[[[0.5, 1.0]]]])).flatten()
+        tensor([0.2500, 1.0000])
     """
 
     gamma: Range = field(default=(0.7, 1.5), metadata=drawn(interval, low=1e-6))
