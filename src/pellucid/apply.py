@@ -169,8 +169,8 @@ def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: 
     assert entry.kind.move is not None
     out, valid = entry.kind.move(values, path, entry, options)
     if entry.valid is not None:
-        given = entry.valid.to(torch.bool)
-        valid = valid & (given[None] if lead == 0 else given.flatten(0, lead - 1))
+        flags = entry.valid.to(torch.bool)
+        valid = valid & (flags[None] if lead == 0 else flags.flatten(0, lead - 1))
     if path[-1][1] is not None:
         result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
     return out.to(flat.dtype)

@@ -99,17 +99,17 @@ def sort(batch: object, options: Options) -> Sorted:
         raise wrong_type(
             "batch", expected="a tensor, an array, a PIL image, a list of them, or a dict of targets", got=type(batch).__name__
         )
-    found = Sorted({}, {}, {}, {}, bare=False)
+    named = Sorted({}, {}, {}, {}, bare=False)
     for key, value in batch.items():
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
         kind = kind_of(key, options.targets)
         if key in options.passthrough or (kind is not None and not kind.axes):
-            found.untouched[key] = value
+            named.untouched[key] = value
         elif kind is not None:
-            found.values[key], found.kinds[key] = value, kind
+            named.values[key], named.kinds[key] = value, kind
         elif key.endswith(f"_{VALID}") and key[: -len(VALID) - 1] in batch:
-            found.flags[key[: -len(VALID) - 1]] = value
+            named.flags[key[: -len(VALID) - 1]] = value
         else:
             raise invalid(
                 f"batch[{key!r}]",
@@ -117,7 +117,7 @@ def sort(batch: object, options: Options) -> Sorted:
                 got=repr(key),
                 fix=f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone.",
             )
-    return found
+    return named
 
 
 def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
@@ -125,12 +125,12 @@ def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed
     return parse_sorted(sort(batch, options), options, lead=lead)
 
 
-def parse_sorted(given: Sorted, options: Options, *, lead: int | None) -> Parsed:
+def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed:
     """The same for a batch whose parts are named."""
-    bare = given.bare
+    bare = named.bare
     entries = []
-    for key, tensor in given.values.items():
-        entries.append(_entry(key, given.kinds[key], tensor, given.flags.get(key), options))
+    for key, tensor in named.values.items():
+        entries.append(_entry(key, named.kinds[key], tensor, named.flags.get(key), options))
     images = [entry for entry in entries if entry.kind is IMAGE]
     if images:
         lead = images[0].tensor.dim() - 3
@@ -146,7 +146,7 @@ def parse_sorted(given: Sorted, options: Options, *, lead: int | None) -> Parsed
                 got=f"shape {tuple(entry.tensor.shape)}",
             )
     _check_agreement(entries, lead)
-    return Parsed(tuple(entries), given.untouched, lead, bare)
+    return Parsed(tuple(entries), named.untouched, lead, bare)
 
 
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:

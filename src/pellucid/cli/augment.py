@@ -53,12 +53,12 @@ def augment(
         )
     loaded = Pipeline.load(pipeline, allow=allow or ())
     settings = {**loaded.options.settings(), "box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
-    found = find_annotations(annotations, source, file=coco, masks=masks)
+    labels = find_annotations(annotations, source, file=coco, masks=masks)
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
         raise invalid("IN", expected="a folder with pictures in it", got=str(source))
     plain = Pipeline(loaded.transforms, seed=seed, **settings)
-    job = Job(source, out, plain, found, copies=copies, seed=seed, quality=quality, gray=gray)
+    job = Job(source, out, plain, labels, copies=copies, seed=seed, quality=quality, gray=gray)
     if overwrite and out.exists():
         shutil.rmtree(out)
     job.begin()
@@ -66,7 +66,7 @@ def augment(
     mine = pictures[first::every]
     outcomes = list(track(run(job, mine, workers=workers), "Augmenting", total=len(mine), console=console))
     names = [job.name(picture, copy) for picture in pictures for copy in range(copies)]
-    found.finish(names, out)
+    labels.finish(names, out)
     written, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "kept"))
     there = f", {kept} were there" if kept else ""
     console.print(f"Wrote {written} pictures to {out}{there}.", highlight=False, soft_wrap=True)

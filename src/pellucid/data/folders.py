@@ -92,10 +92,10 @@ class Job:
     def _made(self, batch: dict[str, Any], picture: PurePosixPath, copy: int) -> dict[str, Any]:
         key = Key(self.seed, copy, torch.tensor([index_of(str(picture))]))
         with torch.no_grad():
-            found: dict[str, Any] = self.pipeline(batch, key=key)
-        if found["image"].dtype != torch.uint8:
-            raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=f"{found['image'].dtype}")
-        return found
+            augmented: dict[str, Any] = self.pipeline(batch, key=key)
+        if augmented["image"].dtype != torch.uint8:
+            raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=f"{augmented['image'].dtype}")
+        return augmented
 
     def begin(self) -> None:
         """Take the folder, or go on in it; refuse one that holds something else."""
@@ -130,8 +130,8 @@ def pictures_in(source: Path, *, without: tuple[Path, ...] = ()) -> list[PurePos
     if not source.is_dir():
         raise invalid("IN", expected="a folder of pictures", got=str(source))
     left_out = [path.resolve() for path in without]
-    found = [path for path in source.rglob("*") if path.suffix.lower() in PICTURES and path.is_file()]
-    kept = [path for path in found if not any(path.resolve().is_relative_to(other) for other in left_out)]
+    files = [path for path in source.rglob("*") if path.suffix.lower() in PICTURES and path.is_file()]
+    kept = [path for path in files if not any(path.resolve().is_relative_to(other) for other in left_out)]
     return sorted(PurePosixPath(path.relative_to(source).as_posix()) for path in kept)
 
 

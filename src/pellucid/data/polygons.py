@@ -29,16 +29,16 @@ def clipped(points: NDArray[Any], size: Size) -> NDArray[Any]:
         if not len(points):
             break
         inside = sign * (points[:, axis] - bound)
-        found = []
+        corners = []
         for i in range(len(points)):
             before, here = inside[i - 1], inside[i]
             if (before < 0.0) != (here < 0.0):
                 crossing = points[i - 1] + (points[i] - points[i - 1]) * (before / (before - here))
                 crossing[axis] = bound  # not a rounding beside it
-                found.append(crossing)
+                corners.append(crossing)
             if here >= 0.0:
-                found.append(points[i])
-        points = np.array(found).reshape(-1, 2)
+                corners.append(points[i])
+        points = np.array(corners).reshape(-1, 2)
     return points
 
 

@@ -87,15 +87,15 @@ class LearnedParameters(nn.Module):
         saved = state_dict.pop(prefix + _MEANING, None)
         for at in self._distributions if saved is not None else ():
             here = torch.tensor(self._meaning(at), dtype=torch.float64)
-            found = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
+            stored = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
             close = max(1e-6, 4.0 * torch.finfo(saved.dtype).eps)  # a state_dict may have been cast
-            if len(found) and not (
-                found.shape == here.shape and torch.allclose(found, here, rtol=close, atol=1e-6, equal_nan=True)
+            if len(stored) and not (
+                stored.shape == here.shape and torch.allclose(stored, here, rtol=close, atol=1e-6, equal_nan=True)
             ):
                 raise invalid(
                     f"state_dict of {_label(at)}",
                     expected=f"numbers saved under the same bounds: {_listed(here)} where the parameters are 0 and 1",
-                    got=_listed(found),
+                    got=_listed(stored),
                     fix="The parameters would mean other numbers here. Build the pipeline with the bounds they were saved with.",
                 )
         super()._load_from_state_dict(state_dict, prefix, *rest)
@@ -154,15 +154,15 @@ class LearnedParameters(nn.Module):
         if not self._names:
             return {}
         outputs = self._outputs(images) if self._predicted else []
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for names in self._names.values():
             for full in names.values():
                 if full in self._predicted:
                     where, column, offset = self._predicted[full]
-                    found[full] = outputs[where][:, column] + offset
+                    tensors[full] = outputs[where][:, column] + offset
                 else:
-                    found[full] = getattr(self, full).reshape(())
-        return {at: {raw: found[full] for raw, full in names.items()} for at, names in self._names.items()}
+                    tensors[full] = getattr(self, full).reshape(())
+        return {at: {raw: tensors[full] for raw, full in names.items()} for at, names in self._names.items()}
 
     def _outputs(self, images: Tensor | None) -> list[Tensor]:
         if images is None:

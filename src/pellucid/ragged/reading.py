@@ -74,15 +74,15 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
         record: that it is to be replayed with.
         inverse: whether the record is undone.
     """
-    given = sort(batch, options)
-    lists = {key: _list(key, value, given, record) for key, value in given.values.items()}
-    flags = {key: _list(f"{key}_valid", value, given, record) for key, value in given.flags.items()}
+    named = sort(batch, options)
+    lists = {key: _list(key, value, named, record) for key, value in named.values.items()}
+    flags = {key: _list(f"{key}_valid", value, named, record) for key, value in named.flags.items()}
     first, count = next(((key, len(values)) for key, values in lists.items()))
     for key, values in [*lists.items(), *((f"{key}_valid", values) for key, values in flags.items())]:
         if len(values) != count:
             raise invalid(f"batch[{key!r}]", expected=f"{count} entries, like batch[{first!r}]", got=len(values))
     if count == 0:
-        name = "batch" if given.bare else f"batch[{first!r}]"
+        name = "batch" if named.bare else f"batch[{first!r}]"
         raise invalid(name, expected="at least one picture", got="an empty list")
     if record is not None and count != len(record):
         raise invalid("batch", expected=f"{len(record)} samples, as in the record", got=count, fix="Slice the record: record[i:j].")
@@ -91,13 +91,13 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
         one = {key: values[i] for key, values in lists.items()}
         flag = {key: values[i] for key, values in flags.items()}
         try:
-            samples.append(parse_sorted(Sorted(one, given.kinds, flag, {}, given.bare), options, lead=0))
+            samples.append(parse_sorted(Sorted(one, named.kinds, flag, {}, named.bare), options, lead=0))
             _check(samples[i], samples[0])
             if record is not None:
                 size_agrees(samples[i], record.plans[i], inverse=inverse)
         except (InvalidArgument, InvalidType) as error:
             _at(i, error)
-    return Ragged(_parts(samples, record), tuple(samples), given.untouched)
+    return Ragged(_parts(samples, record), tuple(samples), named.untouched)
 
 
 def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
@@ -105,12 +105,12 @@ def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
     raise type(error)(f"sample {i}: {error}") from None
 
 
-def _list(key: str, value: Any, given: Sorted, record: RaggedRecord | None) -> Sequence[Any]:
+def _list(key: str, value: Any, named: Sorted, record: RaggedRecord | None) -> Sequence[Any]:
     if isinstance(value, list | tuple):
         return value
     if record is not None and isinstance(value, Tensor) and value.dim():
         return value.unbind(0)
-    other = next(k for k, v in given.values.items() if isinstance(v, list | tuple))
+    other = next(k for k, v in named.values.items() if isinstance(v, list | tuple))
     raise wrong_type(
         f"batch[{key!r}]",
         expected=f"a list, like batch[{other!r}]",
@@ -178,24 +178,24 @@ def gather(ragged: Ragged, results: Sequence[Any], *, stacked: bool, padded: boo
     bare = ragged.samples[0].bare
     if bare:
         results = [{"image": result} for result in results]
-    given = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
+    inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
     points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
-    found: dict[str, Any] = {}
+    together: dict[str, Any] = {}
     for key in results[0]:
-        of = key if key in given[0] else key.removesuffix("_valid")
+        of = key if key in inputs[0] else key.removesuffix("_valid")
         parts = [(part.where, result[key]) for part, result in zip(ragged.parts, results, strict=True)]
         if of not in points and stacked:
-            value = parts[0][1] if len(parts) == 1 else torch.stack(scattered(len(given), parts))
+            value = parts[0][1] if len(parts) == 1 else torch.stack(scattered(len(inputs), parts))
         else:
-            value = scattered(len(given), parts)
+            value = scattered(len(inputs), parts)
         if of in points:
-            value = [row[: len(one[of])] for row, one in zip(value, given, strict=True)]
+            value = [row[: len(one[of])] for row, one in zip(value, inputs, strict=True)]
             value = pad_sequence(value, batch_first=True) if padded else value
         if isinstance(value, Tensor):
-            found[key] = wrap_like(value, given[0].get(key), sizes[0]) if stacked else value
+            together[key] = wrap_like(value, inputs[0].get(key), sizes[0]) if stacked else value
         else:
-            found[key] = [wrap_like(row, one.get(key), size) for row, one, size in zip(value, given, sizes, strict=True)]
-    return found["image"] if bare else {**found, **ragged.untouched}
+            together[key] = [wrap_like(row, one.get(key), size) for row, one, size in zip(value, inputs, sizes, strict=True)]
+    return together["image"] if bare else {**together, **ragged.untouched}
 
 
 def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
