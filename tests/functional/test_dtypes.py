@@ -93,6 +93,7 @@ def test_gradients_of_halves(impl):
     torch.testing.assert_close(M.grad, again.grad, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_halves():
     image = photo(torch.float16).requires_grad_()
     (first,) = torch.autograd.grad(warp(image, MAPS, size=(8, 10)).float().square().sum(), image, create_graph=True)
