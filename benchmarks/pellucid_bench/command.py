@@ -20,6 +20,7 @@ from rich.markdown import Markdown
 
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.documents import write_case, write_documents
+from pellucid_bench.loader import loader_table, measure_loader
 from pellucid_bench.measure import on_threads
 from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
@@ -140,6 +141,27 @@ def patches(
         )
     if strict and (any(ratio < NEEDED for ratio in speedups(rows).values()) or any(row["status"] == "refused" for row in rows)):
         raise typer.Exit(1)
+
+
+@app.command()
+def loader(
+    images: Annotated[int, typer.Option(min=32, help="Files in the folder.")] = 256,
+    workers: Annotated[list[int] | None, typer.Option(min=0, help="Worker processes; may be repeated; default 0 and 2.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Timed epochs of each.")] = 3,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose loader section to rewrite.")] = None,
+) -> None:
+    """A folder of JPEGs of natural sizes to normalised batches of 32 x 3 x 224 x 224, one thread per process."""
+    counts = tuple(workers or (0, 2))
+    with _setting(1):
+        rows = measure_loader(images=images, workers=counts, rounds=rounds, say=_say)
+        data = report("loader", {"images": images, "workers": counts, "rounds": rounds}, rows)
+    text = f"{describe(data['environment'])}\n\n{loader_table(rows)}"
+    _show(text)
+    if output is not None:
+        write_json(output / "loader.json", data)
+    if docs_page is not None:
+        insert(docs_page, "loader", f"{images} files, the best of {rounds} epochs taken in turns.\n\n{text}")
 
 
 @app.command(name="scaling")

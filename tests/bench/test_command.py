@@ -196,3 +196,26 @@ def test_documents_fill_every_section(tmp_path, monkeypatch):
     assert read(tmp_path / "performance.json")["command"] == "docs"
     assert (tmp_path / "img" / "bench-cases.png").exists()
     assert (tmp_path / "img" / "bench-scaling.png").exists()
+
+
+def test_loader_measures_who_is_there(tmp_path):
+    pytest.importorskip("skimage")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:loader -->\nold\n<!-- /bench:loader -->\n")
+    command = ["loader", "--images", "32", "--workers", "0", "--rounds", "1", "--output", str(tmp_path), "--docs", str(page)]
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    rows = {row["subject"]: row for row in read(tmp_path / "loader.json")["rows"]}
+    assert rows["pellucid"]["images_per_s"] < rows["decoding alone (Pillow)"]["images_per_s"]
+    assert all(row["status"] in ("ok", "missing") for row in rows.values())
+    assert "| pellucid | antialiased, drafts |" in page.read_text()
+
+
+def test_the_loaders_folder_is_the_same_again(tmp_path):
+    pytest.importorskip("skimage")
+    from pellucid_bench.loader import make_folder
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first, again = (make_folder(tmp_path / name, 3) for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]

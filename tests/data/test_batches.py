@@ -180,7 +180,9 @@ def test_drafts_are_decoded_only_where_crops_are_larger_than_their_result(folder
         picture(300, 400, 0).save(tmp_path / f"{n}.jpg", quality=95)  # no detail that filters differ on
     asked = []
     monkeypatch.setattr(
-        sys.modules["pellucid.data.collate"], "decode", lambda source, **o: asked.append(o["least"]) or decode(source, **o)
+        sys.modules["pellucid.data.collate"],
+        "decode",
+        lambda source, **o: asked.append(o["least"] and o["least"]((300, 400))) or decode(source, **o),
     )
     crop = pellucid.RandomResizedCrop(32, scale=(0.02, 0.5))
     for steps in ([crop, pellucid.RandomHorizontalFlip()], [pellucid.RandomRotation(5), crop]):

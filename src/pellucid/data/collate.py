@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -50,12 +51,16 @@ class Collate:
         with torch.no_grad():
             return self._augmented([sample.value for sample in numbered] or read, key)
 
+    @cached_property
+    def _drafts(self) -> Drafts:
+        return Drafts(self.pipeline)
+
     def read(self, samples: Sequence[Any]) -> list[Any]:
         """The first half alone, for workers whose samples a `Prefetcher` augments: pictures become tensors."""
         numbered = _numbered(samples)
         if not numbered:
             return [self._read(sample, None) for sample in samples]
-        enough = Drafts(self.pipeline).of(numbered) if self.draft and self.backend == "pillow" else None
+        enough = self._drafts.of(numbered) if self.draft and self.backend == "pillow" else None
         least = [None] * len(numbered) if enough is None else enough
         return [sample._replace(value=self._read(sample.value, at)) for sample, at in zip(numbered, least, strict=True)]
 
@@ -86,7 +91,7 @@ class Collate:
         if isinstance(value, str | bytes | os.PathLike):
             if kind is not IMAGE:
                 return decode_labels(value)
-            return decode(value, backend=self.backend, gray=self.gray, least=None if least is None else least(value))
+            return decode(value, backend=self.backend, gray=self.gray, least=least)
         raise wrong_type(
             kind.name, expected="a tensor, an array, a PIL image, a path or a file's content", got=type(value).__name__
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -22,23 +23,26 @@ from pellucid.errors import ImplementationError, invalid
 from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
-__all__ = ["BACKENDS", "Source", "decode", "decode_labels"]
+__all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels"]
 
 Source = str | os.PathLike[str] | bytes
+Enough = Callable[[Size], Size | None]
+"""From a picture's (height, width) to one that is enough; None where all of it is needed."""
+
 BACKENDS = ("pillow", "opencv", "torchvision")
 _TURNED = (5, 6, 7, 8)
 """Orientations that exchange rows and columns."""
 
 
-def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least: Size | None = None) -> Tensor:
+def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least: Size | Enough | None = None) -> Tensor:
     """Decode a picture as three channels, uint8 (3, H, W), or as one with ``gray``.
 
     Args:
         source: a path, or the file's content.
         backend: ``pillow``, ``opencv`` or ``torchvision``. Their JPEG decoders differ by a few levels.
         gray: one channel.
-        least: (height, width) that are enough: ``pillow`` then decodes a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less.
-            The others decode all of it.
+        least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` then decodes a JPEG at
+            1/2, 1/4 or 1/8 of its size if that is not less. The others decode all of it.
 
     The orientation that cameras note in EXIF is applied; an alpha channel is dropped; 16-bit pictures keep their range.
 
@@ -94,7 +98,7 @@ def _broken(source: Source, why: object) -> Exception:
     return invalid(_name(source), expected="a whole picture", got=f"what cannot be decoded: {str(why).rstrip('.')}")
 
 
-def _opened(source: Source, least: Size | None = None) -> Any:
+def _opened(source: Source, least: Size | Enough | None = None) -> Any:
     """A picture of Pillow's, loaded and upright."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -104,8 +108,10 @@ def _opened(source: Source, least: Size | None = None) -> Any:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
             turn = picture.getexif().get(0x0112, 1)
             if least is not None and picture.format == "JPEG":
-                height, width = least[::-1] if turn in _TURNED else least
-                picture.draft(None, (width, height))
+                upright = picture.size if turn in _TURNED else picture.size[::-1]
+                wanted = least(upright) if callable(least) else least
+                if wanted is not None:
+                    picture.draft(None, wanted if turn in _TURNED else wanted[::-1])
             picture.load()
             if turn != 1:
                 ImageOps.exif_transpose(picture, in_place=True)
@@ -114,7 +120,7 @@ def _opened(source: Source, least: Size | None = None) -> Any:
         raise _broken(source, "no picture of a known kind" if isinstance(error, UnidentifiedImageError) else error) from error
 
 
-def _pillow(source: Source, gray: bool, least: Size | None) -> Any:
+def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
     from PIL import Image
 
     picture = _opened(source, least)

@@ -7,14 +7,13 @@ Read next: ``decoding.py``.
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from pellucid.data.decoding import Source
+from pellucid.data.decoding import Enough
 from pellucid.data.samples import Sample
 from pellucid.pipeline import Pipeline
 from pellucid.random.key import Key
@@ -37,37 +36,25 @@ class Drafts:
         first = pipeline.transforms[0] if isinstance(pipeline, Pipeline) and pipeline.transforms else None
         self._crop: RandomResizedCrop | None = None
         if isinstance(first, RandomResizedCrop) and first.antialias and not pipeline.learned.distributions:
-            self._crop, self._seed, self._shared = first, pipeline._seed, pipeline.options.same_on_batch
+            self._crop, self._seed = first, pipeline._seed
+            self._alone = Pipeline([first], same_on_batch=pipeline.options.same_on_batch)
 
-    def of(self, samples: Sequence[Sample]) -> list[Callable[[Source], Size | None]] | None:
-        """For each sample, the (height, width) that are enough of the picture in a file; None where all of it is."""
+    def of(self, samples: Sequence[Sample]) -> list[Enough] | None:
+        """For each sample, how much of a picture's size is enough; None where all of it is."""
         if self._crop is None:
             return None
-        alone = Pipeline([self._crop], same_on_batch=self._shared)
         key = Key(self._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
-        drawn = alone.draw(torch.empty(len(samples), 1, 8, 8), key=key).params[0]
+        drawn = self._alone.draw(torch.empty(len(samples), 1, 8, 8), key=key).params[0]
         size = as_size("size", self._crop.size)
         return [_enough(*pair, size) for pair in zip(drawn["scale"].tolist(), drawn["ratio"].tolist(), strict=True)]
 
 
-def _enough(scale: float, ratio: float, size: Size) -> Callable[[Source], Size | None]:
-    def enough(source: Source) -> Size | None:
-        height, width = _size_of(source)
+def _enough(scale: float, ratio: float, size: Size) -> Enough:
+    def enough(whole: Size) -> Size | None:
+        height, width = whole
         area = scale * height * width
         shape = max(min(ratio, width**2 / area), area / height**2)
         larger = min(math.sqrt(area * shape) / size[1], math.sqrt(area / shape) / size[0])
         return (math.ceil(height / larger), math.ceil(width / larger)) if larger >= 2.0 else None
 
     return enough
-
-
-def _size_of(source: Source) -> Size:
-    """(height, width) of a picture from its header, upright; (1, 1) of what is none, which decoding will say."""
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
-            turned = picture.getexif().get(0x0112, 1) >= 5
-            return picture.size if turned else picture.size[::-1]
-    except (OSError, SyntaxError, ValueError):
-        return (1, 1)
