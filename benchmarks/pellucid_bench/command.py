@@ -29,6 +29,7 @@ from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
+from pellucid_bench.sizes import MOST, measure_sizes, ratios, sizes_table
 
 __all__ = ["app"]
 
@@ -162,6 +163,30 @@ def loader(
         write_json(output / "loader.json", data)
     if docs_page is not None:
         insert(docs_page, "loader", f"{images} files, the best of {rounds} epochs taken in turns.\n\n{text}")
+
+
+@app.command()
+def sizes(
+    count: Annotated[int, typer.Option(min=1, help="How many new sizes.")] = 100,
+    longest: Annotated[int, typer.Option(min=8, help="Side of the largest images.")] = 500,
+    threads: Threads = 1,
+    impl: ImplName = "auto",
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on sizes to rewrite.")] = None,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 if a new size costs more than 1.15 times a seen one.")] = True,
+) -> None:
+    """Single images of sizes not seen before, against the same images again."""
+    with _setting(threads):
+        rows = measure_sizes(count=count, longest=longest, impl=impl, say=_say)
+        data = report("sizes", {"count": count, "longest": longest, "impl": impl}, rows)
+    text = f"{describe(data['environment'])}\n\n{sizes_table(rows)}"
+    _show(text)
+    if output is not None:
+        write_json(output / "sizes.json", data)
+    if docs_page is not None:
+        insert(docs_page, "sizes", f"{count} sizes of up to {longest}x{longest}, one image each, in turns.\n\n{text}")
+    if strict and max(ratios(rows).values()) > MOST:
+        raise typer.Exit(1)
 
 
 @app.command(name="scaling")

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.environment import environment
-from pellucid_bench.measure import Say
+from pellucid_bench.measure import Say, on_threads
 from pellucid_bench.overhead import measure_overhead
 from pellucid_bench.peers.ours import flagship_pipeline
 from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
+from pellucid_bench.sizes import measure_sizes, sizes_table
 
 __all__ = ["write_case", "write_documents"]
 
@@ -27,6 +28,9 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     page = folder / "performance.md"
     say("overhead")
     insert(page, "overhead", overhead_table(measure_overhead(impl=impl, budget=budget)))
+    say("sizes")
+    with on_threads(1):
+        insert(page, "sizes", sizes_table(measure_sizes(impl=impl)))
     rows: list[Row] = []
     for case in ("flagship", "geometry", "warp", "remap", *SINGLES):
         measured = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)

@@ -7,9 +7,7 @@ Read next: ``execute.py``.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int64
@@ -50,34 +48,36 @@ def draw_params(
     """
     if not plan.draws:
         return tuple({} for _ in plan.transforms)
-    if not learned and index.is_cpu and is_plain_eager() and numba_works():
+    if not learned and index.is_cpu and len(index) and is_plain_eager() and numba_works():
         return _replayed(plan, seed, step, index)
     return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
 
 
 def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
     """The same from a tape. Only exact arithmetic is taped, so the result is that of the code, bit for bit."""
-    tape = cached_recording(plan, "draw", lambda: _Tape(plan))
+    tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})
-    words = draw_rows(int(seed), int(step), index, tape.slots, tape.keep)
-    return Replayed(words, tape.unpack, tape.recording.play)
+    rows = draw_rows(int(seed), int(step), index, tape.slots, tape.keep, plan.size_in)
+    return Replayed(rows, unpack, tape.recording.play)
 
 
 class _Tape:
-    """The part of a plan's draws that is the same in every call."""
+    """The part of a plan's draws that is the same in every call, whatever the size."""
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
-        self.unpack = partial(_unpack, weakref.ref(plan))
-        self.recording = Recording(self.unpack, [(4 * len(plan.slots),)], exact=True)
+        planned = plan.for_size()
+
+        def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
+            return unpack(planned(height, width), words)
+
+        self.recording = Recording(drawn, [(4 * len(plan.slots),), *plan.size_in], exact=True)
 
 
-def _unpack(plan: weakref.ref[Plan], words: Tensor) -> DrawnParams:
-    """Turns words into drawn values. The plan is held weakly: tapes hang on it and must not keep it alive."""
-    held = plan()
-    assert held is not None
-    return params_of(held, uniforms(words), {})
+def unpack(plan: Plan, words: Tensor) -> DrawnParams:
+    """Turns words into drawn values."""
+    return params_of(plan, uniforms(words), {})
 
 
 def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:

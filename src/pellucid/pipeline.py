@@ -22,7 +22,7 @@ from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations
 from pellucid.explain import explain
 from pellucid.kinds import IMAGE
 from pellucid.options import Options, dtype_named
-from pellucid.plan import Plan, make_plan
+from pellucid.plan import Plan, Plans
 from pellucid.ragged import (
     RaggedRecord,
     apply_lists,
@@ -138,7 +138,7 @@ class Pipeline(nn.Module):
             self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
             self.learned = LearnedParameters(self.transforms)
         self._losses = LossesSeen()
-        self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._looked = False
 
     def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False, **unknown: Any) -> Any:
@@ -224,15 +224,7 @@ class Pipeline(nn.Module):
 
     def plan(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
-        if torch.compiler.is_compiling():
-            return self._make_plan(spec)
-        at = (spec.channels, spec.height, spec.width)
-        if at not in self._plans:
-            self._plans[at] = self._make_plan(spec)
-        return self._plans[at]
-
-    def _make_plan(self, spec: ImageSpec) -> Plan:
-        return make_plan(self.transforms, spec, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
+        return self._plans.of(spec)
 
     def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
         """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.

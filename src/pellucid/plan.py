@@ -8,17 +8,25 @@ Read next: ``execute.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+import torch
+
+from pellucid.compilers import numba_works
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution
 from pellucid.random.stream import slot_of
+from pellucid.recent import Recent
 from pellucid.segments import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.tape import Recording, is_plain_eager, settled
 from pellucid.transforms.base import Transform
 from pellucid.types import Fill, ImageSpec, Size
 
-__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Plan", "Run", "Single", "make_plan"]
+__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Plan", "Plans", "Run", "Single", "make_plan"]
 
 CANVAS_RULES = ("each", "image")
 """What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
@@ -120,6 +128,10 @@ class Single:
 Group: TypeAlias = Run | Single
 
 
+class Kind:
+    """What plans have in common that differ in sizes alone. Their recordings hang on it."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a list of transforms runs on images of one kind. Hashable and printable; holds no tensors.
@@ -135,6 +147,7 @@ class Plan:
         fuse: whether runs were composed.
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
         hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size.
+        kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
     transforms: tuple[Transform, ...]
@@ -147,6 +160,12 @@ class Plan:
     fuse: bool = True
     canvas: str = "each"
     hops: tuple[tuple[int, ...], ...] = ()
+    kind: Kind | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def owner(self) -> object:
+        """What recordings of this plan hang on."""
+        return self.kind or self
 
     @property
     def size_in(self) -> Size:
@@ -161,6 +180,53 @@ class Plan:
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"
 
+    def for_size(self) -> Callable[[int, int], Plan]:
+        """What plans the same again for another (height, width), in a recording for plans of this kind; it keeps no plan."""
+        return partial(_again, self.transforms, self.specs[0].channels, fuse=self.fuse, canvas=self.canvas)
+
+
+class Plans:
+    """The plans of a list of transforms for images of any kind.
+
+    Planning is recorded with numbers in the place of sizes: where another size does not change what is fused with what, its plan is
+    the recorded one with other numbers, and shares its recordings.
+
+    Args:
+        transforms, fuse, canvas, same_on_batch: as :func:`make_plan` takes them.
+    """
+
+    def __init__(self, transforms: tuple[Transform, ...], *, fuse: bool, canvas: str, same_on_batch: bool) -> None:
+        self._plan = partial(_for_size, transforms, fuse=fuse, canvas=canvas, same_on_batch=same_on_batch)
+        self._recorded: Recent[int, Recording] = Recent(8)  # by channels
+        self._made: Recent[ImageSpec, Plan] = Recent(64)
+
+    def __getstate__(self) -> dict[str, object]:  # a copy makes its own
+        return {"_plan": self._plan, "_recorded": Recent(8), "_made": Recent(64)}
+
+    def of(self, spec: ImageSpec) -> Plan:
+        """The plan for one kind of image."""
+        if torch.compiler.is_compiling():
+            return self._plan(spec.channels, *spec.size)
+        return self._made.get(spec, lambda: self._make(spec))
+
+    def _make(self, spec: ImageSpec) -> Plan:
+        plan = partial(self._plan, spec.channels)
+        if not (is_plain_eager() and numba_works()):
+            return plan(*spec.size)
+        recording = self._recorded.get(spec.channels, lambda: Recording(plan, spec.size))
+        made: Plan = recording.play(np.array([spec.size], np.float64))
+        return made
+
+
+def _for_size(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
+    return make_plan(transforms, ImageSpec(channels, height, width), **options)
+
+
+def _again(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
+    plan = _for_size(transforms, channels, height, width, **options)
+    settled(height)  # what planning looks at is alike for all plans of a kind
+    return plan
+
 
 def make_plan(
     transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool = True, canvas: str = "each", same_on_batch: bool = False
@@ -174,7 +240,7 @@ def make_plan(
         canvas: ``each``: what a step cuts off, no later one sees; ``image``: a run sees the whole of its source.
         same_on_batch: share every draw across the batch.
     """
-    if min(spec.height, spec.width, spec.channels) < 1:
+    if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
         raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
     specs = [spec]
     segments: list[SegmentSpec] = []
@@ -194,7 +260,8 @@ def make_plan(
             groups += pending.add(index) if fuse else [*pending.closed(), *pending.add(index)]
     groups += pending.closed()
     hops = _hops(groups, segments, specs, canvas)
-    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse, canvas, hops)
+    kind = None if torch.compiler.is_compiling() else Kind()
+    return Plan(transforms, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse, canvas, hops, kind)
 
 
 def _hops(groups: list[Group], segments: list[SegmentSpec], specs: list[ImageSpec], canvas: str) -> tuple[tuple[int, ...], ...]:
@@ -301,12 +368,16 @@ class _Step(NamedTuple):
     @property
     def integrates(self) -> bool:
         """Low-passes where it shrinks."""
-        return self.spec.antialias and max(self.spec.shrink) > 1.0
+        return self.spec.antialias and _shrinks(self.spec.shrink)
 
     @property
     def plain(self) -> bool:
         """Only moves all its pixels: a flip, a quarter turn."""
         return not (self.spec.exposes or self.spec.resamples or self.cuts)
+
+
+def _shrinks(shrink: tuple[float, float]) -> bool:
+    return any(step > 1.0 for step in shrink)
 
 
 def _cuts(spec: WarpSpec, size: Size) -> bool:
@@ -367,7 +438,7 @@ def _run(indices: list[int], starts: list[int], segments: list[SegmentSpec], spe
     vertical = horizontal = 1.0
     for _, s in warps:
         vertical, horizontal = vertical * s.shrink[0], horizontal * s.shrink[1]
-    antialias = max(vertical, horizontal) > 1.0 and any(s.antialias and max(s.shrink) > 1.0 for _, s in warps)
+    antialias = _shrinks((vertical, horizontal)) and any(s.antialias and _shrinks(s.shrink) for _, s in warps)
     interpolation = resampling[-1][1].interpolation if resampling else "bilinear"
     return Run(
         **run,  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from pellucid_bench.overhead import Overhead
 from pellucid_bench.report import case_tables, insert, overhead_table
 from pellucid_bench.scaling import AXES
 from pellucid_bench.settings import SINGLES
+from pellucid_bench.sizes import PIPELINES, ratios, sizes_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
@@ -106,6 +107,26 @@ def test_overhead(tmp_path):
     assert rows["pellucid"]["calls"] > rows["pellucid"]["python_calls"] > 50
     missing = rows["kornia"]["status"] == "missing"
     assert ("calls" in rows["shares"]) != missing
+
+
+def test_sizes(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:sizes -->\n<!-- /bench:sizes -->\n")
+    result = run("sizes", "--count", "4", "--longest", "240", "--no-strict", "-o", str(tmp_path), "--docs", str(page))
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "sizes.json")["rows"]
+    assert {(row["subject"], row["size"]) for row in rows} == {(name, size) for name in PIPELINES for size in ("new", "seen")}
+    assert all(0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"] and row["rounds"] == 4 for row in rows)
+    assert page.read_text().count("\n| ") >= len(PIPELINES)
+
+
+def test_a_new_size_that_costs_too_much_is_missed():
+    span = {"q1_ms": 1.0, "q3_ms": 2.0}
+    rows = [{"subject": "crop", "size": size, "median_ms": ms, **span} for size, ms in (("new", 1.2), ("seen", 1.0))]
+    assert ratios(rows) == {"crop": 1.2}
+    assert "**missed**" in sizes_table(rows)
+    rows[0]["median_ms"] = 1.1
+    assert "**missed**" not in sizes_table(rows)
 
 
 @pytest.mark.parametrize("arguments", [["scaling", "--axis", "colour"], ["warp", "--only", "korniaa"]])

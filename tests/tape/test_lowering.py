@@ -75,7 +75,7 @@ def test_a_draw_that_nobody_looks_at_moves_pixels_alike(name):
     x, plan, _ = plan_and_params(name)
     pipeline, key = Pipeline(PIPELINES[name], seed=4), Key(7, 3)
     drawn = draw_params(plan, torch.tensor(7), torch.tensor(3), torch.arange(11), {})
-    assert isinstance(drawn, Replayed) == (bool(plan.draws) and cached_recording(plan, "draw", lambda: None) is not None)
+    assert isinstance(drawn, Replayed) == (bool(plan.draws) and cached_recording(plan.owner, "draw", lambda: None) is not None)
     shown, _ = pipeline(x, key=key, return_record=True)
     assert torch.equal(pipeline(x, key=key), shown)
 
@@ -98,7 +98,7 @@ def test_runs_are_composed_alike(name):
             for a, b in zip(flat(ours), flat(theirs), strict=True):
                 torch.testing.assert_close(a, b.expand_as(a), rtol=1e-12, atol=1e-12)
         if not any(isinstance(transform, RandomLieAffine) for transform in plan.transforms):  # the matrix exponential has no rule
-            made = [made for key, made in recording._recordings[id(plan)].items() if key[1][0] == "composed"]
+            made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1][0] == "composed"]
             assert all(tape is not None for tape in made), "not taped"
 
 
@@ -107,7 +107,7 @@ def test_images_agree(name, monkeypatch):
     x = plan_and_params(name)[0]
     pipeline = Pipeline(PIPELINES[name], seed=4)
     ours, record = pipeline(x, return_record=True)
-    played = len(recording._recordings.get(id(record.plan), {}))
+    played = len(recording._recordings.get(id(record.plan.owner), {}))
     monkeypatch.setattr("pellucid.lowering.lowered.is_plain_eager", lambda: False)
     theirs = pipeline.apply(x, record)
     assert played or not record.plan.draws
@@ -144,7 +144,7 @@ def test_a_mean_is_followed_wherever_it_is_used():
     plain._taped = False
     found = []
     for lowered in (taped, plain):
-        packed = lowered.packed(run, mean, 1.0, torch.float64)
+        packed = lowered.resample(run, mean, 1.0, torch.float64)
         weights = torch.rand(packed.params.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
         found += torch.autograd.grad((packed.params * weights).sum(), mean)
     assert found[1].abs().min() > 1e-3

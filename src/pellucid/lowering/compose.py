@@ -8,7 +8,7 @@ Read next: ``tapes.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -21,6 +21,7 @@ from pellucid.plan import Canvas, Plan, Run
 from pellucid.segments import Color, Segment, Warp
 from pellucid.segments.chain import Chain, FillColors, Stage
 from pellucid.segments.specs import ColorSpec
+from pellucid.tape import Number
 from pellucid.types import Fill, Size
 
 __all__ = ["Composed", "Geometry", "Link", "SegmentOf", "compose", "geometry", "unmoved"]
@@ -188,7 +189,11 @@ def _window(run: Run, segment_of: SegmentOf, device: torch.device) -> Float[Tens
 
 
 def _rectangle(size: Size, device: torch.device) -> Float[Tensor, "1 4"]:
-    return constant((0.0, 0.0, size[1] - 1.0, size[0] - 1.0), wide_dtype(device), device)[None]
+    lengths: tuple[Any, Any] = size
+    if not any(isinstance(length, Number) for length in lengths):
+        return constant((0.0, 0.0, size[1] - 1.0, size[0] - 1.0), wide_dtype(device), device)[None]
+    ends = torch.eye(4, dtype=wide_dtype(device), device=device)[2:]
+    return (ends[0] * (size[1] - 1.0) + ends[1] * (size[0] - 1.0))[None]
 
 
 def _sent_back(window: Float[Tensor, "b 4"], before: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 4"]:

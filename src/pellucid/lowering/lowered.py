@@ -8,7 +8,8 @@ Read next: ``../execute.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,9 +23,12 @@ from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
 from pellucid.segments import Segment
-from pellucid.tape import Rows, cached_recording, is_plain_eager, plain
+from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
 
 __all__ = ["Lowered"]
+
+_Function: TypeAlias = Callable[[Plan, Run, SegmentOf, Tensor | None], Any]
+"""(plan, run, its segments, mean colour) -> a named tuple of tensors."""
 
 
 class Lowered:
@@ -52,95 +56,112 @@ class Lowered:
     def segment(self, index: int) -> Segment:
         """A transform's segment."""
         if index not in self._segments:
-            self._segments[index] = self._segments_of(self.params)(index)
+            self._segments[index] = _segments_of(self.plan, self.params, self.device)(index)
         return self._segments[index]
 
     def geometry(self, run: Run) -> Geometry:
         """The run's maps, and the rectangles that sampling may not leave."""
         first = run.indices[0]
         if first not in self._geometry:
-            found = self._play(run, "geometry", lambda segment_of, _: geometry(run, segment_of, self.device), None, torch.float64)
-            self._geometry[first] = geometry(run, self.segment, self.device) if found is None else found
+            self._geometry[first] = self._lower(run, "geometry", partial(_geometry, self.device), None, torch.float64)
         return self._geometry[first]
 
     def composed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Composed:
         """Everything the run's pass needs beside the image, of this dtype."""
-
-        def function(segment_of: SegmentOf, mean: Tensor | None) -> Composed:
-            return compose(self.plan, run, segment_of, mean, scale, self.device)
-
-        found: Composed | None = self._play(run, ("composed", scale), function, mean, dtype)
-        return function(self.segment, mean).to(dtype) if found is None else found
+        found: Composed = self._lower(run, ("composed", scale), partial(_composed, scale, self.device), mean, dtype)
+        return found
 
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample | None:
         """The run's pass as one value, its numbers of this dtype; None where canvases lie between its warps."""
-
-        def function(segment_of: SegmentOf, mean: Tensor | None) -> Resample:
-            composed = compose(self.plan, run, segment_of, mean, scale, self.device)
-            src_from_dst = composed.src_from_dst
-            if src_from_dst is None:
-                src_from_dst = unmoved(wide_dtype(self.device), self.device)
-            return pack(
-                src_from_dst if run.projective else src_from_dst[:, :2],
-                size=run.size_out,
-                interpolation=run.interpolation,
-                padding_mode=run.padding_mode,
-                fill=composed.fill,
-                matrix=composed.matrix,
-                offset=composed.offset,
-                window=composed.window,
-                footprint=None if run.separable else run.footprint,
-                antialias=run.footprint is not None or not run.separable,
-                prologue=composed.prologue,
-                epilogue=composed.epilogue,
-            )
-
         if run.canvases:
             return None
-        still = None if mean is None else mean.detach()
-        if self._playable(still):
-            tape, rows = self._tape(run, ("resample", scale), function, still)
-            found: Resample | None = None
-            if rows is not None and mean is not None and torch.is_grad_enabled() and mean.requires_grad:
-                found = play_along(tape.recording, rows, mean, dtype)
-            elif rows is not None:
-                found = tape.recording.play(rows, dtype)
-            if found is not None:
-                return found
-        return function(self.segment, mean).to(dtype)
+        function = partial(_resample, scale, self.device)
+        found: Resample = self._lower(run, ("resample", scale), function, mean, dtype, follow=True)
+        return found
 
-    def _segments_of(self, params: Params | Mapping[int, Mapping[str, Tensor]]) -> SegmentOf:
-        like = torch.zeros((), dtype=wide_dtype(self.device), device=self.device)
-        return lambda index: self.plan.transforms[index].lower(params[index], self.plan.specs[index], like)
+    def _lower(
+        self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
+    ) -> Any:
+        """What the function gives, played from its tape or else computed; ``follow``: a tape may follow a gradient to the mean."""
+        followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
+        still = mean if followed is None else followed.detach()
+        if self._taped and (still is None or plain([still])):
+            tape, rows = self._tape(run, key, function, still)
+            if tape is not None and rows is not None and len(rows):
+                try:
+                    recording = tape.recording
+                    found = recording.play(rows, dtype) if followed is None else play_along(recording, rows, followed, dtype)
+                except TapeError:  # for this size
+                    found = None
+                if found is not None:
+                    return found
+        return function(self.plan, run, self.segment, mean).to(dtype)
 
-    def _playable(self, mean: Tensor | None) -> bool:
-        return self._taped and (mean is None or plain([mean]))
-
-    def _play(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None, dtype: torch.dtype) -> Any:
-        """Play the run's tape of a function of (segments, mean colour); None if it may not be."""
-        if not self._playable(mean):
-            return None
-        tape, rows = self._tape(run, key, function, mean)
-        return None if rows is None else tape.recording.play(rows, dtype)
-
-    def _tape(self, run: Run, key: Any, function: Callable[..., Any], mean: Tensor | None) -> tuple[Any, Rows | None]:
-        """The run's tape of a function of (segments, mean colour), recorded if need be, and its inputs; None if there is none."""
+    def _tape(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Any, Rows | None]:
+        """The run's tape of a function, recorded if need be, and its inputs; None if there is none."""
         channels = 0 if mean is None else mean.shape[1]
-        params = self.params
-        if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.words.shape[0]):
+        plan, params, lowering = self.plan, self.params, partial(_taped, function, run.indices[0], self.device)
+        if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
 
             def from_words() -> WordsTape:
-                return WordsTape(lambda values, m: function(_once(self._segments_of(values)), m), params, channels)
+                return WordsTape(lowering, plan, params, channels)
 
-            words = cached_recording(self.plan, (run.indices[0], key, "words"), from_words)
-            return words, None if words is None else words.rows(params, mean)
+            words = cached_recording(plan.owner, (run.indices[0], key, "words"), from_words)
+            return words, None if words is None else words.rows(params, plan.size_in, mean)
 
         def make() -> RunTape:
-            indices = run.warps if key == "geometry" else run.indices
-            return RunTape(lambda values, m: function(_once(self._segments_of(values)), m), self.params, indices, channels)
+            return RunTape(lowering, plan, params, run.warps if key == "geometry" else run.indices, channels)
 
-        tape = cached_recording(self.plan, (run.indices[0], key), make)
-        return tape, None if tape is None else tape.rows(self.params, mean)
+        tape = cached_recording(plan.owner, (run.indices[0], key), make)
+        return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
+
+
+def _segments_of(plan: Plan, params: Params | Mapping[int, Mapping[str, Tensor]], device: torch.device) -> SegmentOf:
+    like = torch.zeros((), dtype=wide_dtype(device), device=device)
+    return lambda index: plan.transforms[index].lower(params[index], plan.specs[index], like)
+
+
+def _geometry(device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Geometry:
+    del plan, mean
+    return geometry(run, segment_of, device)
+
+
+def _composed(scale: float, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Composed:
+    return compose(plan, run, segment_of, mean, scale, device)
+
+
+def _resample(scale: float, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Resample:
+    composed = compose(plan, run, segment_of, mean, scale, device)
+    src_from_dst = composed.src_from_dst
+    if src_from_dst is None:
+        src_from_dst = unmoved(wide_dtype(device), device)
+    return pack(
+        src_from_dst if run.projective else src_from_dst[:, :2],
+        size=run.size_out,
+        interpolation=run.interpolation,
+        padding_mode=run.padding_mode,
+        fill=composed.fill,
+        matrix=composed.matrix,
+        offset=composed.offset,
+        window=composed.window,
+        footprint=None if run.separable else run.footprint,
+        antialias=run.footprint is not None or not run.separable,
+        prologue=composed.prologue,
+        epilogue=composed.epilogue,
+    )
+
+
+def _taped(
+    function: _Function,
+    first: int,
+    device: torch.device,
+    plan: Plan,
+    values: Mapping[int, Mapping[str, Tensor]],
+    mean: Tensor | None,
+) -> Any:
+    """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
+    run = next(group for group in plan.groups if isinstance(group, Run) and group.indices[0] == first)
+    return function(plan, run, _once(_segments_of(plan, values, device)), mean)
 
 
 def _once(segment_of: SegmentOf) -> SegmentOf:

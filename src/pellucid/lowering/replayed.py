@@ -13,6 +13,7 @@ from typing import overload
 
 from torch import Tensor
 
+from pellucid.plan import Plan
 from pellucid.tape import Rows
 
 __all__ = ["Replayed"]
@@ -26,18 +27,25 @@ class Replayed(Sequence[Values]):
     A pass without gradients goes from words to the kernel's numbers in one tape and never needs them.
 
     Args:
-        words: (b, n) float64.
-        unpack: what turns words into values, as ordinary tensor code; the same for every call of a plan.
+        rows: (b, n) float64: words, then the image's height and width.
+        unpack: what turns a plan and words into values, as ordinary tensor code.
         play: the same, played from a tape.
     """
 
-    def __init__(self, words: Rows, unpack: Callable[[Tensor], Sequence[Values]], play: Callable[[Rows], Sequence[Values]]) -> None:
-        self.words, self.unpack, self._play = words, unpack, play
+    def __init__(
+        self, rows: Rows, unpack: Callable[[Plan, Tensor], Sequence[Values]], play: Callable[[Rows], Sequence[Values]]
+    ) -> None:
+        self.rows, self.unpack, self._play = rows, unpack, play
+
+    @property
+    def words(self) -> int:
+        """How many."""
+        return int(self.rows.shape[1]) - 2
 
     @cached_property
     def values(self) -> Sequence[Values]:
         """What is drawn."""
-        return self._play(self.words)
+        return self._play(self.rows)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -9,44 +9,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
 from pellucid.lowering.replayed import Replayed
+from pellucid.plan import Plan
 from pellucid.tape import Recording, Rows
+from pellucid.types import Size
 
 __all__ = ["Params", "RunTape", "WordsTape"]
 
 Params = Sequence[Mapping[str, Tensor]]
 
 
+Lowering: TypeAlias = Callable[[Plan, Mapping[int, Mapping[str, Tensor]] | Params, Tensor | None], Any]
+"""(plan, drawn values by transform, mean colour or None) -> tensors and sizes, in any nesting of tuples."""
+
+
 class RunTape:
-    """A function of the drawn values of some transforms (and perhaps the mean colour), recorded.
+    """A lowering of the drawn values of some transforms (and perhaps the mean colour), recorded for images of any size.
 
     Args:
-        function: (values by transform, mean colour or None) -> tensors, in any nesting of tuples.
+        function: the lowering.
+        plan: one that it is for.
         params: what is drawn, for names and shapes.
         indices: the transforms whose values matter.
         channels: of the mean colour; 0 where there is none.
     """
 
-    def __init__(self, function: Callable[..., Any], params: Params, indices: Sequence[int], channels: int) -> None:
+    def __init__(self, function: Lowering, plan: Plan, params: Params, indices: Sequence[int], channels: int) -> None:
         inputs = [(i, name, tuple(value.shape[1:])) for i in indices for name, value in params[i].items()]
-        self._inputs, self._channels = inputs, channels
+        self._inputs = inputs
         self._counts = [(i, len(params[i])) for i in indices]
-        self._width = sum(math.prod(shape) for _, _, shape in inputs) + channels
+        self._width = sum(math.prod(shape) for _, _, shape in inputs) + 2 + channels
+        planned = plan.for_size()
 
-        def taped(*tensors: Tensor) -> Any:
+        def taped(*given: Any) -> Any:
             values: dict[int, dict[str, Tensor]] = {i: {} for i in indices}
-            for (i, name, _), value in zip(inputs, tensors, strict=False):
+            for (i, name, _), value in zip(inputs, given, strict=False):
                 values[i][name] = value
-            return function(values, tensors[-1] if channels else None)
+            mean, sizes = (given[-1], given[-3:-1]) if channels else (None, given[-2:])
+            return function(planned(*sizes), values, mean)
 
-        self.recording = Recording(taped, [shape for _, _, shape in inputs] + ([(channels,)] if channels else []))
+        shapes = [shape for _, _, shape in inputs]
+        self.recording = Recording(taped, [*shapes, *plan.size_in, *([(channels,)] if channels else [])])
 
-    def rows(self, params: Params, mean: Tensor | None) -> Rows | None:
+    def rows(self, params: Params, size: Size, mean: Tensor | None) -> Rows | None:
         """The recording's inputs for these values; None where other values are drawn than were recorded."""
         if any(len(params[i]) != count for i, count in self._counts):
             return None
@@ -56,11 +66,8 @@ class RunTape:
             if value is None or value.shape[1:] != shape:
                 return None
             parts.append(value.detach().numpy())
-        if self._channels:
-            assert mean is not None
-            parts.append(mean.detach().numpy())
         # Many small copies into one array cost less than one torch.stack.
-        rows = np.empty((len(parts[0]) if parts else 1, self._width))
+        rows = np.empty((len(parts[0]) if parts else 1 if mean is None else len(mean), self._width))
         at = 0
         for part in parts:
             if part.ndim == 1:
@@ -70,6 +77,9 @@ class RunTape:
                 numbers = math.prod(part.shape[1:])
                 rows[:, at : at + numbers] = part.reshape(len(part), numbers)
                 at += numbers
+        rows[:, at : at + 2] = size
+        if mean is not None:
+            rows[:, at + 2 :] = mean.detach().numpy()
         return rows
 
 
@@ -77,24 +87,22 @@ class WordsTape:
     """The same, from the random words themselves.
 
     Args:
-        function: (values by transform, mean colour or None) -> tensors, in any nesting of tuples.
+        function: the lowering.
+        plan: one that it is for.
         params: a draw, for how words become values.
         channels: of the mean colour; 0 where there is none.
     """
 
-    def __init__(self, function: Callable[..., Any], params: Replayed, channels: int) -> None:
-        unpack = params.unpack  # not the draw itself, which ends with its call
+    def __init__(self, function: Lowering, plan: Plan, params: Replayed, channels: int) -> None:
+        unpack, planned = params.unpack, plan.for_size()  # not the draw itself, which ends with its call
 
-        def taped(words: Tensor, mean: Tensor | None = None) -> Any:
-            return function(unpack(words), mean)
+        def taped(words: Tensor, height: int, width: int, mean: Tensor | None = None) -> Any:
+            now = planned(height, width)
+            return function(now, unpack(now, words), mean)
 
-        self.recording = Recording(taped, [(params.words.shape[1],)] + ([(channels,)] if channels else []))
+        self.recording = Recording(taped, [(params.words,), *plan.size_in, *([(channels,)] if channels else [])])
 
-    def rows(self, params: Replayed, mean: Tensor | None) -> Rows:
+    def rows(self, params: Replayed, size: Size, mean: Tensor | None) -> Rows:
         """The recording's inputs for this draw."""
-        words = params.words
-        if mean is None:
-            return words
-        rows = np.empty((len(words), words.shape[1] + mean.shape[1]))
-        rows[:, : words.shape[1]], rows[:, words.shape[1] :] = words, mean.detach().numpy()
-        return rows
+        del size  # which stands there already
+        return params.rows if mean is None else np.concatenate((params.rows, mean.detach().numpy()), 1)

@@ -38,11 +38,13 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
     return index.new_empty((index.shape[0], 4 * slots.shape[0]))
 
 
-def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None) -> Rows:
-    """The same as an array of float64, which holds 32 bits exactly."""
-    words = np.empty((index.shape[0], 4 * slots.shape[0]))
-    _fill("float64", seed, step, index, slots, keep, words)
-    return words
+def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None, numbers: tuple[int, ...]) -> Rows:
+    """The same as an array of float64, which holds 32 bits exactly; every row ends in ``numbers``."""
+    words = 4 * slots.shape[0]
+    rows = np.empty((index.shape[0], words + len(numbers)))
+    rows[:, words:] = numbers
+    _fill("float64", seed, step, index, slots, keep, rows)
+    return rows
 
 
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
@@ -94,6 +96,6 @@ def _kernel(dtype: str) -> Callable[..., None]:
                 words[b, 4 * s + 2] = c2
                 words[b, 4 * s + 3] = c3
 
-    signature = f"void(int64, int64, int64[:], int64[:], int64[:], boolean, {dtype}[:, ::1])"
+    signature = f"void(int64, int64, int64[:], int64[:], int64[:], boolean, {dtype}[:, :])"
     kernel: Callable[..., None] = translated(fill, signature, nogil=True)
     return kernel

@@ -6,7 +6,8 @@ Must not: know what the code computes; the code stays the specification, and the
 Read next: ``recorder.py``.
 """
 
+from pellucid.tape.number import Number, settled
 from pellucid.tape.recorder import Rows, Tape, TapeError, is_plain_eager, record
 from pellucid.tape.recording import Recording, cached_recording, plain
 
-__all__ = ["Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record"]
+__all__ = ["Number", "Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record", "settled"]

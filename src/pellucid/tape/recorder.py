@@ -8,7 +8,7 @@ Read next: ``machine.py``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.tape.instructions import ROUNDED, Op
 from pellucid.tape.machine import player
+from pellucid.tape.number import Number, map_nested
 from pellucid.tape.rules import CONSTANTS, MOVES, RULES
 
 __all__ = ["Rows", "Tape", "TapeError", "is_plain_eager", "record"]
@@ -54,49 +55,73 @@ class Tape:
         registers: how many numbers it needs at once.
         code, constants: instructions (op, to, a, b, c); and what stands in registers from the start, after what is given.
         outputs: for each result the registers that hold its numbers.
+        readings: what the code looked at while it was recorded: registers, and the numbers that they held. The tape is for inputs
+            that give the same.
     """
 
-    def __init__(self, given: int, registers: int, code: Tensor, constants: Tensor, outputs: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        given: int,
+        registers: int,
+        code: Tensor,
+        constants: Tensor,
+        outputs: Sequence[Sequence[int]],
+        readings: Mapping[int, float],
+    ) -> None:
         self.given, self.registers = given, registers
         self.code, self.constants = code.numpy(), constants.numpy()
+        outputs = [*outputs, list(readings)]
+        self._read = np.array(list(readings.values()), np.float64)
         ends = list(accumulate(map(len, outputs), initial=0))
         self._bounds = list(pairwise(ends))
         placed = [(register, first, len(held)) for held, first in zip(outputs, ends, strict=False) for register in held]
         self._outputs = np.array(placed, np.int64).reshape(-1, 3)
 
-    def play(self, inputs: Rows) -> list[Rows]:
+    def play(self, inputs: Rows) -> list[Rows] | None:
         """Compute the results of every sample; only where all is :func:`is_plain_eager` and without gradients.
 
         Args:
             inputs: (b, given) float64, contiguous.
 
         Returns:
-            For each result its numbers (b, n), contiguous.
+            For each result its numbers (b, n), contiguous. None where the code would have done something else for some sample.
         """
         samples = len(inputs)
         flat = np.empty(samples * len(self._outputs))
         player()(inputs, self.code, self.constants, self._outputs, self.registers, flat)
-        return [flat[samples * start : samples * stop].reshape(samples, stop - start) for start, stop in self._bounds]
+        *found, read = [flat[samples * start : samples * stop].reshape(samples, stop - start) for start, stop in self._bounds]
+        return found if not len(self._read) or bool((read == self._read).all()) else None
 
 
-def record(function: Callable[..., Sequence[Tensor]], shapes: Sequence[tuple[int, ...]], *, exact: bool = False) -> Tape:
-    """Record a function of tensors whose first axis is the sample.
+Result: TypeAlias = Tensor | Sequence[Number]
+
+
+def record(
+    function: Callable[..., Sequence[Result]],
+    shapes: Sequence[tuple[int, ...] | int],
+    *,
+    exact: bool = False,
+    plainly: bool = False,
+) -> Tape:
+    """Record a function of tensors whose first axis is the sample, and of positive whole numbers such as sizes.
 
     Args:
-        function: treats samples independently and looks at no value; its results have one row (or none of their own:
-            constants, a row for all).
-        shapes: of its arguments, without the first axis. Their numbers, argument after argument, are a row of the tape's inputs.
+        function: treats samples independently and looks at no value of theirs; its results have one row (or none of their own:
+            constants, a row for all), or are sequences of numbers. What it reads of the numbers it was given, the tape keeps.
+        shapes: of its arguments, without the first axis, or the number that it is while recording. Their numbers, argument after
+            argument, are a row of the tape's inputs.
         exact: refuse functions whose last bit is a matter of libraries, such as sines.
+        plainly: hand over plain ints: the tape then is for these numbers alone.
 
     Errors:
         TapeError where there is no rule for an operation.
     """
     recorder = _Recorder(exact)
     with torch.no_grad():
-        inputs = [recorder.given(shape) for shape in shapes]
+        inputs = [recorder.given_number(shape) if isinstance(shape, int) else recorder.given(shape) for shape in shapes]
         with recorder:
-            results = list(function(*inputs))
-    return recorder.tape([recorder.shadow(result).reshape(-1).tolist() for result in results])
+            results = list(function(*(int(x) if plainly and isinstance(x, Number) else x for x in inputs)))
+    return recorder.tape([recorder.registers(result) for result in results])
 
 
 class _Recorder(TorchDispatchMode):
@@ -111,6 +136,9 @@ class _Recorder(TorchDispatchMode):
         self._numbers: dict[bytes, int] = {}
         self._values: dict[int, float] = {}
         self._known: dict[tuple[int, ...], int] = {}
+        self._sized: set[int] = set()  # registers in which nothing of a sample is but the numbers that were given
+        self._readings: dict[int, float] = {}
+        self._settled: set[int] = set()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -123,6 +151,34 @@ class _Recorder(TorchDispatchMode):
         self._made = self._given
         # A value in the open unit interval is harmless wherever draws go; nothing depends on it.
         return self._track(torch.full((1, *shape), 0.5, dtype=torch.float64), shadow)
+
+    def given_number(self, value: int) -> Number:
+        """A new argument that is a positive whole number."""
+        self._sized.add(self._given)
+        self._given += 1
+        self._made = self._given
+        return Number(self, self._given - 1, value, positive=True)
+
+    def tensor(self, number: Number) -> Tensor:
+        """A number as a tensor, to compute with beside tensors."""
+        dtype = torch.int64 if isinstance(number.value, int) else torch.float64
+        return self._track(torch.tensor(number.value, dtype=dtype), torch.tensor(number.register))
+
+    def read(self, register: int, value: float) -> None:
+        """The code looks at a register: the tape is for inputs with which it holds this."""
+        if register not in self._values and register not in self._settled:
+            self._readings[register] = float(value)
+
+    def settle(self) -> None:
+        """Keep nothing of what was read so far, now or when it is read again."""
+        self._settled.update(self._readings)
+        self._readings.clear()
+
+    def registers(self, result: Result) -> list[int]:
+        """Where a result stands."""
+        if isinstance(result, Tensor):
+            return self.shadow(result).reshape(-1).tolist()
+        return [number.register for number in result]
 
     def _track(self, tensor: Tensor, shadow: Tensor) -> Tensor:
         self._shadows[id(tensor)] = (tensor, shadow)
@@ -162,6 +218,8 @@ class _Recorder(TorchDispatchMode):
         key = (int(op), *registers)
         if key not in self._known:
             self._known[key] = self._made
+            if all(r in self._sized or r in self._values for r in registers):
+                self._sized.add(self._made)
             self._made += 1
         return self._known[key]
 
@@ -171,6 +229,9 @@ class _Recorder(TorchDispatchMode):
         out = func(*args, **kwargs)
         packet = func.overloadpacket
         if packet in CONSTANTS or not any(id(t) in self._shadows for t in _tensors(args)):
+            return out
+        if packet is torch.ops.aten._local_scalar_dense and (register := int(self.shadow(args[0]))) in self._sized:
+            self.read(register, out)
             return out
         if packet is torch.ops.aten._to_copy:
             self._track(out, self._converted(args[0], out))
@@ -208,7 +269,7 @@ class _Recorder(TorchDispatchMode):
     def tape(self, outputs: list[list[int]]) -> Tape:
         """Keep what the outputs need, and number the registers: given, constants, results in order."""
         made = {register: key for key, register in self._known.items()}
-        needed = {register for held in outputs for register in held}
+        needed = {register for held in outputs for register in held} | set(self._readings)
         for register in sorted(made, reverse=True):
             if register in needed:
                 needed.update(made[register][1:])
@@ -223,6 +284,7 @@ class _Recorder(TorchDispatchMode):
             torch.tensor(code, dtype=torch.int64).reshape(-1, 5),
             torch.tensor([self._values[r] for r in constants], dtype=torch.float64),
             [[place[r] for r in held] for held in outputs],
+            {place[r]: value for r, value in self._readings.items()},
         )
 
 
@@ -241,10 +303,4 @@ def _tensors(args: Any) -> list[Tensor]:
 
 
 def _map_tensors(function: Callable[[Tensor], Any], value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_map_tensors(function, v) for v in value)
-    if isinstance(value, dict):
-        return {k: _map_tensors(function, v) for k, v in value.items()}
-    return value
+    return map_nested(lambda v: function(v) if isinstance(v, Tensor) else v, value)

@@ -87,7 +87,7 @@ class _Affine(Warping):
             center = ((spec.width - 1) / 2, (spec.height - 1) / 2)
         shifted, sheared = "translate_x" in values, "shear_x" in values
         return affine_src_from_dst(
-            center=(float(center[0]), float(center[1])),
+            center=center,
             degrees=values.get("degrees"),
             translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if shifted else None,
             shear=(values["shear_x"], values["shear_y"]) if sheared else None,

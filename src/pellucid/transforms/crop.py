@@ -132,7 +132,7 @@ class CenterCrop(Transform):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("CenterCrop.size", self.size)
         top, left = _middle(spec.height, height), _middle(spec.width, width)
-        return Warp(scale_shift(1.0, float(left), 1.0, float(top), like[None]))
+        return Warp(scale_shift(1.0, left, 1.0, top, like[None]))
 
 
 def _middle(length: int, wanted: int) -> int:
@@ -210,8 +210,8 @@ class RandomResizedCrop(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         size = as_size("RandomResizedCrop.size", self.size)
-        area = values["scale"] * float(spec.height * spec.width)
-        ratio = torch.maximum(torch.minimum(values["ratio"], float(spec.width) ** 2 / area), area / float(spec.height) ** 2)
+        area = values["scale"] * (spec.height * spec.width)
+        ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
         left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
         step_x, step_y = width / size[1], height / size[0]

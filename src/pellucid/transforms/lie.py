@@ -81,8 +81,8 @@ class RandomLieAffine(Warping):
         x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)
         # The inverse of exp(A) is exp(-A): sampling needs no inverse. y points down, so counter-clockwise is negative there.
         zero = torch.zeros_like(x)
-        first = (-(scale + stretch), -(shear + turn), -x * float(spec.width))
-        second = (-(shear - turn), -(scale - stretch), -y * float(spec.height))
+        first = (-(scale + stretch), -(shear + turn), -x * spec.width)
+        second = (-(shear - turn), -(scale - stretch), -y * spec.height)
         algebra = from_rows(*first, *second, zero, zero, zero)
         to_center = scale_shift(1.0, (spec.width - 1) / 2, 1.0, (spec.height - 1) / 2, like)
         from_center = scale_shift(1.0, -(spec.width - 1) / 2, 1.0, -(spec.height - 1) / 2, like)

@@ -126,10 +126,10 @@ class RandomErasing(Transform):
         return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0), **words}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Patch:
-        area = values["scale"] * float(spec.height * spec.width)
+        area = values["scale"] * (spec.height * spec.width)
         # An empty rectangle is legal; the square root's slope there is not, so the area is kept off zero for it.
         area = torch.where(area > 0, area, 1e-12)
-        ratio = torch.maximum(torch.minimum(values["ratio"], float(spec.width) ** 2 / area), area / float(spec.height) ** 2)
+        ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
         left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
         width, height = gated(values, width, 0.0), gated(values, height, 0.0)

@@ -82,7 +82,7 @@ class RandomPerspective(Warping):
             corners.append(torch.stack((x, y), dim=-1))
         # In the unit square: the displaced corners, and back to the square; then to pixel edges on both sides.
         unit_from_quad = inverse(quad_from_unit_square(torch.stack(corners, dim=1)))
-        width, height = float(spec.width), float(spec.height)
+        width, height = spec.width, spec.height
         pixels_from_unit = scale_shift(width, -0.5, height, -0.5, like)
         unit_from_pixels = scale_shift(1.0 / width, 0.5 / width, 1.0 / height, 0.5 / height, like)
         matrix = pixels_from_unit @ unit_from_quad @ unit_from_pixels

@@ -7,6 +7,7 @@ Read next: ``color.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -62,8 +63,8 @@ class Resize(Transform):
         if not isinstance(self.size, int):
             return as_size("Resize.size", self.size)
         if spec.height <= spec.width:
-            return (self.size, max(1, int(self.size * spec.width / spec.height)))
-        return (max(1, int(self.size * spec.height / spec.width)), self.size)
+            return (self.size, max(1, math.floor(self.size * spec.width / spec.height)))
+        return (max(1, math.floor(self.size * spec.height / spec.width)), self.size)
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = self._target(spec)
@@ -120,7 +121,7 @@ class Pad(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         left, top, _, _ = as_padding("Pad.padding", self.padding)
-        return Warp(scale_shift(1.0, -float(left), 1.0, -float(top), like[None]))
+        return Warp(scale_shift(1.0, -left, 1.0, -top, like[None]))
 
 
 @dataclass(frozen=True)
@@ -178,4 +179,4 @@ class Letterbox(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         inner, top, left = self._inner(spec)
-        return Warp(_fit(inner, spec, like) @ scale_shift(1.0, -float(left), 1.0, -float(top), like[None]))
+        return Warp(_fit(inner, spec, like) @ scale_shift(1.0, -left, 1.0, -top, like[None]))
