@@ -291,7 +291,7 @@ class Pipeline(nn.Module):
         return self.learned.ranges(None if batch is None else self._pictures(self._parse(batch)))
 
     def numbers(self, batch: Any | None = None) -> dict[str, float]:
-        """The same as plain numbers for a log: ``{"0.degrees.low": -10.0, ...}``; predicted ones as their mean over the batch."""
+        """The same as plain numbers for a log: ``{"0.degrees.low": -10.0, ...}``; predicted ones and arrays as their mean."""
         with torch.no_grad():
             ranges = self.ranges(batch)
         return {f"{label}.{name}": float(value.detach().mean()) for label, now in ranges.items() for name, value in now.items()}
@@ -314,10 +314,10 @@ class Pipeline(nn.Module):
 
     def frozen(self) -> Pipeline:
         """The same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a file."""
-        numbers: dict[int, dict[str, dict[str, float]]] = {}
+        numbers: dict[int, dict[str, dict[str, Any]]] = {}
         for label, now in self.learned.ranges().items() if not self.learned.predicts else ():
             index, name = label.split(".", 1)
-            numbers.setdefault(int(index), {})[name] = {field: float(value.detach()) for field, value in now.items()}
+            numbers.setdefault(int(index), {})[name] = {field: value.detach().tolist() for field, value in now.items()}
         transforms = [frozen(transform, numbers.get(index, {})) for index, transform in enumerate(self.transforms)]
         plain = Pipeline(transforms, seed=int(self._seed) if self._named else None, **self.options.settings())
         plain.load_state_dict({"_seed": self._seed, "_step": self._step})

@@ -134,7 +134,8 @@ def _changed_fields(value: Any) -> dict[str, Any]:
 
 def _encode(value: Any, name: str) -> Any:
     if isinstance(value, Learnable) and not value.predicted and value.value is not None:
-        return {"learnable": value.value, **{k: v for k, v in (("low", value.low), ("high", value.high)) if v is not None}}
+        bounds = {k: v for k, v in (("low", value.low), ("high", value.high)) if v is not None}
+        return {"learnable": _encode(value.value, name), **bounds}
     if isinstance(value, Distribution):
         return {"distribution": type(value).__name__, **_changed_fields(value)}
     if isinstance(value, tuple | list):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution
-from pellucid.random.learnable import Learnable
+from pellucid.random.learnable import Learnable, nested
 from pellucid.transforms.base import ANY_IMAGE, Transform
 
 __all__ = ["frozen"]
@@ -28,7 +28,7 @@ class _Mark:
         raise NotImplementedError
 
 
-def frozen(transform: Transform, now: Mapping[str, Mapping[str, float]]) -> Transform:
+def frozen(transform: Transform, now: Mapping[str, Mapping[str, Any]]) -> Transform:
     """The transform with plain numbers.
 
     Args:
@@ -42,7 +42,7 @@ def frozen(transform: Transform, now: Mapping[str, Mapping[str, float]]) -> Tran
     marked = _rebuilt(transform, lambda number: _marked(transform, number, marks))
     if not marks:
         return transform
-    values: dict[_Mark, float] = {}
+    values: dict[_Mark, Any] = {}
     for name, distribution in marked.draws(ANY_IMAGE).items():
         for field, number in distribution.numbers().items():
             if isinstance(number, Learnable) and isinstance(number.by, _Mark):
@@ -67,11 +67,11 @@ def _marked(owner: Transform, number: Any, marks: list[_Mark]) -> Learnable:
     return Learnable(by=mark)
 
 
-def _settled(number: Any, value: float | None) -> float:
+def _settled(number: Any, value: Any) -> Any:
     """The current value; for a number that no draw uses, the starting value."""
     if value is None:
-        return float(number.value) if isinstance(number, Learnable) and number.value is not None else 0.0
-    return value
+        return number.value if isinstance(number, Learnable) and number.value is not None else 0.0
+    return nested("now", value)
 
 
 def _rebuilt(value: Any, change: Any) -> Any:

@@ -44,6 +44,7 @@ class LearnedParameters(nn.Module):
         self._names: dict[At, dict[str, str]] = {}
         self._predicted: dict[str, tuple[int, int, float]] = {}  # raw name -> (function, column, offset)
         self._functions: list[Callable[[Tensor], Tensor]] = []
+        self._arrays: set[str] = set()  # whose parameters have a shape
         for index, transform in enumerate(transforms):
             shared: dict[str, str] | None = None
             for name, distribution in transform.draws(ANY_IMAGE).items():
@@ -64,7 +65,11 @@ class LearnedParameters(nn.Module):
         self._unsaid = True
         self._surrogates = any(distribution.estimator in LOSS_BASED for distribution in self._distributions.values())
 
-    def _register(self, name: str, number: Learnable, start: float) -> None:
+    def _register(self, name: str, number: Learnable, start: Any) -> None:
+        if number.shape:
+            self._arrays.add(name)
+            if number.by is not None:
+                raise invalid("Learnable.by", expected="one number per sample", got=f"a start of shape {number.shape}")
         if isinstance(number.by, Tensor):
             self.register_parameter(name, number.by)
         elif number.by is None:
@@ -150,7 +155,7 @@ class LearnedParameters(nn.Module):
         return self._distributions
 
     def raw(self, images: Tensor | None = None) -> dict[At, dict[str, Tensor]]:
-        """The unbounded tensors, by drawn value and name; scalars, or (b,) where they are predicted from ``images``."""
+        """The unbounded tensors, by drawn value and name: scalars, arrays, or (b,) where ``images`` predict them."""
         if not self._names:
             return {}
         outputs = self._outputs(images) if self._predicted else []
@@ -161,7 +166,8 @@ class LearnedParameters(nn.Module):
                     where, column, offset = self._predicted[full]
                     tensors[full] = outputs[where][:, column] + offset
                 else:
-                    tensors[full] = getattr(self, full).reshape(())
+                    own = getattr(self, full)
+                    tensors[full] = own if full in self._arrays else own.reshape(())
         return {at: {raw: tensors[full] for raw, full in names.items()} for at, names in self._names.items()}
 
     def _outputs(self, images: Tensor | None) -> list[Tensor]:

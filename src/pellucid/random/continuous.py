@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice
 from pellucid.random.distribution import Distribution
-from pellucid.random.learnable import Learnable, Number, bounded, raw_of, softplus_inverse
+from pellucid.random.learnable import Learnable, Number, bounded, flat, nested, raw_of, shape_of, softplus_inverse
 from pellucid.random.numbers import Raw, finite, highest, lowest, value_of
 
 __all__ = ["CenteredUniform", "Constant", "LogUniform", "Normal", "Uniform"]
@@ -263,20 +264,54 @@ class Normal(Distribution):
 
 @dataclass(frozen=True)
 class Constant(Distribution):
-    """Always the same value, which may be learned."""
+    """Always the same value, which may be learned: a number, or an array that every sample gets as its row.
 
-    value: Number
+    Args:
+        value: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images; or nested tuples of numbers, or a
+            `Learnable` of an array.
+
+    Example:
+        >>> import torch
+        >>> Constant(((0.0, 1.0), (2.0, 3.0))).sample(torch.rand(5, 1), {}).shape
+        torch.Size([5, 2, 2])
+    """
+
+    value: Number | Any
 
     names: ClassVar = ("value",)
 
     def __post_init__(self) -> None:
-        self.read("value")
+        if isinstance(self.value, tuple | list):
+            object.__setattr__(self, "value", nested("Constant.value", self.value))
+        if not self.vector:
+            self.read("value")
 
-    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
-        return self.current(raw)["value"] + 0.0 * u
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array; () for a number."""
+        return self.value.shape if isinstance(self.value, Learnable) else shape_of(self.value)
+
+    @property
+    def vector(self) -> bool:  # type: ignore[override]
+        """Whether it is an array."""
+        return bool(self.shape)
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        if self.vector and not isinstance(self.value, Learnable):
+            return {"value": torch.tensor(self.value, dtype=torch.float64)}
+        return super().current(raw)
+
+    def sample(self, u: Float[Tensor, "b *one"], raw: Raw) -> Float[Tensor, "b *shape"]:
+        if not self.vector:
+            return self.current(raw)["value"] + 0.0 * u
+        if isinstance(self.value, Learnable):
+            value = torch.as_tensor(self.current(raw)["value"])
+        else:
+            value = constant(flat(self.value), u.dtype, u.device).reshape(self.shape)
+        return value + 0.0 * u.reshape(-1, *[1] * len(self.shape))
 
     def span(self) -> tuple[float, float]:
         return (lowest(self.value), highest(self.value))
 
     def affine(self) -> tuple[float, float] | None:
-        return None if isinstance(self.value, Learnable) else (float(self.value), 0.0)
+        return None if self.vector or isinstance(self.value, Learnable) else (float(self.value), 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -46,7 +46,7 @@ class Distribution:
             raise invalid(label, expected=f"a number >= {floor:g}", got=value_of(number))
         object.__setattr__(self, name, number if floor is None else at_least(number, floor))
 
-    def start(self) -> dict[str, float]:
+    def start(self) -> dict[str, Any]:
         """Starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned."""
         return {name: raw for name, number in self.numbers().items() for name, raw in start(name, number).items()}
 

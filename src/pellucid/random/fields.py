@@ -145,7 +145,7 @@ def _pair_or_distribution(name: str, value: object) -> Distribution:
         low, high = (as_number(name, end) for end in value)
         starts = [end.value if isinstance(end, Learnable) else end for end in (low, high)]
         known = starts[0] is not None and starts[1] is not None
-        _require(name, not known or starts[0] <= starts[1], "a (low, high) pair with low <= high", value, "Swap the two.")  # type: ignore[operator]
+        _require(name, not known or starts[0] <= starts[1], "a (low, high) pair with low <= high", value, "Swap the two.")
         return Uniform(low, high)
     raise wrong_type(name, expected="a number, a (low, high) pair, a Learnable or a distribution of one number", got=repr(value))
 

@@ -31,6 +31,7 @@ def entropy(distribution: Distribution, raw: Raw) -> Tensor:
         ``torch.distributions``; agrees with ``scipy.stats``.
 
     Example:
+        >>> from pellucid import Uniform
         >>> entropy(Uniform(0.0, 1.0), {})
         tensor(0., dtype=torch.float64)
     """
@@ -53,6 +54,7 @@ def kl_divergence(p: Distribution, raw: Raw, q: Distribution, raw_q: Raw | None 
         ``torch.distributions.kl_divergence``; agrees with the integral of p log(p / q) of ``scipy.stats``' densities.
 
     Example:
+        >>> from pellucid import Uniform
         >>> kl_divergence(Uniform(0.0, 1.0), {}, Uniform(0.0, 2.0)).item()
         0.6931471805599453
     """

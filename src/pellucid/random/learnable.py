@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import finite_number
 
-__all__ = ["Given", "Learnable", "Number", "bounded", "raw_of", "softplus_inverse"]
+__all__ = ["Given", "Learnable", "Number", "bounded", "flat", "nested", "raw_of", "shape_of", "softplus_inverse"]
 
 Given: TypeAlias = Callable[[Tensor], Tensor] | torch.nn.Parameter
 """Who may supply a number: a module or function of the images, (B, C, H, W) -> (B,) or (B, k), or a parameter of the user's own."""
@@ -33,7 +33,8 @@ class Learnable:
     bijection (sigmoid, softplus or the identity), never by a clamp, so its gradient cannot die at the edge.
 
     Args:
-        value: where it starts; strictly inside (low, high). None, with ``by``, for wherever an output of 0 leads.
+        value: where it starts; strictly inside (low, high). None, with ``by``, for wherever an output of 0 leads. A tensor or a
+            nested sequence starts an array of numbers, each within the bounds, for draws that are arrays (`Constant`).
         low: lower bound, or None for none.
         high: upper bound, or None for none.
         by: a module (or function) that predicts the number per sample from the images, (B, C, H, W) in [0, 1] to (B,) or (B, k).
@@ -47,14 +48,18 @@ class Learnable:
         0.5
     """
 
-    value: float | None = None
+    value: float | Any = None  # nested tuples for arrays: hashable, and equal by value
     low: float | None = None
     high: float | None = None
     by: Given | None = None
     column: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("value", "low", "high"):
+        if isinstance(self.value, Tensor) and self.value.dim() and not isinstance(self.value, torch.nn.Parameter):
+            object.__setattr__(self, "value", self.value.tolist())
+        if isinstance(self.value, tuple | list):
+            object.__setattr__(self, "value", nested("Learnable.value", self.value))
+        for name in ("value", "low", "high") if not self.shape else ("low", "high"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, finite_number(f"Learnable.{name}", getattr(self, name), "a number or None"))
         if not isinstance(self.column, int) or isinstance(self.column, bool) or self.column < 0:
@@ -77,13 +82,18 @@ class Learnable:
         if self.value is None:
             if self.by is None:
                 raise invalid("Learnable.value", expected="a number to start from", got=None)
-        elif not low < self.value < high:
+        elif not all(low < number < high for number in flat(self.value)):
             raise invalid(
                 "Learnable.value",
                 expected=f"a number strictly inside ({low}, {high})",
                 got=self.value,
                 fix="Start inside the bounds; on a bound the gradient would be zero.",
             )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an array of numbers; () for one."""
+        return shape_of(self.value)
 
     @property
     def as_it_is(self) -> bool:
@@ -120,8 +130,30 @@ def softplus_inverse(y: float) -> float:
     return y + math.log(-math.expm1(-y))
 
 
-def raw_of(value: float | None, low: float | None, high: float | None) -> float:
-    """The unbounded number that :func:`bounded` maps to ``value``; 0 where there is no value."""
+def nested(name: str, value: object) -> Any:
+    """Read a number, or nested sequences of numbers of one shape, as nested tuples."""
+    if not isinstance(value, tuple | list):
+        return finite_number(name, value)
+    parts = tuple(nested(name, part) for part in value)
+    if not parts or len({shape_of(part) for part in parts}) > 1:
+        raise invalid(name, expected="a number, or an array of at least one", got=f"{len(parts)} parts of different shapes or none")
+    return parts
+
+
+def shape_of(value: object) -> tuple[int, ...]:
+    """The shape of nested tuples."""
+    return (len(value), *shape_of(value[0])) if isinstance(value, tuple) else ()
+
+
+def flat(value: Any) -> list[float]:
+    """The numbers in nested tuples, last axis fastest."""
+    return [number for part in value for number in flat(part)] if isinstance(value, tuple) else [value]
+
+
+def raw_of(value: Any, low: float | None, high: float | None) -> Any:
+    """The unbounded number (or numbers) that :func:`bounded` maps to ``value``; 0 where there is no value."""
+    if isinstance(value, tuple):
+        return tuple(raw_of(part, low, high) for part in value)
     if value is None:
         return 0.0
     if low is not None and high is not None:

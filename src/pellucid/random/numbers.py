@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -45,6 +46,8 @@ def is_finite(number: float) -> bool:
 def as_number(name: str, value: object) -> Number:
     """Read a number, a `Learnable`, a parameter of the user's, or a module or function of the images."""
     if isinstance(value, Learnable):
+        if value.shape:
+            raise wrong_type(name, expected="one number", got=f"a Learnable of shape {value.shape}")
         return value
     if isinstance(value, Real):  # truth values too, which are told that they are none
         return finite_number(name, value)
@@ -100,7 +103,7 @@ def at_least(number: Number, floor: float) -> Number:
     return number
 
 
-def start(name: str, number: Number) -> dict[str, float]:
+def start(name: str, number: Number) -> dict[str, Any]:
     """The raw starting value by name; nothing for a fixed number."""
     return {name: raw_of(number.value, number.low, number.high)} if isinstance(number, Learnable) else {}
 

@@ -36,7 +36,7 @@ def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
     for i, (axis, part) in enumerate(zip("xy", translate, strict=True)):
         draws[f"translate_{axis}"] = distribution = symmetric(f"{name}[{i}]", part)
         known = isinstance(part, Learnable) and part.value is not None
-        reach = abs(part.value) if known else max(map(abs, distribution.span()))  # type: ignore[union-attr, arg-type]
+        reach = abs(part.value) if known else max(map(abs, distribution.span()))  # type: ignore[union-attr]
         if 1.0 < reach < math.inf:
             side = ("width", "height")[i]
             fix = f"For pixels divide by the {side}: 10 pixels of 224 are 10 / 224."
