@@ -66,50 +66,53 @@ def overhead(
         raise typer.Exit(1)
 
 
-@app.command()
-def pipelines(
-    batch: Batch = 32,
-    size: Size = 224,
-    threads: Threads = 0,
-    budget: Budget = 3.0,
-    only: Peers = None,
-    impl: ImplName = "auto",
-    memory: Memory = True,
-    output: Output = None,
-) -> None:
-    """Two pipelines, forward and backward: affine + flip + colour + normalise, and crop + affine + perspective."""
-    _cases("pipelines", ("flagship", "geometry"), batch, size, threads, budget, only, impl, memory, output)
+def _compared(command: str, cases: tuple[str, ...], summary: str) -> None:
+    def run(
+        batch: Batch = 32,
+        size: Size = 224,
+        threads: Threads = 0,
+        budget: Budget = 3.0,
+        only: Peers = None,
+        impl: ImplName = "auto",
+        memory: Memory = True,
+        output: Output = None,
+        docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose sections on these to rewrite.")] = None,
+    ) -> None:
+        _check_names(only)
+        _check_pictures(output)
+        tables: dict[str, list[Row]] = {}
+        with _setting(threads):
+            for case in cases:
+                tables[case] = compare(
+                    case, batch=batch, size=size, budget=budget, only=only or (), impl=impl, memory=memory, say=_say
+                )
+            rows = [row for table in tables.values() for row in table]
+            data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
+        texts = [f"## {case}\n\n{case_tables(table)}" for case, table in tables.items()]
+        _show(describe(data["environment"]) + "\n\n" + "\n\n".join(texts))
+        if docs_page is not None:
+            for case, table in tables.items():
+                write_case(docs_page, case, table, batch, size)
+        if output is not None:
+            write_json(output / f"{command}.json", data)
+            draw_cases(rows, output / f"bench-{command}.png")
+        if any(row["status"] == "refused" for row in rows):
+            raise typer.Exit(1)
+
+    app.command(command, help=summary)(run)
 
 
-@app.command()
-def warp(
-    batch: Batch = 32,
-    size: Size = 224,
-    threads: Threads = 0,
-    budget: Budget = 3.0,
-    only: Peers = None,
-    impl: ImplName = "auto",
-    memory: Memory = True,
-    output: Output = None,
-) -> None:
-    """One affine warp with given matrices, and one remap with given coordinates, against grid_sample, OpenCV and kornia."""
-    _cases("warp", ("warp", "remap"), batch, size, threads, budget, only, impl, memory, output)
-
-
-@app.command()
-def singles(
-    batch: Batch = 32,
-    size: Size = 224,
-    threads: Threads = 0,
-    budget: Budget = 3.0,
-    only: Peers = None,
-    impl: ImplName = "auto",
-    memory: Memory = True,
-    output: Output = None,
-    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose sections on these to rewrite.")] = None,
-) -> None:
-    """Single operations: Gaussian blur, colour jitter, Gaussian noise, flips."""
-    _cases("singles", SINGLES, batch, size, threads, budget, only, impl, memory, output, docs_page)
+_compared(
+    "pipelines",
+    ("flagship", "geometry"),
+    "Two pipelines, forward and backward: affine + flip + colour + normalise, and crop + affine + perspective.",
+)
+_compared(
+    "warp",
+    ("warp", "remap"),
+    "One affine warp by matrices, and one remap by coordinates, against grid_sample, OpenCV and kornia.",
+)
+_compared("singles", SINGLES, "Single operations: Gaussian blur, colour jitter, Gaussian noise, flips.")
 
 
 @app.command()
@@ -256,38 +259,6 @@ def overhead_rows(result: Overhead) -> list[Row]:
     ]
     missing = [] if result.missing is None else [{"subject": "kornia", "status": "missing", "note": result.missing}]
     return [*rows, *missing, shares]
-
-
-def _cases(
-    command: str,
-    cases: tuple[str, ...],
-    batch: int,
-    size: int,
-    threads: int,
-    budget: float,
-    only: list[str] | None,
-    impl: str,
-    memory: bool,
-    output: Path | None,
-    page: Path | None = None,
-) -> None:
-    _check_names(only)
-    _check_pictures(output)
-    rows: list[Row] = []
-    with _setting(threads):
-        for case in cases:
-            rows += compare(case, batch=batch, size=size, budget=budget, only=only or (), impl=impl, memory=memory, say=_say)
-        data = report(command, {"batch": batch, "size": size, "budget_s": budget, "impl": impl}, rows)
-    tables = [f"## {case}\n\n{case_tables([row for row in rows if row['case'] == case])}" for case in cases]
-    _show(describe(data["environment"]) + "\n\n" + "\n\n".join(tables))
-    if page is not None:
-        for case in cases:
-            write_case(page, case, [row for row in rows if row["case"] == case], batch, size)
-    if output is not None:
-        write_json(output / f"{command}.json", data)
-        draw_cases(rows, output / f"bench-{command}.png")
-    if any(row["status"] == "refused" for row in rows):
-        raise typer.Exit(1)
 
 
 def _check_names(only: list[str] | None) -> None:
