@@ -138,9 +138,10 @@ SECOND = [Bug(name, make, inputs, category, line=line) for name, make, inputs, c
 
 def score(bugs: list[Bug], clean: list) -> str:
     """Return the two numbers as a sentence."""
-    found = sum(bug.found(bug.audit()) for bug in bugs)
-    alarms = sum(audit(c.make(), c.inputs).exit_code > 0 for c in clean)
-    return f"planted bugs found: {found} of {len(bugs)}; clean functions with a false alarm: {alarms} of {len(clean)}"
+    missed = [bug.name for bug in bugs if not bug.found(bug.audit())]
+    alarms = [one.name for one in clean if audit(one.make(), one.inputs, name=one.name, **one.options).exit_code > 0]
+    found = f"planted bugs found: {len(bugs) - len(missed)} of {len(bugs)}"
+    return "; ".join([found, f"clean functions with a false alarm: {len(alarms)} of {len(clean)}", *missed, *alarms])
 
 
 if __name__ == "__main__":

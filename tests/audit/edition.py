@@ -7,19 +7,14 @@ Read next: ``edition_causes.py``.
 
 import os
 import signal
-import sys
-import time
-from collections import Counter
 from importlib.util import find_spec
 
 import edition_causes as c
 import edition_numerics as n
 import edition_state as s
 import torch
-from corpus import Bug
+from corpus import Bug, score
 from edition_clean import BIG, BOXES, EDITION_CLEAN, LARGE, TARGET, X
-
-from pellucid.audit import Severity, audit
 
 STRENGTH = torch.tensor(0.4)
 _KILL = [
@@ -164,54 +159,8 @@ GROUPS = {
 EDITION = [bug for bugs in GROUPS.values() for bug in bugs]
 
 
-def outcome(bug):
-    """Return how the audit did on one bug: right, line (right category, another line), other, note or missed; and the report."""
-    try:
-        report = bug.audit()
-    except Exception as error:
-        return "other", repr(error)
-    if bug.found(report):
-        return "right", report
-    if bug.found(report, line=False):
-        return "line", report
-    if report.exit_code:
-        return "other", report
-    return ("note" if report.findings else "missed"), report
-
-
-def main(words):
-    torch.set_num_threads(1)
-    verbose, only = "-v" in words, [w[1:] for w in words if w.startswith("+")]
-    wanted = [w for w in words if w[0] not in "-+"]
-    totals = Counter()
-    for group, bugs in GROUPS.items():
-        if wanted and group not in wanted:
-            continue
-        counts, began = Counter(), time.perf_counter()
-        for bug in bugs:
-            if only and not any(word in bug.name for word in only):
-                continue
-            how, report = outcome(bug)
-            counts[how] += 1
-            if how != "right":
-                print(f"  {group}: {how}: {bug.name} ({bug.category})", flush=True)
-                if verbose:
-                    print(report)
-        print(f"{group}: {dict(counts)} of {len(bugs)} in {time.perf_counter() - began:.0f} s", flush=True)
-        totals += counts
-    print(f"bugs: {dict(totals)} of {sum(totals.values())}")
-    if wanted and "clean" not in wanted:
-        return
-    alarms = 0
-    for clean in EDITION_CLEAN:
-        report = audit(clean.make(), clean.inputs, name=clean.name, **clean.options)
-        if report.exit_code:
-            alarms += 1
-            print("  false alarm:", clean.name, flush=True)
-            if verbose:
-                print("\n".join(str(f) for f in report.at_least(Severity.WARNING)))
-    print(f"false alarms: {alarms} of {len(EDITION_CLEAN)}")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    torch.set_num_threads(1)
+    for group, bugs in GROUPS.items():
+        print(f"{group}:", score(bugs, []), flush=True)
+    print("clean:", score([], EDITION_CLEAN))
