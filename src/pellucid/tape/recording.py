@@ -11,7 +11,9 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -47,7 +49,7 @@ class _Assembly:
         self._places: list[Any] = []  # what stands there in every result; None where something is put
         self._of_tensors: list[int] = []
         self._of_numbers: list[int] = []
-        self._steps: list[tuple[int, Callable[[list[Any]], Any], list[int]]] = []
+        self._steps: list[tuple[int, Callable[[Any], Any], Callable[[list[Any]], Any]]] = []
         self._known: dict[Any, int] = {}
         self._variable: set[int] = set()
         self._root = self._take(value, tensors=True)
@@ -101,7 +103,7 @@ class _Assembly:
         known = key in self._known
         place = self._put(key)
         if not known:
-            self._steps.append((place, make, parts))
+            self._steps.append((place, make, itemgetter(*parts) if len(parts) > 1 else partial(_chosen, parts)))
             self._variable.add(place)
         return place
 
@@ -111,8 +113,12 @@ class _Assembly:
         for place, value in zip(self._of_tensors + self._of_numbers, tensors + sizes, strict=True):
             places[place] = value
         for place, make, parts in self._steps:
-            places[place] = make([places[part] for part in parts])
+            places[place] = make(parts(places))
         return places[self._root]
+
+
+def _chosen(parts: list[int], places: list[Any]) -> list[Any]:
+    return [places[part] for part in parts]
 
 
 def _filler(kind: type, same: dict[str, Any], varying: list[str]) -> Callable[[list[Any]], Any]:
@@ -132,6 +138,7 @@ class _Branch:
     def __init__(self, function: Callable[..., Any], given: Sequence[tuple[int, ...] | int], *, exact: bool, plainly: bool) -> None:
         self._leaves: list[_Leaf] = []
         self._tape = record(lambda *inputs: self._flat(function(*inputs)), given, exact=exact, plainly=plainly)
+        self._sizes_alone = self._tape.sizes_do and not self._leaves and all(isinstance(one, int) for one in given)
 
     def _flat(self, result: Any) -> list[Tensor | list[Number]]:
         self._assembly = assembly = _Assembly(result)
@@ -143,6 +150,9 @@ class _Branch:
 
     def play(self, rows: Rows, dtype: torch.dtype) -> tuple[Any] | None:
         """The result, in a tuple of one; None where the function would have done something else."""
+        if self._sizes_alone:
+            sizes = self._tape.of_sizes(rows[0].tolist())
+            return None if sizes is None else (self._assembly.build([], self._typed(sizes)),)
         played = self._tape.play(rows)
         if played is None:
             return None
@@ -153,8 +163,10 @@ class _Branch:
             rounded = part.astype(np.float32) if narrow and leaf.dtype is None else part
             value = torch.from_numpy(rounded if len(leaf.shape) == 1 else rounded.reshape(len(part), *leaf.shape))
             found.append(value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype))
-        sizes = [kind(x) for kind, x in zip(self._kinds, numbers[0].tolist(), strict=True)] if self._kinds else []
-        return (self._assembly.build(found, sizes),)
+        return (self._assembly.build(found, self._typed(numbers[0].tolist()) if self._kinds else []),)
+
+    def _typed(self, sizes: list[float]) -> list[Any]:
+        return [kind(size) for kind, size in zip(self._kinds, sizes, strict=True)]
 
 
 class Recording:
