@@ -18,14 +18,11 @@ features-demo: $(STAMP)
 
 # Every contract, oracle and law; CONTRIBUTING.md has the table of what each set guards. A file stays with one process: two would compile
 # the same kernels at the same time.
-# The first run checks the shapes in signatures at run time; Dynamo could not trace through that.
 test: $(STAMP)
-	PELLUCID_CHECK_SHAPES=1 $(BIN)/python -m pytest tests/contract/test_values.py tests/test_fusion.py
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The same, and all that is long: training, processes, compilers, studies, benchmarks, whole corpora.
 test-all: $(STAMP)
-	PELLUCID_CHECK_SHAPES=1 $(BIN)/python -m pytest tests/contract/test_values.py tests/test_fusion.py
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
 
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.

@@ -9,13 +9,6 @@ import torch
 if not torch.cuda.is_available():  # Triton's kernels then run on CPU tensors; Triton reads this when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-if os.environ.get("PELLUCID_CHECK_SHAPES"):  # shapes in signatures are checked at run time; off where Dynamo traces
-    from jaxtyping import install_import_hook
-
-    from tests.shape_checks import MODULES
-
-    install_import_hook(MODULES, "tests.shape_checks.check")
-
 # One thread each when the suite itself runs in parallel.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else min(2, os.cpu_count() or 1))
 # Also fills torch.empty with NaN, so an output that nobody wrote shows.
@@ -31,3 +24,12 @@ def _seeded(monkeypatch):
     # What has no seed draws the same whatever ran before.
     monkeypatch.setattr(stream, "_made", itertools.count())
     pipeline._solo.cache_clear()
+
+
+@pytest.fixture
+def shapes_checked():
+    """Shapes in signatures hold for every call, or the call that breaks one raises; not where Dynamo traces."""
+    from tests import shape_checks
+
+    with shape_checks.shapes_checked():
+        yield

@@ -27,6 +27,7 @@ from pellucid import (
 from pellucid.plan import make_plan
 from pellucid.types import ImageSpec
 
+pytestmark = pytest.mark.usefixtures("shapes_checked")
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SPEC = ImageSpec(3, 16, 16)
 

@@ -227,13 +227,13 @@ def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
 
 def apply_field(
     lowered: Lowered,
-    field: Float[Tensor, "b c h w"],
+    field: Shaped[Tensor, "b c h w"],
     *,
     interpolation: str,
     padding_mode: str | None,
     fill: float,
     impl: str,
-) -> Float[Tensor, "b c h2 w2"]:
+) -> Shaped[Tensor, "b c h2 w2"]:
     """Send masks, heatmaps or depth through the geometry alone.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
@@ -40,8 +40,8 @@ def clip(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     return torch.clamp(image, 0.0, 1.0)
 
 
-def stages(image: Float[Tensor, "b c h w"], sequence: Sequence[Stage]) -> Float[Tensor, "b c2 h w"]:
-    """One stage after the other, in the image's dtype."""
+def stages(image: Shaped[Tensor, "b c h w"], sequence: Sequence[Stage]) -> Shaped[Tensor, "b c2 h w"]:
+    """One stage after the other, in the image's dtype; labels have none."""
     dtype = image.dtype
     for stage in sequence:
         if isinstance(stage, AffineStage):

@@ -71,7 +71,7 @@ def _axis(
     kernel: Callable[[Tensor], Tensor],
     row: Float[Tensor, "b 3"],
     axis: int,
-    ends: Float[Tensor, "b 2"],
+    ends: Float[Tensor, "#b 2"],
     length: int,
     out: int,
     filled: bool,
