@@ -44,7 +44,7 @@ def test_page_is_whole_and_needs_no_other_file(report):
     assert page.count('src="data:image/png;base64,') == 2
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert not re.search(r"\$[a-z]", page)
-    for word in ("astronaut", "coffee", "RandomPerspective", "one resample", "top_left_x", "order"):
+    for word in ("astronaut", "coffee", "RandomPerspective", "one resample", "top_left_x", "order", "reference implementation"):
         assert word in page, word
 
 

@@ -55,7 +55,7 @@ class Show:
     last: Record
 
 
-def flagship(size: int, *, seed: int, extended: bool = False) -> Pipeline:
+def flagship(size: int, *, seed: int, extended: bool = False, impl: str = "auto") -> Pipeline:
     """The demo's pipeline for images of one size; ``extended`` adds a blur and an erased rectangle."""
     transforms = [
         RandomResizedCrop((size, size), scale=(0.5, 1.0)),
@@ -65,7 +65,7 @@ def flagship(size: int, *, seed: int, extended: bool = False) -> Pipeline:
         ColorJitter(brightness=0.25, contrast=0.25, saturation=0.3, hue=0.04),
     ]
     more = [RandomGaussianBlur(sigma=(size / 200, size / 100)), RandomErasing(p=1.0, scale=(0.03, 0.08), value=0.5)]
-    return Pipeline([*transforms, *(more if extended else [])], seed=seed, min_visibility=0.15)
+    return Pipeline([*transforms, *(more if extended else [])], seed=seed, min_visibility=0.15, impl=impl)
 
 
 def augmented(names: tuple[str, ...], batch: dict[str, Tensor], *, draws: int, seed: int) -> Show:
