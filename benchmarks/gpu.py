@@ -205,9 +205,9 @@ def operators_behave(impl):
         maps = ours.src_from_dst_of(images)
         resample = pack(maps, size=(30, 20), padding_mode="border", field=field, dtype=dtype, epilogue=stages)
         recipe, mapping, _, params, *_ = resample
-        given = images, mapping, None, params, field, *arguments(images, mapping, recipe)
+        given = images, mapping, None, params, field, None, *arguments(images, mapping, recipe)
         torch.library.opcheck(torch.ops.pellucid.triton_warp.default, given)
-        needs = [True, True, True, True, field is not None]
+        needs = [True, True, True, True, field is not None, False]
         torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *given, needs))
     return True, "forward and backward, without and with a field"
 

@@ -82,7 +82,10 @@ def test_the_library_knows_nothing_of_its_benchmarks():
 
 
 def test_decision_records_share_one_form():
-    for number, path in enumerate(sorted((ROOT / "docs" / "adr").glob("*.md")), start=1):
+    paths = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in paths]
+    assert len(set(numbers)) == len(numbers)
+    for number, path in zip(numbers, paths, strict=True):
         text = path.read_text()
         assert re.match(rf"# ADR {number}: \S.*\n\nStatus: \S.*\.\n", text), path.name
         assert path.name.startswith(f"{number:04d}-"), path.name

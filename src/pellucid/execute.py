@@ -14,15 +14,16 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.kernels import blend, canvases, color, convolve, curve
+from pellucid.kernels import blend, color, convolve, curve
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
-from pellucid.kernels.warp import Resample, compute, implementation, pack, warp
+from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
-from pellucid.kernels.warp.packing import unpack
-from pellucid.lowering import Composed, Lowered
-from pellucid.lowering.compose import Geometry, Link, unmoved
-from pellucid.plan import Canvas, Group, Run
+from pellucid.kernels.warp.packing import canvas_kind, unpack
+from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.lowering import Lowered
+from pellucid.lowering.compose import Geometry
+from pellucid.plan import Group, Run
 from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
 from pellucid.types import Size
 
@@ -101,10 +102,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
     image, mean = color.with_mean(image) if run.pivot else (image, None)
-    resample = lowered.resample(run, mean, scale, computed)
-    if resample is None:
-        return _across_canvases(run, lowered.composed(run, mean, scale, computed), _in_units(image), impl, dtype)
-    resample = resample.returning(dtype)
+    resample = lowered.resample(run, mean, scale, computed).returning(dtype)
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
     if not run.warps and implementation(impl, image, resample.recipe) == "reference":
@@ -116,83 +114,10 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
 def _colored(image: Tensor, resample: Resample) -> Tensor:
     """Colour alone, without a gather."""
     image = color.stages(_in_units(image), resample.prologue)
-    _, matrix, offset, stages = unpack(resample, image.shape[1])
+    _, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     if matrix is not None:
         image = color.affine(image, matrix, offset)
     return rounded(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype)
-
-
-def _across_canvases(run: Run, composed: Composed, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    src_from_dst, window, fill, matrix, offset, prologue, epilogue, links = composed
-    assert src_from_dst is not None
-    colors: dict[str, Any] = {"fill": fill, "matrix": matrix, "offset": offset, "interpolation": run.interpolation}
-    found = _through(run, src_from_dst, links, color.stages(image, prologue), window=window, impl=impl, **colors)
-    if not epilogue:
-        return rounded(found, dtype)
-    # Colour alone, as a warp that moves nothing: one pass.
-    still = pack(unmoved(found.dtype, found.device)[:, :2], size=run.size_out, dtype=dtype, epilogue=epilogue)
-    chosen = implementation(impl, found, still.recipe)
-    return _colored(found, still) if chosen == "reference" else compute(chosen, found, still)
-
-
-def _through(
-    run: Run,
-    src_from_dst: Tensor,
-    links: tuple[Link, ...],
-    image: Tensor,
-    *,
-    interpolation: str,
-    padding_mode: str | None = None,
-    impl: str,
-    **options: Any,
-) -> Tensor:
-    """A resample across canvases: the source where the chain of maps reads it, laid over the fills of what they leave uncovered.
-
-    Args:
-        padding_mode: for everything that exposes; None is what the run says.
-        options: as :func:`pellucid.kernels.warp.pack` takes them.
-    """
-    modes = [padding_mode if padding_mode and canvas.exposes else canvas.padding_mode for canvas in run.canvases]
-    hard = interpolation == "nearest"  # that shows whole pixels
-    chained = canvases.through(
-        *_stacked(run.canvases, src_from_dst, links),
-        size=run.size_out,
-        modes=modes,
-        hard=[canvas.hard or hard for canvas in run.canvases],
-        impl=impl,
-    )
-    resample = pack(
-        src_from_dst.new_zeros((1, 2, 3)),
-        size=run.size_out,
-        interpolation=interpolation,
-        padding_mode=(padding_mode if run.fill_at is not None else None) or run.padding_mode,
-        field=chained.places,
-        **options,
-    )
-    found = (nearest if hard and image.is_floating_point() else warp)(image, resample, impl=impl)
-    return canvases.laid_over(found, chained.share, chained.ground, impl=impl)
-
-
-def _stacked(
-    between: tuple[Canvas, ...], src_from_dst: Tensor, links: tuple[Link, ...]
-) -> tuple[Float[Tensor, "#b k1 3 3"], Float[Tensor, "#b k 4"], Float[Tensor, "#b k c"] | None]:
-    """The chain as three tensors: maps, rectangles, and fills if there are any."""
-    like = src_from_dst
-    whole = [constant((0.0, 0.0, c.size[1] - 1.0, c.size[0] - 1.0), like.dtype, like.device)[None] for c in between]
-    windows = [full if link.window is None else link.window for full, link in zip(whole, links, strict=True)]
-    fills = [link.fill for link in links]
-    given = next((fill for fill in fills if fill is not None), None)
-    maps = [src_from_dst, *(link.mid_from_dst for link in links)]
-    return (
-        _together(maps),
-        _together(windows),
-        None if given is None else _together([given.new_zeros((1, given.shape[1])) if fill is None else fill for fill in fills]),
-    )
-
-
-def _together(parts: list[Tensor]) -> Tensor:
-    rows = next((part.shape[0] for part in parts if part.shape[0] != 1), 1)
-    return torch.stack([part.expand(rows, *part.shape[1:]) for part in parts], 1)
 
 
 def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
@@ -262,33 +187,24 @@ def _warped_field(
     geometry = geometry.to(coordinates)
     assert geometry.src_from_dst is not None
     outside = constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None
-    if not geometry.links:
-        resample = pack(
-            geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
-            size=run.size_out,
-            interpolation=interpolation,
-            padding_mode=padding_mode or run.padding_mode,
-            fill=outside,
-            window=geometry.window,
-        )
-        # Floating-point labels have a gradient to their maps that kernels know nothing of.
-        return (nearest if interpolation == "nearest" and field.is_floating_point() else warp)(field, resample, impl=impl)
-    filled = ("zeros", "constant")
-    links = tuple(
-        link._replace(fill=outside if canvas.exposes and (padding_mode or canvas.padding_mode) in filled else None)
-        for link, canvas in zip(geometry.links, run.canvases, strict=True)
-    )
-    return _through(
-        run,
-        geometry.src_from_dst,
-        links,
-        field,
+    links = []
+    for link, canvas in zip(geometry.links, run.canvases, strict=True):
+        mode = padding_mode if padding_mode and canvas.exposes else canvas.padding_mode
+        shows = canvas.exposes and mode in FILLED_MODES
+        kind = canvas_kind(mode, hard=canvas.hard or interpolation == "nearest")
+        links.append(link._replace(kind=kind, fill=outside if shows else None))
+    followed = padding_mode if run.fill_at is not None or not links else None
+    resample = pack(
+        geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
+        size=run.size_out,
         interpolation=interpolation,
-        padding_mode=padding_mode,
-        window=geometry.window,
+        padding_mode=followed or run.padding_mode,
         fill=outside,
-        impl=impl,
+        window=geometry.window,
+        links=links,
     )
+    # Floating-point labels have a gradient to their maps that kernels know nothing of.
+    return (nearest if interpolation == "nearest" and field.is_floating_point() else warp)(field, resample, impl=impl)
 
 
 def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
@@ -301,16 +217,10 @@ def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: 
         impl: who computes.
         options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
     """
-    if not canvases_of:
-        return warp(image, pack(back[0], **options), impl=impl)
-    between = tuple(Canvas(0, canvas, "zeros") for canvas in reversed(canvases_of))
-    maps = back[::-1]
+    src_from_dst, *maps = back[::-1]
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
-    chained = canvases.through(
-        *_stacked(between, maps[0], tuple(map(Link, maps[1:]))),
-        size=options["size"],
-        modes=[c.padding_mode for c in between],
-        hard=[True] * len(between),
-    )
-    still = pack(maps[0].new_zeros((1, 2, 3)), field=chained.places, **options)
-    return canvases.laid_over(warp(image, still, impl=impl), chained.share, None)
+    links = [
+        Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
+        for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
+    ]
+    return warp(image, pack(src_from_dst, links=links, **options), impl=impl)

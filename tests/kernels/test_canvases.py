@@ -1,104 +1,152 @@
-"""Chains of maps with canvases between them: compiled against the reference, and the reference against first principles."""
+"""Canvases inside a pass: compiled against the reference, and the reference against first principles."""
+
+from functools import partial
 
 import pytest
 import torch
 
-from pellucid.kernels.canvases import cpu, laid_over, reference
+from pellucid.kernels.warp import Link, compute, pack
+from pellucid.kernels.warp.chain import follow, laid_over
 
-MODES = [("zeros",), ("constant", "border"), ("reflection", "zeros"), ("border", "constant", "zeros", "reflection")]
+from .warps import operands
+
+KINDS = [("zeros",), ("hard", "border"), ("reflection", "zeros"), ("border", "zeros", "hard", "reflection")]
 SIZE = (9, 11)
 
 
-def chain(modes, channels, dtype=torch.float64, batch=4):
-    k = len(modes)
+def chain(kinds, channels, dtype=torch.float64, batch=4):
+    """Maps (first that of the source), links and fills."""
+    k = len(kinds)
     spread = torch.tensor([[0.2, 0.2, 2.0], [0.2, 0.2, 2.0], [0.01, 0.01, 0.05]], dtype=dtype)
     maps = torch.eye(3, dtype=dtype).repeat(batch, k + 1, 1, 1) + torch.randn(batch, k + 1, 3, 3, dtype=dtype) * spread
     maps[0, 1:] = torch.eye(3, dtype=dtype)  # a sample whose gates are closed
     windows = torch.tensor([0.0, 0.0, SIZE[1] - 1.0, SIZE[0] - 1.0], dtype=dtype).repeat(batch, k, 1)
-    if "border" in modes:
-        windows[1:, modes.index("border")] += torch.tensor([1.2, 0.7, -0.8, -1.3], dtype=dtype)
+    if "border" in kinds:
+        windows[1:, kinds.index("border")] += torch.tensor([1.2, 0.7, -0.8, -1.3], dtype=dtype)
     return maps, windows, torch.randn(batch, k, channels, dtype=dtype) if channels else None
 
 
+def passed(name, kinds, image, maps, windows, *fills, **options):
+    """The pass by one implementation."""
+    shown = fills[0].unbind(1) if fills else [None] * len(kinds)
+    links = [Link(*given) for given in zip(kinds, maps[:, 1:].unbind(1), windows.unbind(1), shown, strict=True)]
+    return compute(name, image, pack(maps[:, 0], size=SIZE, links=links, **options))
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
 @pytest.mark.parametrize("channels", [0, 3])
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("modes", MODES, ids="+".join)
-def test_compiled_agrees_with_the_reference(modes, hard, channels):
-    given = chain(modes, channels)
-    leaves = [[None if t is None else t.clone().requires_grad_() for t in given] for _ in range(2)]
-    options = {"size": SIZE, "modes": modes, "hard": (hard,) * len(modes)}
-    ours, theirs = cpu.through(*leaves[0], **options), reference.through(*leaves[1], **options)
-    usable = torch.isfinite(theirs.places).all(1, keepdim=True) & (theirs.places.abs() < 1e3).all(1, keepdim=True)
-    losses = [0.0, 0.0]
-    for mine, wanted in zip(ours, theirs, strict=True):
-        if wanted is None:
-            assert mine is None
-            continue
-        assert torch.equal(torch.isfinite(mine), torch.isfinite(wanted))
-        assert (mine - wanted)[usable.expand_as(wanted)].abs().max() < 1e-9
-        weights = torch.randn_like(wanted)
-        losses = [s + (weights * out)[usable.expand_as(out)].sum() for s, out in zip(losses, (mine, wanted), strict=True)]
-    found = [torch.autograd.grad(s, [t for t in given if t is not None]) for s, given in zip(losses, leaves, strict=True)]
-    for mine, wanted in zip(*found, strict=True):
-        assert (mine - wanted).norm() <= 1e-9 * wanted.norm() + 1e-12
+@pytest.mark.parametrize("kinds", KINDS, ids="+".join)
+def test_compiled_agrees_with_the_reference(kinds, channels, padding_mode):
+    torch.manual_seed(len(kinds) + channels)
+    given = [part for part in (torch.rand(4, 3, 8, 10, dtype=torch.float64), *chain(kinds, channels)) if part is not None]
+    weights, found = torch.randn(4, 3, *SIZE, dtype=torch.float64), []
+    for name in ("cpu", "reference"):
+        leaves = [part.clone().requires_grad_() for part in given]
+        out = passed(name, kinds, *leaves, padding_mode=padding_mode)
+        found.append((out.detach(), *torch.autograd.grad(out, leaves, weights)))
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).norm() <= 1e-9 * theirs.norm() + 1e-12
 
 
-def test_derivatives_are_those_of_finite_differences():
-    maps, windows, fills = chain(("constant", "border"), 2, batch=2)
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_derivatives_are_those_of_finite_differences(name):
+    torch.manual_seed(2)
+    kinds = ("zeros", "border")
+    maps, windows, fills = chain(kinds, 3, batch=2)
     windows = windows + torch.tensor([0.3, 0.2, -0.3, -0.2], dtype=torch.float64)
-    maps = maps + 0.013  # off the closed gates, where slopes are one-sided
-    options = {"size": (4, 5), "modes": ("constant", "border"), "hard": (False, False)}
-    inputs = [t.clone().requires_grad_() for t in (maps, windows, fills)]
-    for compute in (cpu.through, reference.through):
-        assert torch.autograd.gradcheck(lambda *t, f=compute: f(*t, **options), inputs, eps=1e-7, atol=1e-4)
-    weights = [torch.rand_like(out) for out in reference.through(*inputs, **options)]
-
-    def slopes(compute):
-        loss = sum((w * out.square()).sum() for w, out in zip(weights, compute(*inputs, **options), strict=True))
-        first = torch.autograd.grad(loss, inputs, create_graph=True)
-        return torch.autograd.grad(sum(g.square().sum() for g in first), inputs)
-
-    for mine, wanted in zip(slopes(cpu.through), slopes(reference.through), strict=True):
-        assert (mine - wanted).norm() <= 1e-9 * wanted.norm()
+    maps = maps * 0.9 + 0.013  # off the closed gates, where slopes are one-sided
+    inputs = [part.requires_grad_() for part in (torch.rand(2, 3, 8, 10, dtype=torch.float64), maps, windows, fills)]
+    function = partial(passed, name, kinds)
+    assert torch.autograd.gradcheck(function, inputs, eps=1e-7, atol=1e-4)
 
 
-def test_a_canvas_shows_what_it_covers():
-    """One row of four pixels, read half a pixel to the right of each and beyond."""
-    shift = torch.tensor([[1.0, 0.0, -1.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
-    maps = torch.stack((torch.eye(3, dtype=torch.float64), shift))[None]
-    window = torch.tensor([[[0.0, 0.0, 3.0, 0.0]]], dtype=torch.float64)
-    fills = torch.tensor([[[2.0]]], dtype=torch.float64)
-    for compute in (cpu.through, reference.through):
-        soft = compute(maps, window, fills, size=(1, 7), modes=("constant",), hard=(False,))
-        assert soft.share.flatten().tolist() == [0.0, 0.5, 1.0, 1.0, 1.0, 0.5, 0.0]
-        assert soft.ground.flatten().tolist() == [2.0, 1.0, 0.0, 0.0, 0.0, 1.0, 2.0]
-        assert soft.places[0, 0, 0].tolist() == [0.0, 0.0, 0.5, 1.5, 2.5, 3.0, 3.0]
-        hard = compute(maps, window, fills, size=(1, 7), modes=("constant",), hard=(True,))
-        assert hard.share.flatten().tolist() == [0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
-        folded = compute(maps, window, None, size=(1, 7), modes=("reflection",), hard=(False,))
-        assert folded.places[0, 0, 0].tolist() == [0.5, 0.0, 0.5, 1.5, 2.5, 3.0, 2.5]
+def test_opcheck():
+    kinds = ("zeros", "border")
+    maps, windows, fills = chain(kinds, 3)
+    links = [Link(*given) for given in zip(kinds, maps[:, 1:].unbind(1), windows.unbind(1), fills.unbind(1), strict=True)]
+    given = operands(torch.rand(4, 3, 8, 10, dtype=torch.float64), pack(maps[:, 0], size=SIZE, links=links))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
+    grad = torch.rand(4, 3, *SIZE, dtype=torch.float64)
+    for needs in ([True, True, False, True, False, True], [False, False, False, False, False, True]):
+        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
 
 
-@pytest.mark.parametrize("impl", ["cpu", "reference"])
-def test_what_is_not_a_number_stays_where_it_is_seen(impl):
+def test_vmap_and_its_gradients():
+    kinds = ("zeros", "border")
+    given = torch.rand(4, 3, 8, 10, dtype=torch.float64), *chain(kinds, 3)
+
+    def loss(*leaves):
+        return passed("cpu", kinds, *leaves).square().sum()
+
+    lanes = [torch.stack((part, part * 1.01)) for part in given]
+    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 3)), in_dims=(0, 0, None, 0))(*lanes[:2], given[2], lanes[3])
+    for lane in range(2):
+        single = torch.func.grad(loss, argnums=(0, 1, 3))(lanes[0][lane], lanes[1][lane], given[2], lanes[3][lane])
+        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+
+def test_second_derivatives_go_through_the_reference():
+    kinds = ("zeros", "border")
+    inputs = [part.requires_grad_() for part in (torch.rand(2, 3, 8, 10, dtype=torch.float64), *chain(kinds, 3, batch=2))]
+    found = []
+    for name in ("cpu", "reference"):
+        first = torch.autograd.grad(passed(name, kinds, *inputs).square().sum(), inputs, create_graph=True)
+        found.append(torch.autograd.grad(sum(g.square().sum() for g in first), inputs))
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).norm() <= 1e-9 * theirs.norm()
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_labels_are_copied_across_canvases(name):
+    torch.manual_seed(3)
+    kinds = ("hard", "border", "hard")
+    maps, windows, fills = chain(kinds, 2, torch.float32)
+    labels = torch.randint(-(2**20), 2**20, (4, 2, 8, 10))
+    fills = (fills * 1000).round()
+    links = [Link(*given) for given in zip(kinds, maps[:, 1:].unbind(1), windows.unbind(1), fills.unbind(1), strict=True)]
+    still = [link._replace(fill=None) if link.kind == "border" else link for link in links]
+    ours = compute(name, labels, pack(maps[:, 0], size=SIZE, links=still, interpolation="nearest"))
+    wide = compute("reference", labels.float(), pack(maps[:, 0], size=SIZE, links=still, interpolation="nearest"))
+    assert ours.dtype == labels.dtype
+    assert torch.equal(ours, wide.long())
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_a_canvas_shows_what_it_covers(name):
+    """One row of four pixels, read half a pixel to the right of each and beyond; the source shows a ramp."""
+    shift = torch.tensor([[[1.0, 0.0, -1.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
+    eye, ramp = torch.eye(3, dtype=torch.float64)[None], torch.arange(4.0, dtype=torch.float64).reshape(1, 1, 1, 4)
+    window, fill = torch.tensor([[0.0, 0.0, 3.0, 0.0]], dtype=torch.float64), torch.tensor([[20.0]], dtype=torch.float64)
+
+    def shown(image, kind, fill=None):
+        options = {"size": (1, 7), "padding_mode": "border", "links": [Link(kind, shift, window, fill)]}
+        return compute(name, image, pack(eye, **options)).flatten().tolist()
+
+    assert shown(torch.ones_like(ramp), "zeros") == [0.0, 0.5, 1.0, 1.0, 1.0, 0.5, 0.0]
+    assert shown(torch.zeros_like(ramp), "zeros", fill) == [20.0, 10.0, 0.0, 0.0, 0.0, 10.0, 20.0]
+    assert shown(torch.ones_like(ramp), "hard") == [0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    assert shown(ramp, "border") == [0.0, 0.0, 0.5, 1.5, 2.5, 3.0, 3.0]
+    assert shown(ramp, "reflection") == [0.5, 0.0, 0.5, 1.5, 2.5, 3.0, 2.5]
+
+
+def test_what_is_not_a_number_stays_where_it_is_seen():
     found = torch.tensor([float("nan"), 1.0, 2.0]).reshape(1, 1, 1, 3)
     share = torch.tensor([0.0, 0.5, 1.0]).reshape(1, 1, 1, 3)
     ground = torch.tensor([3.0, 4.0, 0.0]).reshape(1, 1, 1, 3)
-    assert laid_over(found.clone(), share, ground, impl=impl).flatten().tolist() == [3.0, 4.5, 2.0]
-    assert laid_over(found.clone(), share, None, impl=impl).flatten().tolist() == [0.0, 0.5, 2.0]
-    labels = torch.tensor([5, 6, 7]).reshape(1, 1, 1, 3)
-    assert laid_over(labels, share.round(), ground.round(), impl=impl).flatten().tolist() == [3, 4, 7]
+    assert laid_over(found.clone(), share, ground).flatten().tolist() == [3.0, 4.5, 2.0]
+    assert laid_over(found.clone(), share, None).flatten().tolist() == [0.0, 0.5, 2.0]
 
 
-def test_a_map_without_a_point_shows_fill():
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_a_map_without_a_point_shows_fill(name):
     maps = torch.eye(3, dtype=torch.float64).repeat(1, 2, 1, 1)
     maps[:, 1, 2] = torch.tensor([1.0, 0.0, -2.0], dtype=torch.float64)  # the horizon runs through column 2
     maps.requires_grad_()
-    window = torch.tensor([[[0.0, 0.0, 4.0, 4.0]]], dtype=torch.float64)
-    fills = torch.ones(1, 1, 1, dtype=torch.float64)
-    for compute in (cpu.through, reference.through):
-        found = compute(maps, window, fills, size=(5, 5), modes=("constant",), hard=(False,))
-        assert bool((found.share[..., 2] == 0).all())
-        assert bool((found.ground[..., 2] == 1).all())
-        (gradient,) = torch.autograd.grad(found.share.sum() + found.ground.sum() + found.places.sum(), maps)
-        assert bool(torch.isfinite(gradient).all())
+    window = torch.tensor([[[0.0, 0.0, 10.0, 8.0]]], dtype=torch.float64)
+    fills, image = torch.ones(1, 1, 1, dtype=torch.float64), torch.zeros(1, 1, 9, 11, dtype=torch.float64)
+    found = passed(name, ("zeros",), image, maps, window, fills)
+    assert bool((found[..., 2] == 1).all())
+    (gradient,) = torch.autograd.grad(found.sum(), maps)
+    assert bool(torch.isfinite(gradient).all())
+    chained = follow(maps[:, 0].detach(), torch.cat((maps[:, 1:].flatten(2).detach(), window), 2), None, ("zeros",), SIZE)
+    assert bool((chained.share[..., 2] == 0).all())

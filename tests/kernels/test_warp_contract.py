@@ -148,7 +148,7 @@ def test_opcheck():
     given = operands(image, resample)
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [True, True, True, True, False]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [True, True, True, True, False, False]))
 
 
 def test_vmap_and_its_gradients():

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pellucid.errors import ImplementationError
+from pellucid.kernels.warp.chain import coordinates
 from pellucid.kernels.warp.packing import pack
-from pellucid.kernels.warp.reference import coordinates
 from pellucid.segments.chain import ClipStage, HueStage
 
 from .warps import PADDINGS, cpu, operands, reference, sample, warp
@@ -115,11 +115,11 @@ def test_opcheck():
     given = operands(image, resample)
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    for needs in ([True] * 5, [False, False, False, False, True]):
+    for needs in ([*[True] * 5, False], [False, False, False, False, True, False]):
         torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
     labels = torch.randint(0, 9, (2, 3, 9, 11), dtype=torch.uint8)
     fill = torch.zeros(1, 3, dtype=torch.uint8)
-    torch.library.opcheck(torch.ops.pellucid.cpu_labels.default, (labels, resample.mapping, window, fill, field, [7, 8], 0))
+    torch.library.opcheck(torch.ops.pellucid.cpu_labels.default, (labels, resample.mapping, window, fill, field, None, [7, 8], [0]))
 
 
 @pytest.mark.parametrize("dims", [(None, None, 0), (0, None, 0), (0, 0, None), (0, 0, 0)])

@@ -41,7 +41,7 @@ def sample(image, x, y, *, impl="auto", **given):
 
 def operands(image, resample) -> tuple[Any, ...]:
     """What the warp's operators take."""
-    tensors = image, resample.mapping, resample.window, resample.params, resample.field
+    tensors = image, resample.mapping, resample.window, resample.params, resample.field, resample.links
     return *tensors, *operators.arguments(image, resample.mapping, resample.recipe)
 
 

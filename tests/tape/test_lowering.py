@@ -91,14 +91,14 @@ def test_runs_are_composed_alike(name):
         m = mean if run.pivot else None
         pairs = [
             (taped.geometry(run), plain.geometry(run)),
-            (taped.composed(run, m, 255.0, torch.float64), plain.composed(run, m, 255.0, torch.float64)),
+            (taped.resample(run, m, 255.0, torch.float64), plain.resample(run, m, 255.0, torch.float64)),
         ]
         for ours, theirs in pairs:
             assert len(flat(ours)) == len(flat(theirs))
             for a, b in zip(flat(ours), flat(theirs), strict=True):
                 torch.testing.assert_close(a, b.expand_as(a), rtol=1e-12, atol=1e-12)
         if not any(isinstance(transform, RandomLieAffine) for transform in plan.transforms):  # the matrix exponential has no rule
-            made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1][0] == "composed"]
+            made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1][0] == "resample"]
             assert all(tape is not None for tape in made), "not taped"
 
 

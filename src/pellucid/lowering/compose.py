@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.color.maps import apply_to_vector
 from pellucid.constants import constant, wide_dtype
 from pellucid.kernels import color
+from pellucid.kernels.warp.packing import Link, canvas_kind
 from pellucid.plan import Canvas, Plan, Run
 from pellucid.segments import Color, Segment, Warp
 from pellucid.segments.chain import Chain, FillColors, Stage
@@ -30,19 +31,6 @@ SegmentOf: TypeAlias = Callable[[int], Segment]
 """A transform's segment by its place in the plan."""
 
 
-class Link(NamedTuple):
-    """What lies outside of a canvas between two warps of a run: its map from the next, its rectangle, and its fill."""
-
-    mid_from_dst: Float[Tensor, "b_or_1 3 3"]
-    window: Float[Tensor, "b_or_1 4"] | None = None
-    fill: Float[Tensor, "b_or_1 c2"] | None = None
-
-    def to(self, dtype: torch.dtype) -> Link:
-        """The same in another precision."""
-        window, fill = (part if part is None else part.to(dtype) for part in self[1:])
-        return Link(self.mid_from_dst.to(dtype), window, fill)
-
-
 class Geometry(NamedTuple):
     """A run's maps: to the source from the first canvas (from the result, where there is none), and on from canvas to canvas."""
 
@@ -53,7 +41,8 @@ class Geometry(NamedTuple):
     def to(self, dtype: torch.dtype) -> Geometry:
         """The same in another precision."""
         src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
-        return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
+        links = tuple(link._replace(mid_from_dst=link.mid_from_dst.to(dtype), window=link.window.to(dtype)) for link in self.links)
+        return Geometry(src_from_dst, window, links)
 
     @property
     def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
@@ -80,12 +69,6 @@ class Composed(NamedTuple):
     epilogue: tuple[Stage, ...]
     links: tuple[Link, ...] = ()
 
-    def to(self, dtype: torch.dtype) -> Composed:
-        """The resample's numbers in the precision of the image; stages convert theirs when they run."""
-        src_from_dst, window, fill, matrix, offset = (part if part is None else part.to(dtype) for part in self[:5])
-        links = tuple(link.to(dtype) for link in self.links)
-        return Composed(src_from_dst, window, fill, matrix, offset, self.prologue, self.epilogue, links)
-
 
 def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
     """The map of a run that moves nothing."""
@@ -96,17 +79,19 @@ def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> Geometry:
     """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave."""
     starts = {canvas.at: canvas for canvas in run.canvases}
     maps: list[Tensor] = []
-    windows: list[Tensor | None] = []
+    windows: list[Any] = []
     for index in run.warps:
         warp = _warp(segment_of(index))
         if not maps or index in starts:
             maps.append(warp.src_from_dst)
-            windows.append(warp.window if index in starts and starts[index].windowed else None)
+            if index in starts:
+                windows.append(warp.window if starts[index].windowed else _rectangle(starts[index].size, device))
         else:
             maps[-1] = maps[-1] @ warp.src_from_dst
     if not maps:
         return Geometry(None, None)
-    links = tuple(Link(*found) for found in zip(maps[1:], windows[1:], strict=True))
+    kinds = (canvas_kind(canvas.padding_mode, hard=canvas.hard or run.interpolation == "nearest") for canvas in run.canvases)
+    links = tuple(Link(*found) for found in zip(kinds, maps[1:], windows, strict=True))
     return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
 
 

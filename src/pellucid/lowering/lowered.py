@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.packing import Resample, pack
-from pellucid.lowering.compose import Composed, Geometry, SegmentOf, compose, geometry, unmoved
+from pellucid.lowering.compose import Geometry, SegmentOf, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
@@ -66,15 +66,8 @@ class Lowered:
             self._geometry[first] = self._lower(run, "geometry", partial(_geometry, self.device), None, torch.float64)
         return self._geometry[first]
 
-    def composed(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Composed:
-        """Everything the run's pass needs beside the image, of this dtype."""
-        found: Composed = self._lower(run, ("composed", scale), partial(_composed, scale, self.device), mean, dtype)
-        return found
-
-    def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample | None:
-        """The run's pass as one value, its numbers of this dtype; None where canvases lie between its warps."""
-        if run.canvases:
-            return None
+    def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
+        """The run's pass as one value, its numbers of this dtype."""
         function = partial(_resample, scale, self.device)
         found: Resample = self._lower(run, ("resample", scale), function, mean, dtype, follow=True)
         return found
@@ -126,10 +119,6 @@ def _geometry(device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf,
     return geometry(run, segment_of, device)
 
 
-def _composed(scale: float, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Composed:
-    return compose(plan, run, segment_of, mean, scale, device)
-
-
 def _resample(scale: float, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Resample:
     composed = compose(plan, run, segment_of, mean, scale, device)
     src_from_dst = composed.src_from_dst
@@ -146,6 +135,7 @@ def _resample(scale: float, device: torch.device, plan: Plan, run: Run, segment_
         window=composed.window,
         footprint=None if run.separable else run.footprint,
         antialias=run.footprint is not None or not run.separable,
+        links=composed.links,
         prologue=composed.prologue,
         epilogue=composed.epilogue,
     )

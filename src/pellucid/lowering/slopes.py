@@ -41,7 +41,8 @@ def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dty
     found, base, *steps = played.params.unflatten(0, (2 + channels, samples)).unbind(0)
     followed = _Following.apply(mean, found.to(dtype), torch.stack(steps, 2) - base[:, :, None])
     window = None if window is None else window[:samples].to(dtype)
-    return Resample(played.recipe, mapping[:samples].to(dtype), window, followed)
+    links = None if played.links is None else played.links[:samples].to(dtype)
+    return Resample(played.recipe, mapping[:samples].to(dtype), window, followed, None, links)
 
 
 class _Following(torch.autograd.Function):

@@ -32,7 +32,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
 
 def _compiled(image: Tensor, resample: Resample) -> Tensor:
     image = image if image.dtype == torch.uint8 else image.to(resample.mapping.dtype)
-    return compiled(_PRIMITIVE, image, resample, fields=False)
+    return compiled(_PRIMITIVE, image, resample, moves=False)
 
 
 def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recipe: Recipe) -> Tensor:

@@ -43,7 +43,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tenso
     """
     recipe, mapping, window, *_ = resample
     assert window is not None
-    fill, matrix, offset, epilogue = unpack(resample, image.shape[1])
+    fill, matrix, offset, epilogue, _ = unpack(resample, image.shape[1])
     image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
     kernel, filled = tent if recipe.interpolation == "bilinear" else keys, recipe.padding_mode in FILLED_MODES
     axes = []

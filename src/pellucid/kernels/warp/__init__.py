@@ -7,6 +7,7 @@ Read next: ``packing.py``, ``reference.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -19,14 +20,15 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import between_stages, compiled
+from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
-from pellucid.kernels.warp.packing import Recipe, Resample, pack, unpack
+from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "Recipe", "Resample", "compute", "implementation", "pack", "paired", "unsupported", "warp"]
+__all__ = ["AVAILABLE", "Link", "Recipe", "Resample", "compute", "implementation", "pack", "paired", "unsupported", "warp"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _MOST_MIXED = {"cpu": None, "triton": 4}
@@ -64,21 +66,48 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
     """The same by the implementation of this name."""
     recipe = resample.recipe
     if recipe.dtype is None and recipe.interpolation == "nearest" and not image.dtype.is_floating_point:
+        if chosen == "triton" and resample.links is not None:
+            return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
     return between_stages(reference.warp if chosen == "reference" else partial(_compiled, chosen), image, resample)
 
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
+    if chosen == "triton" and resample.links is not None:
+        return _across(partial(_compiled, chosen), image, resample)
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
         return _mixed_after(chosen, image, resample)
     return compiled(_PRIMITIVES[chosen], image, resample)
 
 
+def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:
+    """Canvases for kernels that know none: places as a field, what the first mix gives laid over the ground, then the stages."""
+    recipe, mapping, window, _, _, links, *_ = resample
+    fill, matrix, offset, stages, grounds = unpack(resample, image.shape[1])
+    assert links is not None
+    chained = follow(mapping.unflatten(1, (-1, 3)), links, grounds, recipe.canvases, recipe.size)
+    plain = pack(
+        mapping.new_zeros((1, 2, 3)),
+        size=recipe.size,
+        interpolation=recipe.interpolation,
+        padding_mode=recipe.padding_mode,
+        fill=fill,
+        matrix=matrix,
+        offset=offset,
+        window=window,
+        field=torch.stack((chained.x, chained.y), 1),
+        dtype=None if recipe.dtype is None else mapping.dtype,
+        levels=recipe.levels,
+    )
+    found = laid_over(function(image, plain), chained.share, chained.ground)
+    return rounded(color.stages(found, stages), recipe.dtype, levels=recipe.levels)
+
+
 def _mixed_after(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     """Colour of many channels: matrix @ s + offset * c + fill * (1 - c) with s and c resampled, then the stages."""
     plain = resample.without_colors()
-    fill, matrix, offset, stages = unpack(resample, image.shape[1])
+    fill, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     total = _compiled(chosen, image, plain).flatten(2)
     covered = total.new_ones(())
     if offset is not None or fill is not None:
@@ -89,9 +118,17 @@ def _mixed_after(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     return rounded(out, recipe.dtype, levels=recipe.levels)
 
 
-def _again(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, recipe: Recipe) -> Tensor:
+def _again(
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+    field: Tensor | None,
+    links: Tensor | None,
+    recipe: Recipe,
+) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    return reference.warp(image, Resample(recipe, mapping, window, params, field))
+    return reference.warp(image, Resample(recipe, mapping, window, params, field, links))
 
 
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}

@@ -36,10 +36,10 @@ def between_stages(
     return rounded(color.stages(found, resample.epilogue), recipe.dtype, levels=recipe.levels)
 
 
-def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: Resample, *, fields: bool = True) -> Tensor:
-    """The pass by compiled operators; ``fields``: whether they take a displacement field."""
-    recipe, *tensors = resample[:5]
-    tensors = [image, *(tensors if fields else tensors[:3])]
+def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: Resample, *, moves: bool = True) -> Tensor:
+    """The pass by compiled operators; ``moves``: whether they take a displacement field and canvases."""
+    recipe, *tensors = resample[:6]
+    tensors = [image, *(tensors if moves else tensors[:3])]
     if recipe.dtype == torch.uint8:  # which has no derivative
         tensors = [None if tensor is None else tensor.detach() for tensor in tensors]
     return run(primitive, (recipe,), *tensors)

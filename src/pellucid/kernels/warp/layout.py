@@ -7,18 +7,37 @@ Read next: ``packing.py``.
 
 from __future__ import annotations
 
-__all__ = ["CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "MODES", "SECOND_MIX", "SHARP", "TAPS", "parameter_count"]
+__all__ = [
+    "CANVASES",
+    "CLIP",
+    "FIRST_MIX",
+    "GROUND",
+    "HUE",
+    "LAST_MIX",
+    "LEVELS",
+    "LINK",
+    "MATRIX",
+    "MODES",
+    "SECOND_MIX",
+    "SHARP",
+    "TAPS",
+    "parameter_count",
+]
 
-MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP = 1, 2, 4, 8, 16, 32, 64, 128
+MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND = 1, 2, 4, 8, 16, 32, 64, 128, 256
 """Which stages there are: out = last(clip(second(hue(first(sample))))); FIRST_MIX without MATRIX mixes offset and fill alone.
 LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions. Nor is SHARP: a resize
-that does not stretch its kernel over the footprint.
+that does not stretch its kernel over the footprint. GROUND: canvases have fills, which show in what the first mix gives.
 
 A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), hue_shift, second mix
-(matrix, offset, fill), last mix (matrix, offset, fill); the fills of the later mixes are not used.
+(matrix, offset, fill), last mix (matrix, offset, fill), the canvases' fills; the fills of the later mixes are not used.
 """
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
+CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3}
+"""What lies outside of a canvas; ``hard`` is filled without a ramp."""
+LINK = 13
+"""How many numbers a canvas has: its map from the next, row by row, and its rectangle."""
 MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}
 
 

@@ -15,43 +15,45 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched
-from pellucid.kernels.warp.layout import MODES
+from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "empty_gradients", "forwards"]
 
-Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-_TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field"
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+_TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
 _COMMON = f"{_TENSORS}, SymInt[] size, int[] options, float cubic, ScalarType dtype"
-_LABELS = "Tensor image, Tensor mapping, Tensor? window, Tensor fill, Tensor? field, SymInt[] size, int mode"
-_COUNT = 5  # of tensors, in either
+_LABELS = f"{_TENSORS}, SymInt[] size, int[] options".replace("params", "fills")
+_COUNT = 6  # of tensors, in either
+_GRADIENTS = ", ".join(["Tensor"] * _COUNT)
 
 
 def define(name: str) -> None:
     """Define ``pellucid::{name}_warp``, ``_warp_backward`` and ``_labels``, without the kernels themselves.
 
-    The warp takes (image, mapping, window, params, field, size, (taps, mode, flags, out_channels), cubic, dtype) and returns the
-    output, of that dtype.
+    The warp takes (image, mapping, window, params, field, links, size, (taps, mode, flags, out_channels, kinds of canvases), cubic,
+    dtype) and returns the output, of that dtype.
 
     * image: uint8 (read as fractions of 255), float16, bfloat16, float32 or float64, any strides.
-    * mapping: (b or 1, 6 or 9), of the dtype in which everything is computed (float32 or float64), as are the next three.
+    * mapping: (b or 1, 6 or 9), of the dtype in which everything is computed (float32 or float64), as are the next four.
     * window: (b or 1, 4) or None; params: (b or 1, n); ``layout.py`` says what these and the options mean.
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
+    * links: (b or 1, k, 13) or None: the canvases; with them there is no field.
 
     Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
     tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the
-    arguments had) and field (as computed, one per sample). What is not needed has no elements.
+    arguments had), field (as computed, one per sample) and links (as params). What is not needed has no elements.
 
-    The labels take (image, mapping, window, fill, field, size, mode) and return the nearest pixels; image and fill (b or 1, c) are
-    of one integer dtype.
+    The labels take (image, mapping, window, fills, field, links, size, (mode, kinds of canvases)) and return the nearest pixels;
+    image and fills (b or 1, c and then c for each canvas) are of one integer dtype.
     """
     warp, backward, labels = f"pellucid::{name}_warp", f"pellucid::{name}_warp_backward", f"pellucid::{name}_labels"
     torch.library.define(warp, f"({_COMMON}) -> Tensor")
-    torch.library.define(backward, f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+    torch.library.define(backward, f"(Tensor grad, {_COMMON}, bool[] needs) -> ({_GRADIENTS})")
     torch.library.define(labels, f"({_LABELS}) -> Tensor")
-    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[5], given[6][3], given[8]))
+    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[6], given[7][3], given[9]))
     torch.library.register_fake(backward, _fake_backward)
-    torch.library.register_fake(labels, lambda *given: _empty(given[0], given[5], given[0].shape[1], given[0].dtype))
+    torch.library.register_fake(labels, lambda *given: _empty(given[0], given[6], given[0].shape[1], given[0].dtype))
     operators = torch.ops.pellucid
     batched(warp, getattr(operators, f"{name}_warp"), _COUNT, 0)
     batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _COUNT, 1)
@@ -83,35 +85,54 @@ def backwards(operator: Callable[..., Gradients]) -> Callable[..., Gradients]:
 
 def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
     """Call a labels operator on integers or booleans: whole pixels are copied, and nothing has a gradient."""
-    recipe, fill = resample.recipe, unpack(resample, image.shape[1]).fill
-    fill = image.new_zeros((1, image.shape[1])) if fill is None else fill.to(image.dtype)
+    recipe, (fill, *_, grounds) = resample.recipe, unpack(resample, image.shape[1])
+    parts = [(fill, image.shape[1]), (None if grounds is None else grounds.flatten(1), len(recipe.canvases) * image.shape[1])]
+    rows = max(1 if part is None else part.shape[0] for part, _ in parts)
+    fills = [image.new_zeros((rows, n)) if part is None else part.to(image.dtype).expand(rows, n) for part, n in parts]
     coordinates = torch.promote_types(resample.mapping.dtype, torch.float32)
-    window, field = (None if part is None else part.detach().to(coordinates) for part in (resample.window, resample.field))
+    window, field, links = (
+        None if part is None else part.detach().to(coordinates) for part in (resample.window, resample.field, resample.links)
+    )
+    options = [MODES[recipe.padding_mode], *(CANVASES[kind] for kind in recipe.canvases)]
     mapping = resample.mapping.detach().to(coordinates)
-    out: Tensor = operator(image, mapping, window, fill, field, list(recipe.size), MODES[recipe.padding_mode])
+    out: Tensor = operator(image, mapping, window, torch.cat(fills, 1), field, links, list(recipe.size), options)
     return out
 
 
 def empty_gradients(
-    image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, needs: list[bool]
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+    field: Tensor | None,
+    links: Tensor | None,
+    needs: list[bool],
 ) -> Gradients:
     """Uninitialised memory for what a backward returns."""
-    batch, moves = image.shape[0], needs[1] or needs[2]
+    batch, moves = image.shape[0], needs[1] or needs[2] or needs[5]
     rows = [
         (batch, mapping.shape[1]) if moves else (0,),
         (batch, 4) if moves and window is not None else (0,),
         (batch, params.shape[1]) if needs[3] else (0,),
+        (batch, links.shape[1], LINK) if moves and links is not None else (0,),
     ]
-    to_map, to_window, to_params = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
+    to_map, to_window, to_params, to_links = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
     to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
-    return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field
+    return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field, to_links
 
 
 def _fake_backward(
-    grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, field: Tensor | None, *rest: Any
+    grad: Tensor,
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+    field: Tensor | None,
+    links: Tensor | None,
+    *rest: Any,
 ) -> Gradients:
     del grad
-    return empty_gradients(image, mapping, window, params, field, rest[-1])
+    return empty_gradients(image, mapping, window, params, field, links, rest[-1])
 
 
 def _empty(image: Tensor, size: list[int], channels: int, dtype: torch.dtype) -> Tensor:

@@ -14,11 +14,46 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, MODES, SECOND_MIX, SHARP, TAPS
+from pellucid.kernels.warp.layout import (
+    CANVASES,
+    CLIP,
+    FIRST_MIX,
+    GROUND,
+    HUE,
+    LAST_MIX,
+    LEVELS,
+    LINK,
+    MATRIX,
+    MODES,
+    SECOND_MIX,
+    SHARP,
+    TAPS,
+)
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
 
-__all__ = ["Recipe", "Resample", "fusable", "pack", "unpack"]
+__all__ = ["Link", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
+
+
+class Link(NamedTuple):
+    """A canvas between two warps, which is never painted.
+
+    Args:
+        kind: what lies outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``.
+        mid_from_dst: from the next canvas (from the output, if this is the last) to this one.
+        window: its rectangle (x0, y0, x1, y1), pixel centres.
+        fill: None is zero.
+    """
+
+    kind: str
+    mid_from_dst: Float[Tensor, "b_or_1 3 3"]
+    window: Float[Tensor, "b_or_1 4"]
+    fill: Float[Tensor, "b_or_1 c2"] | None = None
+
+
+def canvas_kind(padding_mode: str, *, hard: bool) -> str:
+    """What lies outside of a canvas that is seen with this padding; ``hard`` where it ends with its pixels."""
+    return ("hard" if hard else "zeros") if padding_mode in ("zeros", "constant") else padding_mode
 
 
 class Recipe(NamedTuple):
@@ -31,6 +66,7 @@ class Recipe(NamedTuple):
         out_channels: of the output; 0: as many as the image has.
         dtype: of the result; None: as computed.
         footprint: as :func:`pack` takes it.
+        canvases: the kinds of the canvases between the maps.
     """
 
     size: tuple[int, int]
@@ -40,6 +76,7 @@ class Recipe(NamedTuple):
     out_channels: int = 0
     dtype: torch.dtype | None = None
     footprint: Size | None = None
+    canvases: tuple[str, ...] = ()
 
     @property
     def levels(self) -> bool:
@@ -47,10 +84,10 @@ class Recipe(NamedTuple):
         return bool(self.flags & LEVELS)
 
     def options(self, channels: int) -> tuple[list[int], list[int], float]:
-        """Size, (taps, mode, flags, output channels) and the cubic kernel's parameter, as compiled code takes them."""
+        """Size, (taps, mode, flags, output channels, kinds of canvases) and the cubic kernel's parameter, for compiled code."""
         cubic = -0.75 if self.interpolation == "bicubic_opencv" else -0.5
-        numbers = [TAPS[self.interpolation], MODES[self.padding_mode], self.flags, self.out_channels or channels]
-        return list(self.size), numbers, cubic
+        numbers = TAPS[self.interpolation], MODES[self.padding_mode], self.flags, self.out_channels or channels
+        return list(self.size), [*numbers, *(CANVASES[kind] for kind in self.canvases)], cubic
 
 
 class Resample(NamedTuple):
@@ -60,6 +97,7 @@ class Resample(NamedTuple):
         recipe: what is static.
         mapping: output pixel to input pixel, row by row; six numbers where the map is affine.
         window, field: as :func:`pack` takes them.
+        links: of each canvas, first canvas first, its map from the next and its rectangle.
         params: the colours, as ``layout.py`` lays them out.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
     """
@@ -69,13 +107,15 @@ class Resample(NamedTuple):
     window: Float[Tensor, "b_or_1 4"] | None
     params: Shaped[Tensor, "b_or_1 n"]
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
+    links: Float[Tensor, "b_or_1 k 13"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
 
     def to(self, dtype: torch.dtype) -> Resample:
         """The same numbers in another dtype; stages convert theirs when they run."""
-        window, field = (None if part is None else part.to(dtype) for part in (self.window, self.field))
-        return self._replace(mapping=self.mapping.to(dtype), window=window, params=self.params.to(dtype), field=field)
+        window, field, links = (None if part is None else part.to(dtype) for part in (self.window, self.field, self.links))
+        mapping, params = self.mapping.to(dtype), self.params.to(dtype)
+        return Resample(self.recipe, mapping, window, params, field, links, self.prologue, self.epilogue)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
         """The same pass, whose result is of this dtype (None: as computed)."""
@@ -102,6 +142,7 @@ def pack(
     dtype: torch.dtype | None = None,
     levels: bool = False,
     antialias: bool = True,
+    links: Sequence[Link] = (),
     prologue: Sequence[Stage] = (),
     epilogue: Sequence[Stage] = (),
 ) -> Resample:
@@ -124,6 +165,8 @@ def pack(
             ones as fractions of 255. None: as computed, in the widest dtype of the arguments.
         levels: 8-bit numbers are levels from 0 to 255 instead, read and written as they are.
         antialias: whether a resize stretches its kernel to the footprint where that is more than a pixel.
+        links: the canvases that lie between the source's map and the output, first canvas first; then ``src_from_dst`` leads to the
+            source from the first. A warp's, without a field.
         prologue, epilogue: pointwise colour stages applied to the source and to the result.
     """
     fused = fusable(epilogue)
@@ -147,9 +190,22 @@ def pack(
             flags |= LAST_MIX if flags & CLIP else SECOND_MIX
             out_channels = stage.matrix.shape[-2]
             pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]
-    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint)
+    grounds = [link.fill for link in links]
+    shown = next((fill for fill in grounds if fill is not None), None)
+    if shown is not None:
+        flags, out_channels = flags | GROUND, shown.shape[-1]
+        pieces += [(fill, out_channels) for fill in grounds]
+    kinds = tuple(link.kind for link in links)
+    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds)
     rows = _row(pieces, src_from_dst)
-    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, tuple(prologue), tuple(epilogue[fused:]))
+    chain = _chain(links) if links else None
+    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, tuple(prologue), tuple(epilogue[fused:]))
+
+
+def _chain(links: Sequence[Link]) -> Float[Tensor, "b_or_1 k 13"]:
+    parts = [part for link in links for part in (link.mid_from_dst.flatten(1), link.window)]
+    rows = next((part.shape[0] for part in parts if part.shape[0] != 1), 1)  # there may be none
+    return torch.cat([part.expand(rows, -1) for part in parts], 1).unflatten(1, (len(links), LINK))
 
 
 def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
@@ -172,6 +228,7 @@ class Unpacked(NamedTuple):
     matrix: Tensor | None
     offset: Tensor | None
     stages: tuple[Stage, ...]
+    grounds: Tensor | None
 
 
 def unpack(resample: Resample, channels: int) -> Unpacked:
@@ -194,7 +251,8 @@ def unpack(resample: Resample, channels: int) -> Unpacked:
         if flags & flag:
             stages.append(AffineStage(take(out, out), take(out)))
             take(out)  # its fill, which is not used
-    return Unpacked(fill, matrix, offset, tuple(stages))
+    grounds = take(len(resample.recipe.canvases), out) if flags & GROUND else None
+    return Unpacked(fill, matrix, offset, tuple(stages), grounds)
 
 
 def fusable(epilogue: Sequence[Stage]) -> int:

@@ -1,6 +1,6 @@
 """The fused resample in plain PyTorch: the specification every faster implementation must meet.
 
-Owns: coordinates, gathering, coverage, fill and the colour map of one pass over the image.
+Owns: gathering, coverage, fill and the colour map of one pass over the image.
 Must not: know where the matrices come from.
 Read next: ``prefilter.py``.
 """
@@ -12,13 +12,13 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
+from pellucid.kernels.warp.chain import coordinates, follow, laid_over
 from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
-from pellucid.types import Size
 
-__all__ = ["coordinates", "warp"]
+__all__ = ["warp"]
 
 
 def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
@@ -37,12 +37,13 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
-    recipe, mapping, window, _, field, *_ = resample
-    fill, matrix, offset, epilogue = unpack(resample, image.shape[1])
+    recipe, mapping, window, _, field, links, *_ = resample
+    fill, matrix, offset, epilogue, grounds = unpack(resample, image.shape[1])
     if recipe.dtype is not None or image.dtype.is_floating_point:
         image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
     src_from_dst, padding_mode = mapping.unflatten(1, (-1, 3)), recipe.padding_mode
-    x, y = coordinates(src_from_dst, recipe.size)
+    chained = None if links is None else follow(src_from_dst, links, grounds, recipe.canvases, recipe.size)
+    x, y = coordinates(src_from_dst, recipe.size) if chained is None else (chained.x, chained.y)
     if field is not None:
         x, y = x + field[:, 0], y + field[:, 1]
     filtered_coverage = None
@@ -52,25 +53,9 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
         x, y = x + margin[1], y + margin[0]
         padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
     warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+    if chained is not None:
+        warped = laid_over(warped, chained.share, chained.ground)
     return rounded(stages(warped, epilogue), recipe.dtype, levels=recipe.levels)
-
-
-def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
-    """Input x and y of every output pixel, each (b, h2, w2)."""
-    height, width = size
-    u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
-    v = torch.arange(height, dtype=src_from_dst.dtype, device=src_from_dst.device)[:, None]
-    m = src_from_dst[:, :, :, None, None].unbind(1)  # rows of b 3 1 1
-    x = m[0][:, 0] * u + (m[0][:, 1] * v + m[0][:, 2])  # b h2 w2
-    y = m[1][:, 0] * u + (m[1][:, 1] * v + m[1][:, 2])
-    if len(m) == 2:
-        return x, y
-    w = m[2][:, 0] * u + (m[2][:, 1] * v + m[2][:, 2])
-    # On the horizon, and where a coordinate or its slope overflows, the point is nowhere: an infinite coordinate. Its gradient
-    # stays finite because the divisor is replaced before the division.
-    nowhere = ~(torch.isfinite(x / w / w) & torch.isfinite(y / w / w))
-    w = torch.where(nowhere, 1.0, w)
-    return torch.where(nowhere, torch.inf, x / w), torch.where(nowhere, torch.inf, y / w)
 
 
 def _resample(

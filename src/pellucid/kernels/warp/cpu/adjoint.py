@@ -1,7 +1,7 @@
 """The way back: strip by strip, after recomputing what forward did.
 
 Owns: the order of phases, and the sums over coordinates that give gradients of maps and windows.
-Must not: know of tensors; everything comes as flat arrays, and the integers of ``meta`` are named in ``strips.py``.
+Must not: know of tensors; everything comes as flat arrays, and named numbers.
 Read next: ``op.py``.
 """
 
@@ -11,39 +11,19 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
 from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
+from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.cpu.strips import (
-    BLOCKS,
-    CHANNELS,
     COLUMNS,
-    FIELD_STRIDE,
-    FLAGS,
-    HEIGHT,
-    MAP_STRIDE,
-    MODE,
-    OUT_CHANNELS,
-    OUT_HEIGHT,
-    OUT_WIDTH,
-    OWN_STRIDE,
-    PARAM_STRIDE,
     PLANE,
-    PROJECTIVE,
     ROWS,
     STAGED,
-    STRIDE_B,
-    STRIDE_C,
-    STRIDE_X,
-    STRIDE_Y,
-    STRIP,
-    TAPS,
-    WIDTH,
-    WINDOW_STRIDE,
     copy_pixels,
     is_copy,
     load_strip,
@@ -56,7 +36,7 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX
 
 __all__ = ["backward", "round_into"]
 
@@ -119,83 +99,45 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 
 @entry
-def backward(  # type: ignore[no-untyped-def]
-    grad,
-    img,
-    meta,
-    cubic,
-    unit,
-    maps,
-    windows,
-    params,
-    fields,
-    needs,
-    to_image,
-    to_maps,
-    to_windows,
-    to_params,
-    to_fields,
-    floats,
-    quad,
-    into,
-    index,
-    kind,
-    cubics,
-    frame,
-    edge,
-    room,
-    start,
-    stop,
-):
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters, field).
+def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, edge, taps, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        to_image: flat, contiguous; this call owns the part of its samples, which are OWN_STRIDE apart.
-        to_maps, to_windows, to_params: float64, one row per sample.
-        to_fields: (batch * 2, height * width).
-        room: what ``edge`` is where it is not None.
+        taps: what ``edge`` is where it is not None.
     """
-    channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
-    matrix, offset, hue_shift, second, last = parameter_places(flags, channels, out_channels)
+    channels, out_channels, flags = call.channels, call.out_channels, call.flags
+    matrix, offset, hue_shift, second, last, fills = parameter_places(flags, channels, out_channels)
+    grounds = out_channels if flags & GROUND else 0
     size, fill = out_channels * out_channels, offset + out_channels
     needs_image, needs_map, needs_params, needs_field = needs
     needs_slopes = needs_map or needs_field
     shares = needs_image, needs_slopes
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
     reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
-    grad, img, maps, windows, params = (
-        numbers(grad),
-        numbers(img),
-        without_refcount(maps),
-        without_refcount(windows),
-        without_refcount(params),
-    )
-    to_image, to_maps, to_windows, to_params = (
-        without_refcount(to_image),
-        without_refcount(to_maps),
-        without_refcount(to_windows),
-        without_refcount(to_params),
-    )
-    to_fields = without_refcount(to_fields)
-    floats, quad, into, index, kind = (
-        without_refcount(floats),
-        without_refcount(quad),
-        without_refcount(into),
-        without_refcount(index),
-        without_refcount(kind),
-    )
-    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
-    plane = meta[HEIGHT] * meta[WIDTH]
+    grad, img = numbers(grad), numbers(img)
+    maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    to_image, to_maps, to_windows = without_refcount(sums.image), without_refcount(sums.maps), without_refcount(sums.windows)
+    to_params, to_fields, to_links = without_refcount(sums.params), without_refcount(sums.fields), without_refcount(sums.links)
+    floats, quad, into = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into)
+    index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
+    unit, cubic = call.unit, call.cubic
+    shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
+    plane = call.height * call.width
     planes = (channels + 2) // 3
     before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP] * meta[BLOCKS]
+    traces = needs_map or (needs_params and grounds > 0)
+    extra = chain_rows(chain, grounds, traces)
+    if extra > 0:
+        extra += out_channels + 2
+    strips = (call.out_height + call.strip - 1) // call.strip * call.blocks
     for r in range(start * strips, stop * strips):
-        b, v, first, width = strip_at(meta, r)
-        m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        base, own = np.uint64(b * meta[STRIDE_B]), b * meta[OWN_STRIDE]
-        n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
-        strip, here, where = floats[: n * height].reshape(height, n), kind[:n], index[:n]
+        b, v, first, width = strip_at(call, r)
+        m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
+        base, owned = np.uint64(b * call.stride_b), b * call.own
+        n = min(call.strip, call.out_height - v) * width
+        strip, here, where = floats[: n * (height + extra)].reshape(height + extra, n), kind[:n], index[:n]
+        own = strip[height + (out_channels + 2 if extra > 0 else 0) :]
         if before != (n, first):
             write_pixels(strip, first, width)
             strip[9] = strip[17] = floats.dtype.type(0.0)
@@ -203,10 +145,10 @@ def backward(  # type: ignore[no-untyped-def]
         if v == 0:
             frame[ROWS] = band = 0
             if needs_image and first == 0:
-                to_image[own : own + channels * plane] = floats.dtype.type(0.0)
-        whole = not needs_slopes and is_copy(meta, m, fields, window)  # a copy has no slopes
+                to_image[owned : owned + channels * plane] = floats.dtype.type(0.0)
+        whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
         if not whole and v >= band:
-            next_band(img, meta, unit, m, fields, window, b, v, meta[OUT_HEIGHT], strip, frame, quad, reads)
+            next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, own, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
                 into[: 8 + 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
@@ -222,26 +164,27 @@ def backward(  # type: ignore[no-untyped-def]
         source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
         k += 2 * channels
         after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
-        after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else after_first
+        shown = strip[height : height + out_channels] if extra > 0 else after_first
+        after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else shown
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
         rest = zero
         if not whole:
-            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            if fields is not None and fields.size > 0:
-                at = v * meta[OUT_WIDTH] + first
-                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
-            _, rest = settle_strip(meta, window, strip, frame, here, where)
+            find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
+            _, rest = settle_strip(call, window, strip, frame, here, where)
         if whole and reads:
-            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
+            copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
-            read_strip(img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
+            read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
+            if chain is not None:
+                copy_rows(after_first, shown, out_channels)
+                blend(own[0], own[2:], grounds, out_channels, shown)
             if flags & HUE:
-                copy_rows(after_first, after_hue, out_channels)
+                copy_rows(shown, after_hue, out_channels)
                 hue(p[hue_shift], after_hue[0], after_hue[1], after_hue[2])
             if flags & SECOND_MIX:
                 bias = second + size
@@ -249,7 +192,7 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
-        load_strip(grad, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], g, out_channels)
+        load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)
         if flags & LAST_MIX:
             if needs_params:
                 bias = last + size
@@ -265,9 +208,12 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, second, g, out_channels, spare, out_channels)
             g, spare = spare, g
         if flags & HUE:
-            hue_backward(p[hue_shift], after_first[0], after_first[1], after_first[2], g[0], g[1], g[2], third)
+            hue_backward(p[hue_shift], shown[0], shown[1], shown[2], g[0], g[1], g[2], third)
             if needs_params:
                 to_params[b, hue_shift] += 6.0 * row_sum(third)
+        if chain is not None:
+            unblend(own[0], g, after_first, out_channels, spare, strip[height + out_channels])
+            g, spare = spare, g
         if flags & FIRST_MIX:
             if needs_params:
                 mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
@@ -276,41 +222,47 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, rule = not whole and frame[STAGED] == 1, rule_of(meta, window)
+        staged, rule = not whole and frame[STAGED] == 1, rule_of(call, window)
         if whole and needs_image:
-            add_strip(to_image, own, channels, shape, m, v, first, width, to_source)
+            add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
         if staged:
             if cubics is not None and not reads:
                 weigh(strip[2], strip[3], cubic, cubics)
             scatter_staged(
-                quad, into[8:], frame[PLANE], frame[COLUMNS], channels, meta[TAPS], shares, where, strip[2], strip[3], cubics,
+                quad, into[8:], frame[PLANE], frame[COLUMNS], channels, call.taps, shares, where, strip[2], strip[3], cubics,
                 to_source, to_cover if rule == FILLED else strip[17], strip[17], quads, along_x, along_y,
             )  # fmt: skip
         if not whole and (rest > 0 or not staged):
             scatter_edge(
-                img, base, strides, unit, to_image, np.uint64(own), channels, shape, shares, meta[TAPS], cubic, meta[MODE], window,
-                strip[0], strip[1], here, room[0], room[1], room[2], to_source, to_cover, along_x, along_y,
+                img, base, strides, unit, to_image, np.uint64(owned), channels, shape, shares, call.taps, cubic, call.mode, window,
+                strip[0], strip[1], here, taps[0], taps[1], taps[2], to_source, to_cover, along_x, along_y,
             )  # fmt: skip
         if needs_slopes:
-            if staged and rule == BORDER and meta[TAPS] == 2:
+            if staged and rule == BORDER and call.taps == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
                 if len(window) == 4:
                     low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
-                _keep(here, low_x, high_x, floats.dtype.type(meta[WIDTH] - 1), strip[0], along_x)
-                _keep(here, low_y, high_y, floats.dtype.type(meta[HEIGHT] - 1), strip[1], along_y)
+                _keep(here, low_x, high_x, floats.dtype.type(call.width - 1), strip[0], along_x)
+                _keep(here, low_y, high_y, floats.dtype.type(call.height - 1), strip[1], along_y)
             if len(window) == 4:
                 _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
                 _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
         if needs_field:
-            store_strip(strip[10:12], to_fields, 2 * b, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], 2 * one)
-        if needs_map:
+            store_strip(strip[10:12], to_fields, 2 * b, v * call.out_width + first, width, call.out_width, 2 * one)
+        if chain is not None and traces:
+            trace_back(
+                chain, m, b, v, p[fills:] if grounds > 0 else p[:0], grounds, strip, own, spare, strip[height + out_channels],
+                strip[height + out_channels + 1], along_x, along_y, third, needs_map, needs_params, to_maps[b if needs_map else 0],
+                to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:],
+            )  # fmt: skip
+        elif needs_map:
             # The projected coordinates again, which alone the map moves.
-            if fields is not None and fields.size > 0 and meta[PROJECTIVE]:
-                locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            _map_sums(to_maps[b], v, meta[PROJECTIVE], strip, along_x, along_y, third)
-        if staged and needs_image and v + meta[STRIP] >= band:
-            unstage(into, channels, shape, rule, frame, own, quads, to_image)
+            if fields is not None and fields.size > 0 and call.projective:
+                locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
+            _map_sums(to_maps[b], v, call.projective, strip, along_x, along_y, third)
+        if staged and needs_image and v + call.strip >= band:
+            unstage(into, channels, shape, rule, frame, owned, quads, to_image)
 
 
 @entry

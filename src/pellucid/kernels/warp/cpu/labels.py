@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
+from pellucid.kernels.warp.cpu.links import follow
 
 __all__ = ["copy_labels"]
 
@@ -42,45 +43,44 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 
 
 @entry
-def copy_labels(  # type: ignore[no-untyped-def]
-    img, meta, maps, windows, fills, fields, out, floats, index, tap_index, weight, slope, start, stop
-):
-    """Compute the output rows start <= b * height + v < stop; ``meta`` begins as in ``strips.py``."""
-    img, maps, windows, fills, out, floats = (
-        without_refcount(img),
-        without_refcount(maps),
-        without_refcount(windows),
-        without_refcount(fills),
-        without_refcount(out),
-        without_refcount(floats),
-    )
-    index, tap_index, weight, slope = (
-        without_refcount(index),
-        without_refcount(tap_index),
-        without_refcount(weight),
-        without_refcount(slope),
-    )
-    channels, height, mode = meta[1], meta[5], meta[12]
-    shape = (meta[2], meta[3])
-    width = meta[6]
-    rows = floats[: 5 * width].reshape(5, width)
-    ramp, zeros, x, y, w = rows[0], rows[1], rows[2], rows[3], rows[4]
+def copy_labels(img, call, rows, fields, chain, out, floats, index, taps, start, stop):  # type: ignore[no-untyped-def]
+    """Compute the output rows start <= b * height + v < stop; the parameters are the fills: the image's, then the canvases'."""
+    img, out, floats, index = without_refcount(img), without_refcount(out), without_refcount(floats), without_refcount(index)
+    maps, windows, fills = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    tap_index, weight, slope = without_refcount(taps[0]), without_refcount(taps[1]), without_refcount(taps[2])
+    channels, height, mode = call.channels, call.out_height, call.mode
+    shape = (call.height, call.width)
+    width = call.out_width
+    lines = floats[: 8 * width].reshape(8, width)
+    ramp, zeros, x, y, w = lines[0], lines[1], lines[2], lines[3], lines[4]
     last_x, last_y = floats.dtype.type(shape[1] - 1), floats.dtype.type(shape[0] - 1)
     for u in range(width):
         ramp[u], zeros[u] = u, 0
+    numbers = np.zeros(0 if chain is None else len(chain.kinds), floats.dtype)
+    for k in range(len(numbers)):
+        numbers[k] = k + 1
     for r in range(start, stop):
         b = r // height
         v = r - b * height
-        window, fill = windows[b * meta[16]], fills[b * meta[17]]
-        locate(maps[b * meta[15]], v, meta[13], ramp, zeros, x, y, w)
-        if fields is not None and fields.size > 0:
-            displace(fields, 2 * b * meta[21], v * width, width, width, x, y)
+        window, fill = windows[b * call.window_step], fills[b * call.param_step]
+        m = maps[b * call.map_step]
+        if chain is None:
+            locate(m, v, call.projective, ramp, zeros, x, y, w)
+            if fields is not None and fields.size > 0:
+                displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
+        else:  # whose ground says which canvas ends here: edges are hard
+            follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, lines[5:])
         if len(window) == 0 and mode <= BORDER:
-            _nearest(x, y, last_x, last_y, mode == BORDER, meta[10], meta[9], index)
+            _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)
         else:
             for u in range(len(ramp)):
                 seen = resolve(x[u], y[u], shape, 1, 0.0, mode, window, tap_index, weight, slope)
                 seen = seen and weight[0, 0] * weight[1, 0] > 0
-                index[u] = tap_index[1, 0] * meta[9] + tap_index[0, 0] * meta[10] if seen else -1
+                index[u] = tap_index[1, 0] * call.stride_y + tap_index[0, 0] * call.stride_x if seen else -1
         for c in range(channels):
-            _copy(img, np.uint64(b * meta[7] + c * meta[8]), index, fill[c], out[(b * channels + c) * height + v])
+            row = out[(b * channels + c) * height + v]
+            _copy(img, np.uint64(b * call.stride_b + c * call.stride_c), index, fill[c], row)
+            if chain is not None:
+                for u in range(width):
+                    if lines[7, u] > 0:
+                        row[u] = fill[np.int64(lines[7, u]) * channels + c]

@@ -1,16 +1,95 @@
-"""The contract between the torch side and the compiled side, beyond ``../layout.py``: the integers of a call.
+"""The contract between the torch side and the compiled side, beyond ``../layout.py``: the numbers of a call.
 
-Owns: how many there are; both sides import the name.
+Owns: their names; a named tuple is one to Python and to Numba.
 Must not: import Numba.
 Read next: ``op.py``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CAPACITY", "FRAME", "META"]
+from typing import Any, NamedTuple
 
-META = 23
-"""How many integers describe a call; named in ``strips.py`` in the order ``op.py`` writes them."""
+__all__ = ["CAPACITY", "FRAME", "Call", "Chain", "Room", "Rows", "Sums"]
+
+
+class Call(NamedTuple):
+    """The integers of a call: sizes, the image's strides, options, and how work is cut.
+
+    A step is 1 where every sample has a row of its own, 0 where all share one.
+    """
+
+    channels: int
+    height: int
+    width: int
+    out_channels: int
+    out_height: int
+    out_width: int
+    stride_b: int
+    stride_c: int
+    stride_y: int
+    stride_x: int
+    taps: int
+    mode: int
+    projective: bool
+    flags: int
+    map_step: int
+    window_step: int
+    param_step: int
+    field_step: int
+    strip: int
+    """The rows of a strip,"""
+    block: int
+    """its columns, and"""
+    blocks: int
+    """how many strips lie side by side."""
+    own: int
+    """Elements from one sample's image gradient to the next; 0: one sample at a time."""
+    cubic: float
+    unit: Any
+    """What a number of the image counts, in the dtype in which everything is computed."""
+
+
+class Rows(NamedTuple):
+    """A call's maps, windows (without columns where there are none) and colour parameters, a row per sample or one for all."""
+
+    maps: Any
+    windows: Any
+    params: Any
+
+
+class Room(NamedTuple):
+    """The memory of a thread: numbers for a strip, what is staged, its gradient, integers for a strip's pixels, and the frame."""
+
+    floats: Any
+    quad: Any
+    into: Any
+    index: Any
+    kind: Any
+    frame: Any
+
+
+class Sums(NamedTuple):
+    """Where gradients go: those of maps, windows, parameters and links are float64 and have a row per sample."""
+
+    image: Any
+    """Flat and contiguous; a call owns the part of its samples."""
+    maps: Any
+    windows: Any
+    params: Any
+    fields: Any
+    """(batch * 2, height * width)."""
+    links: Any
+
+
+class Chain(NamedTuple):
+    """The canvases of a call."""
+
+    links: Any
+    """(samples or 1, canvases, LINK)."""
+    kinds: Any
+    """Of each canvas, as ``CANVASES`` numbers them."""
+    step: int
+
 
 CAPACITY = 1 << 18
 """The most numbers that ``staged.py`` lays out at once: a megabyte of float32, the second cache."""

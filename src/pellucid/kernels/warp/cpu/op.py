@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
-from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME
-from pellucid.kernels.warp.layout import LEVELS, MODES
+from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, Call, Chain, Room, Rows, Sums
+from pellucid.kernels.warp.layout import LEVELS, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 
 __all__ = ["backward", "direct", "forward", "labels"]
@@ -40,12 +40,13 @@ class _Call:
         window: Tensor | None,
         params: Tensor,
         field: Tensor | None,
+        links: Tensor | None,
         size: list[int],
         options: list[int],
         cubic: float,
     ) -> None:
         batch, channels, height, width = image.shape
-        taps, mode, flags, out_channels = options
+        taps, mode, flags, out_channels, *kinds = options
         self.out_shape = (batch, out_channels, size[0], size[1])
         block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
@@ -59,50 +60,53 @@ class _Call:
         tall, wide = (1, 1) if mode <= MODES["border"] or window is not None else (3, 3)
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
-        meta = (
-            *(batch, channels, height, width, out_channels, size[0], size[1], *image.stride()),
-            *(
-                taps,
-                mode,
-                int(mapping.shape[1] == 9),
-                flags,
-                int(mapping.shape[0] > 1),
-                int(window is not None and window.shape[0] > 1),
-                int(params.shape[0] > 1),
-                rows,
-                block,
-                blocks,
-                int(own_fields),
-                channels * height * width if image.dtype == mapping.dtype else 0,  # 0: one sample at a time
-            ),
+        across = image.stride()
+        call = Call(
+            channels=channels,
+            height=height,
+            width=width,
+            out_channels=out_channels,
+            out_height=size[0],
+            out_width=size[1],
+            stride_b=across[0],
+            stride_c=across[1],
+            stride_y=across[2],
+            stride_x=across[3],
+            taps=taps,
+            mode=mode,
+            projective=mapping.shape[1] == 9,
+            flags=flags,
+            map_step=int(mapping.shape[0] > 1),
+            window_step=int(window is not None and window.shape[0] > 1),
+            param_step=int(params.shape[0] > 1),
+            field_step=int(own_fields),
+            strip=rows,
+            block=block,
+            blocks=blocks,
+            own=channels * height * width if image.dtype == mapping.dtype else 0,
+            cubic=cubic,
+            unit=work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         # None where nothing but corners tells what an affine map reads: the rest is not compiled.
-        fields = None if mapping.shape[1] == 6 else np.empty((1, 0), work)
+        fields = None if mapping.shape[1] == 6 or links is not None else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
-        self.arguments = (
-            *(
-                elements(image),
-                np.array(meta, np.int64),
-                cubic,
-                work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
-            ),
-            *(mapping.contiguous().numpy(), windows, params.contiguous().numpy(), fields),
-        )
+        chain = None
+        if links is not None:
+            chain = Chain(links.contiguous().numpy(), np.array(kinds, np.int64), int(links.shape[0] > 1))
+            self.floats += 4 + 2 * out_channels + 4 * len(kinds)
+        rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
+        self.arguments = (elements(image), call, rows_of, fields, chain)
 
-    def scratch(self, stages: int) -> tuple[Any, ...]:
-        """The thread's own memory; the second stage, for gradients, has twice the numbers."""
+    def scratch(self, *, gradients: bool) -> tuple[Any, ...]:
+        """The thread's own memory."""
         work = self.work
-        return (
-            scratch("floats", self.floats * self.strip, work),
-            *(scratch(f"stage {at}", (1 + at) * self.quads + 8 * at, work) for at in range(stages)),
-            scratch("index", self.strip, np.int32),
-            scratch("kind", self.strip, np.int32),
-            scratch("cubics", 16 * self.strip, work) if self.cubic else None,
-            scratch("frame", FRAME, np.int64),
-            self.room() if self.general else None,
-        )
+        quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
+        index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
+        floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
+        cubics = scratch("cubics", 16 * self.strip, work) if self.cubic else None
+        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.general else None
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
@@ -116,6 +120,7 @@ def direct(
     window: Tensor | None,
     params: Tensor,
     field: Tensor | None,
+    links: Tensor | None,
     size: list[int],
     options: list[int],
     cubic: float,
@@ -124,13 +129,13 @@ def direct(
     """The operator's kernel."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(image, mapping, window, params, field, size, options, cubic)
+    call = _Call(image, mapping, window, params, field, links, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
         def task(start: int, stop: int) -> None:
-            forward(*call.arguments, planes, *call.scratch(1), start, stop)
+            forward(*call.arguments, planes, *call.scratch(gradients=False), start, stop)
 
         run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
     return out
@@ -147,6 +152,7 @@ def _(
     window: Tensor | None,
     params: Tensor,
     field: Tensor | None,
+    links: Tensor | None,
     size: list[int],
     options: list[int],
     cubic: float,
@@ -156,10 +162,10 @@ def _(
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
 
     del dtype
-    shares = needs[0], needs[1] or needs[2], needs[3], needs[4]
-    call = _Call(image, mapping, window, params, field, size, options, cubic)
-    results = empty_gradients(image, mapping, window, params, field, needs)
-    for gradient in results[1:4]:
+    shares = needs[0], needs[1] or needs[2] or needs[5], needs[3], needs[4]
+    call = _Call(image, mapping, window, params, field, links, size, options, cubic)
+    results = empty_gradients(image, mapping, window, params, field, links, needs)
+    for gradient in (*results[1:4], results[5]):
         gradient.zero_()
     if not grad.numel():
         results[0].zero_()
@@ -169,6 +175,7 @@ def _(
     if needs[4] and not shares[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
+    to_links = results[5].view(-1, 1 if links is None else links.shape[1], LINK).numpy()
     to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
@@ -178,7 +185,8 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            backward(planes, *call.arguments, shares, into, *sums, to_field, *call.scratch(2), call.room(), first, last)
+            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links)
+            backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -194,21 +202,22 @@ def _(
     image: Tensor,
     mapping: Tensor,
     window: Tensor | None,
-    fill: Tensor,
+    fills: Tensor,
     field: Tensor | None,
+    links: Tensor | None,
     size: list[int],
-    mode: int,
+    options: list[int],
 ) -> Tensor:
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
     bits = _UNSIGNED[image.element_size()]
-    call = _Call(image.view(bits), mapping, window, fill.view(bits), field, size, [1, mode, 0, image.shape[1]], 0.0)
+    numbers = [1, options[0], 0, image.shape[1], *options[1:]]
+    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, size, numbers, 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
-    img, meta, _, _, *maps = call.arguments
 
     def task(start: int, stop: int) -> None:
-        floats, index = scratch("floats", 5 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(img, meta, *maps, rows, floats, index, *call.room(), start, stop)
+        floats, index = scratch("floats", 8 * size[1], call.work), scratch("labels", size[1], np.int64)
+        copy_labels(*call.arguments, rows, floats, index, call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

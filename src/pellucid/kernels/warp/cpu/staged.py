@@ -15,9 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused, noinline
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, fold, locate
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, fold
 from pellucid.kernels.warp.cpu.layout import FRAME
+from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import meet
+from pellucid.kernels.warp.layout import CANVASES
 
 __all__ = ["choose_band", "stage", "unstage"]
 
@@ -25,6 +27,8 @@ _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 """A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
 ring's width."""
 
+_HARD = CANVASES["hard"]
+_MOST = 1e6  # further away, corners are not trusted
 _WORTH = 16  # more pixels to stage per output pixel, and reading them one by one is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
@@ -81,12 +85,10 @@ def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def
 
 
 @fused
-def _walk(m, projective, fields, row, across, v, strip, limits):  # type: ignore[no-untyped-def]
-    """The same box for the strip that begins at row v, pixel by pixel: any map, and displacements."""
+def _walk(call, m, fields, chain, b, v, strip, own, limits):  # type: ignore[no-untyped-def]
+    """The same box for the strip that begins at row v, pixel by pixel: any map, displacements, canvases."""
     x, y, us = strip[0], strip[1], strip[4]
-    locate(m, v, projective, us, strip[5], x, y, strip[6])
-    if fields.size > 0:
-        displace(fields, row, v * across + np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, across, x, y)
+    find(call, m, fields, chain, m[:0], b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, strip, own[:2])
     _clamp(x, y, limits, strip[2], strip[3])
     return _least(x), -_least(strip[2]), _least(y), -_least(strip[3])
 
@@ -127,29 +129,78 @@ def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):
 
 
 @fused
-def _halve(m, v, last, step, shape, taps, mode, planes, capacity, us, limits, frame):  # type: ignore[no-untyped-def]
-    """An affine map: from many rows to fewer."""
+def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
+    """The box of what rows v to v + rows may show through canvases, and whether the corners bound it.
+
+    They do where what leaves a canvas shows fill, the denominator keeps its sign, and all maps but the output's own are affine:
+    then a point that is held on a canvas and still shows something was moved by less than a pixel there.
+    """
+    noinline()
+    links, canvases = chain.links[b * chain.step], len(chain.kinds)
+    low_x, high_x, low_y, high_y = limits
+    last = links[canvases - 1]
+    bounded = len(m) == 6 or (m[6] == 0 and m[7] == 0 and m[8] == 1)
+    p0, p1, p2, p3, p4, p5 = float(m[0]), float(m[1]), float(m[2]), float(m[3]), float(m[4]), float(m[5])
+    room_x = room_y = 0.0
+    for k in range(canvases):
+        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD
+        room_x, room_y = room_x + abs(p0) + abs(p1), room_y + abs(p3) + abs(p4)
+        if k + 1 < canvases:
+            n = links[k]
+            bounded &= n[6] == 0 and n[7] == 0 and n[8] == 1
+            p0, p1, p2 = p0 * n[0] + p1 * n[3], p0 * n[1] + p1 * n[4], p0 * n[2] + p1 * n[5] + p2
+            p3, p4, p5 = p3 * n[0] + p4 * n[3], p3 * n[1] + p4 * n[4], p3 * n[2] + p4 * n[5] + p5
+    x0, x1, y0, y1 = np.inf, -np.inf, np.inf, -np.inf
+    sign = 0.0
+    for line in (v, v + rows - 1):
+        for column in (us[0], us[len(us) - 1]):
+            w = last[6] * column + (last[7] * line + last[8])
+            sign = w if sign == 0.0 else sign
+            terms = abs(last[6] * column) + abs(last[7] * line) + abs(last[8])
+            if not (w * sign > 0.0 and abs(w) > 0.05 * terms):
+                bounded = False
+                continue
+            a, c = (last[0] * column + last[1] * line + last[2]) / w, (last[3] * column + last[4] * line + last[5]) / w
+            x, y = p0 * a + p1 * c + p2, p3 * a + p4 * c + p5
+            x0, x1, y0, y1 = min(x0, x), max(x1, x), min(y0, y), max(y1, y)
+    bounded &= abs(x0) + abs(x1) + abs(y0) + abs(y1) < _MOST
+    if not bounded:
+        return False, limits
+    # Some more for rounding: coordinates are computed in fewer bits.
+    room_x, room_y = room_x + 0.1 + 1e-4 * max(-x0, x1), room_y + 0.1 + 1e-4 * max(-y0, y1)
+    cast = us.dtype.type
+    x0, x1 = min(max(cast(x0 - room_x), low_x), high_x), min(max(cast(x1 + room_x), low_x), high_x)
+    y0, y1 = min(max(cast(y0 - room_y), low_y), high_y), min(max(cast(y1 + room_y), low_y), high_y)
+    return True, (x0, x1, y0, y1)
+
+
+@fused
+def _halve(call, m, chain, b, mode, v, last, planes, capacity, us, limits, frame):  # type: ignore[no-untyped-def]
+    """Where corners tell what is read: from many rows to fewer."""
+    noinline()
     rows, mine = last - v, np.int64(us[len(us) - 1] - us[0]) + 1
+    step, shape, taps = call.strip, (call.height, call.width), call.taps
     if frame[_ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * frame[_ROWS])
     while True:
-        box = _corners(m, v, rows, us, limits)
+        if chain is None:
+            box = _corners(m, v, rows, us, limits)
+        else:
+            _, box = _reach(chain, m, b, v, rows, us, limits)
         if _judge(box, shape, taps, mode, planes, capacity, rows * mine, rows, step, frame) or rows <= step:
             return
         rows = max(step, (rows // 2 + step - 1) // step * step)
 
 
 @fused
-def _grow(  # type: ignore[no-untyped-def]
-    m, projective, fields, row, across, v, last, step, shape, taps, mode, planes, capacity, strip, limits, frame
-):
+def _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame):  # type: ignore[no-untyped-def]
     """Any other map: strip by strip, once, as far as it pays."""
     noinline()
-    us = strip[4]
+    us, step, shape, taps = strip[4], call.strip, (call.height, call.width), call.taps
     rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
     x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
     while True:
-        a0, a1, b0, b1 = _walk(m, projective, fields, row, across, v + rows - min(step, rows), strip, limits)
+        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, own, limits)
         x0, x1, y0, y1 = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
         good = _judge((x0, x1, y0, y1), shape, taps, mode, planes, capacity, rows * mine, rows, step, frame)
         if not good or v + rows >= last:
@@ -158,28 +209,30 @@ def _grow(  # type: ignore[no-untyped-def]
 
 
 @fused
-def choose_band(  # type: ignore[no-untyped-def]
-    m, projective, fields, row, across, shape, taps, mode, v, last, step, planes, capacity, strip, limits, frame
-):
+def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame):  # type: ignore[no-untyped-def]
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
     Args:
-        fields, row: displacements (None: there are none, and the map is affine); the sample's first row of them.
-        across: columns of a whole row of them.
-        shape: (height, width) of the image.
+        fields: displacements (None: there are none, and the map is affine).
+        chain: canvases, or None.
         mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
-        step: rows of a strip; a band is whole strips.
         planes: of three channels each.
         capacity: numbers there is room for.
         limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
             to see anything.
     """
-    if fields is None:
-        _halve(m, v, last, step, shape, taps, mode, planes, capacity, strip[4], limits, frame)
-    elif projective or fields.size > 0:
-        _grow(m, projective, fields, row, across, v, last, step, shape, taps, mode, planes, capacity, strip, limits, frame)
+    if chain is not None:
+        bounded, _ = _reach(chain, m, b, v, last - v, strip[4], limits)
+        if bounded:
+            _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
+        else:
+            _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame)
+    elif fields is None:
+        _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
+    elif call.projective or fields.size > 0:
+        _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame)
     else:
-        _halve(m, v, last, step, shape, taps, mode, planes, capacity, strip[4], limits, frame)
+        _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
 
 
 @fused

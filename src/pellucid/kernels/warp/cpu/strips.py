@@ -1,6 +1,6 @@
 """A strip of output pixels: where it lies, what it reads, and the phases that forward and backward share.
 
-Owns: the meaning of a call's integers, the choice between copying, staging and reading pixel by pixel, a strip's way in and out.
+Owns: the choice between copying, staging and reading pixel by pixel, a strip's way in and out.
 Must not: apply colour.
 Read next: ``sweep.py``.
 """
@@ -13,36 +13,14 @@ from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
-from pellucid.kernels.warp.cpu.layout import META
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
-from pellucid.kernels.warp.layout import FIRST_MIX, HUE, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = [
-    "BLOCKS",
-    "CHANNELS",
     "COLUMNS",
-    "FIELD_STRIDE",
-    "FLAGS",
-    "HEIGHT",
-    "MAP_STRIDE",
-    "MODE",
-    "OUT_CHANNELS",
-    "OUT_HEIGHT",
-    "OUT_WIDTH",
-    "OWN_STRIDE",
-    "PARAM_STRIDE",
     "PLANE",
-    "PROJECTIVE",
     "ROWS",
     "STAGED",
-    "STRIDE_B",
-    "STRIDE_C",
-    "STRIDE_X",
-    "STRIDE_Y",
-    "STRIP",
-    "TAPS",
-    "WIDTH",
-    "WINDOW_STRIDE",
     "copy_pixels",
     "is_copy",
     "load_strip",
@@ -56,90 +34,85 @@ __all__ = [
     "write_pixels",
 ]
 
-(BATCH, CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(11)
-(TAPS, MODE, PROJECTIVE, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP, BLOCK, BLOCKS) = range(11, 21)
-FIELD_STRIDE, OWN_STRIDE = range(21, META)
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
 @fused
 def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
-    """Where the stages' numbers lie in a sample's parameters: first matrix (or -1), first offset, hue_shift, second, last mix."""
+    """Where a sample's parameters lie: first matrix (or -1), first offset, hue_shift, second mix, last mix, the canvases' fills."""
     matrix, offset = -1, 0
     if flags & MATRIX:
         matrix, offset = 0, out_channels * channels
     hue_shift = offset + 2 * out_channels if flags & FIRST_MIX else 0
     second = hue_shift + 1 if flags & HUE else hue_shift
     last = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
-    return matrix, offset, hue_shift, second, last
+    fills = last + out_channels * out_channels + 2 * out_channels if flags & LAST_MIX else last
+    return matrix, offset, hue_shift, second, last, fills
 
 
 @fused
-def rule_of(meta, window):  # type: ignore[no-untyped-def]
+def rule_of(call, window):  # type: ignore[no-untyped-def]
     """The border rule; a window clamps, whatever it is."""
-    return BORDER if len(window) == 4 else meta[MODE]
+    return BORDER if len(window) == 4 else call.mode
 
 
 @fused
-def is_copy(meta, m, fields, window):  # type: ignore[no-untyped-def]
+def is_copy(call, m, fields, chain, window):  # type: ignore[no-untyped-def]
     """Whether a sample is copied rather than resampled."""
-    shape, size = (meta[HEIGHT], meta[WIDTH]), (meta[OUT_HEIGHT], meta[OUT_WIDTH])
-    if fields is not None and fields.size > 0:
+    shape, size = (call.height, call.width), (call.out_height, call.out_width)
+    if chain is not None or (fields is not None and fields.size > 0):
         return False
-    return moves_whole_pixels(m, meta[PROJECTIVE], meta[MODE], window, shape, size)
+    return moves_whole_pixels(m, call.projective, call.mode, window, shape, size)
 
 
 @fused
-def copy_pixels(img, meta, unit, b, m, v, first, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
+def copy_pixels(img, call, unit, b, m, v, first, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
     """Copy a strip of such a sample to a ``place`` in ``out``, and write its coverage; both as in ``copy_strip``."""
-    shape, strides = (meta[HEIGHT], meta[WIDTH]), (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
+    shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
     copy_strip(
-        img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, m, v, first, width, lines, out, place, cover
+        img, b * call.stride_b, call.channels, shape, strides, unit, m, v, first, width, lines, out, place, cover
     )  # fmt: skip
 
 
 @fused
-def next_band(img, meta, unit, m, fields, window, b, v, last, strip, frame, quad, reads):  # type: ignore[no-untyped-def]
+def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, own, frame, quad, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     noinline()
-    shape = (meta[HEIGHT], meta[WIDTH])
-    _, _, held = boxes(shape, meta[TAPS], meta[MODE], window, True, strip.dtype.type)
-    planes = (meta[CHANNELS] + 2) // 3
-    row, across, rule = 2 * b * meta[FIELD_STRIDE], meta[OUT_WIDTH], rule_of(meta, window)
-    choose_band(
-        m, meta[PROJECTIVE], fields, row, across, shape, meta[TAPS], rule, v, last, meta[STRIP], planes, len(quad), strip, held,
-        frame,
-    )  # fmt: skip
+    shape = (call.height, call.width)
+    _, _, held = boxes(shape, call.taps, call.mode, window, True, strip.dtype.type)
+    planes = (call.channels + 2) // 3
+    rule = rule_of(call, window)
+    choose_band(call, m, fields, chain, b, rule, v, last, planes, len(quad), strip, own, held, frame)
     if frame[STAGED] == 1 and reads:
-        strides = (meta[STRIDE_C], meta[STRIDE_Y], meta[STRIDE_X])
-        stage(img, b * meta[STRIDE_B], meta[CHANNELS], shape, strides, unit, rule, frame, quad)
+        strides = (call.stride_c, call.stride_y, call.stride_x)
+        stage(img, b * call.stride_b, call.channels, shape, strides, unit, rule, frame, quad)
 
 
 @fused
-def settle_strip(meta, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
+def settle_strip(call, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
     """Classify a strip whose coordinates are known, and split those that read the stage; how many are of kind 2 and of kind 1."""
-    shape, staged = (meta[HEIGHT], meta[WIDTH]), frame[STAGED] == 1
-    inner, outer, held = boxes(shape, meta[TAPS], meta[MODE], window, staged, strip.dtype.type)
+    shape, staged = (call.height, call.width), frame[STAGED] == 1
+    inner, outer, held = boxes(shape, call.taps, call.mode, window, staged, strip.dtype.type)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
-    return settle(strip[0], strip[1], meta[TAPS], inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
+    return settle(strip[0], strip[1], call.taps, inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
 
 
 @fused
-def read_strip(img, meta, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
     Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
     """
-    sc, sy, sx = np.uint64(meta[STRIDE_C]), np.uint64(meta[STRIDE_Y]), np.uint64(meta[STRIDE_X])
-    channels, shape = meta[CHANNELS], (meta[HEIGHT], meta[WIDTH])
+    sc, sy, sx = np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+    channels, shape = call.channels, (call.height, call.width)
     x, y, cover = strip[0], strip[1], strip[7]
     if frame[STAGED] == 1:
         if cubics is not None:
             weigh(strip[2], strip[3], parameter, cubics)
         gather_staged(
-            quad, frame[PLANE], frame[COLUMNS], channels, meta[TAPS], index, strip[2], strip[3], cubics, quads, out, cover
+            quad, frame[PLANE], frame[COLUMNS], channels, call.taps, index, strip[2], strip[3], cubics, quads, out, cover
         )  # fmt: skip
-        if cubics is not None and rule_of(meta, window) != FILLED:
+        if cubics is not None and rule_of(call, window) != FILLED:
             _cover_fully(kind, cover)
     else:
         _clear(out, channels, cover)
@@ -150,7 +123,7 @@ def read_strip(img, meta, parameter, unit, base, window, strip, frame, quad, cub
         if rest > 0:
             tap_index, weight, slope = edge
             gather_edge(
-                img, base, channels, shape, sc, sx, sy, unit, meta[TAPS], parameter, meta[MODE], window, x, y, kind, tap_index,
+                img, base, channels, shape, sc, sx, sy, unit, call.taps, parameter, call.mode, window, x, y, kind, tap_index,
                 weight, slope, out, cover,
             )  # fmt: skip
 
@@ -181,12 +154,12 @@ def write_pixels(strip, first, width):  # type: ignore[no-untyped-def]
 
 
 @fused
-def strip_at(meta, r):  # type: ignore[no-untyped-def]
+def strip_at(call, r):  # type: ignore[no-untyped-def]
     """Where a strip lies: (sample, first row, first column, columns). Strips go down a block of columns, then to the next."""
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    b, k = r // (strips * meta[BLOCKS]), r % (strips * meta[BLOCKS])
-    first = k // strips * meta[BLOCK]
-    return b, k % strips * meta[STRIP], first, min(meta[BLOCK], meta[OUT_WIDTH] - first)
+    strips = (call.out_height + call.strip - 1) // call.strip
+    b, k = r // (strips * call.blocks), r % (strips * call.blocks)
+    first = k // strips * call.block
+    return b, k % strips * call.strip, first, min(call.block, call.out_width - first)
 
 
 @fused

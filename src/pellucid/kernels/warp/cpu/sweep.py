@@ -1,7 +1,7 @@
 """The way forward: the output strip by strip.
 
 Owns: the order of phases (staging a band; in each of its strips coordinates, gather, colour).
-Must not: know of tensors; everything comes as flat arrays, and the integers of ``meta`` are named in ``strips.py``.
+Must not: know of tensors; everything comes as flat arrays, and named numbers.
 Read next: ``adjoint.py``.
 """
 
@@ -11,23 +11,11 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.hue import hue
+from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
 from pellucid.kernels.warp.cpu.stages import clip, mix
 from pellucid.kernels.warp.cpu.strips import (
-    CHANNELS,
-    FIELD_STRIDE,
-    FLAGS,
-    MAP_STRIDE,
-    OUT_CHANNELS,
-    OUT_HEIGHT,
-    OUT_WIDTH,
-    PARAM_STRIDE,
-    PROJECTIVE,
     ROWS,
-    STRIDE_B,
-    STRIP,
-    WINDOW_STRIDE,
     copy_pixels,
     is_copy,
     next_band,
@@ -38,83 +26,62 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX
 
 __all__ = ["forward"]
 
 
 @entry
-def forward(  # type: ignore[no-untyped-def]
-    img,
-    meta,
-    cubic,
-    unit,
-    maps,
-    windows,
-    params,
-    fields,
-    out,
-    floats,
-    quad,
-    index,
-    kind,
-    cubics,
-    frame,
-    edge,
-    start,
-    stop,
-):
+def forward(img, call, rows, fields, chain, out, room, cubics, edge, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
-    channels, out_channels, flags = meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
+    channels, out_channels, flags = call.channels, call.out_channels, call.flags
     wide = max(channels, out_channels)
-    matrix, offset, hue_shift, second, last = parameter_places(flags, channels, out_channels)
-    size, rows = out_channels * out_channels, 13 + 2 * wide
-    img, maps, windows, params, out = (
-        numbers(img),
-        without_refcount(maps),
-        without_refcount(windows),
-        without_refcount(params),
-        steps(out),
-    )
-    floats, quad, index, kind = without_refcount(floats), without_refcount(quad), without_refcount(index), without_refcount(kind)
+    matrix, offset, hue_shift, second, last, fills = parameter_places(flags, channels, out_channels)
+    grounds = out_channels if flags & GROUND else 0
+    size, height = out_channels * out_channels, 13 + 2 * wide + chain_rows(chain, grounds, False)
+    img, out = numbers(img), steps(out)
+    maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    floats, quad = without_refcount(room.floats), without_refcount(room.quad)
+    index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
+    unit, cubic = call.unit, call.cubic
     before, band, zero = (0, 0), 0, np.int64(0)
     coloured = flags & (FIRST_MIX | HUE | SECOND_MIX | CLIP | LAST_MIX) != 0
     for r in range(start, stop):
-        b, v, first, width = strip_at(meta, r)
-        n = min(meta[STRIP], meta[OUT_HEIGHT] - v) * width
-        strip = floats[: n * rows].reshape(rows, n)  # contiguous rows, or nothing is vectorised
+        b, v, first, width = strip_at(call, r)
+        n = min(call.strip, call.out_height - v) * width
+        strip = floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
         if before != (n, first):
             write_pixels(strip, first, width)
             before = (n, first)
-        m, window, p = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]], params[b * meta[PARAM_STRIDE]]
-        whole = is_copy(meta, m, fields, window)
+        m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
+        whole = is_copy(call, m, fields, chain, window)
         if whole and not coloured:
-            place = b * out_channels, v * meta[OUT_WIDTH] + first, meta[OUT_WIDTH]
-            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, out, place, strip[7][:0])
+            place = b * out_channels, v * call.out_width + first, call.out_width
+            copy_pixels(img, call, unit, b, m, v, first, width, n // width, out, place, strip[7][:0])
             continue
         if v == 0 or r == start:
             frame[ROWS] = band = 0
+        own = strip[13 + 2 * wide :]
         if not whole and v >= band:
-            end = min(meta[OUT_HEIGHT], v + (stop - r) * meta[STRIP])
-            next_band(img, meta, unit, m, fields, window, b, v, end, strip, frame, quad, True)
+            end = min(call.out_height, v + (stop - r) * call.strip)
+            next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, own, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
         if whole:
-            copy_pixels(img, meta, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
+            copy_pixels(img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
         else:
-            locate(m, v, meta[PROJECTIVE], strip[4], strip[5], strip[0], strip[1], strip[6])
-            if fields is not None and fields.size > 0:
-                at = v * meta[OUT_WIDTH] + first
-                displace(fields, 2 * b * meta[FIELD_STRIDE], at, width, meta[OUT_WIDTH], strip[0], strip[1])
-            _, rest = settle_strip(meta, window, strip, frame, kind[:n], index[:n])
-            base = np.uint64(b * meta[STRIDE_B])
+            find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
+            _, rest = settle_strip(call, window, strip, frame, kind[:n], index[:n])
+            base = np.uint64(b * call.stride_b)
             read_strip(
-                img, meta, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
+                img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
             )
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
+        if chain is not None:
+            blend(own[0], own[2:], grounds, out_channels, result)
         if flags & HUE:
             hue(p[hue_shift], result[0], result[1], result[2])
         for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
@@ -124,4 +91,4 @@ def forward(  # type: ignore[no-untyped-def]
                 bias = place + size
                 mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
                 source, result = result, source
-        store_strip(result, out, b * out_channels, v * meta[OUT_WIDTH] + first, width, meta[OUT_WIDTH], out_channels)
+        store_strip(result, out, b * out_channels, v * call.out_width + first, width, call.out_width, out_channels)

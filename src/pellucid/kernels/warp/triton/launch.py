@@ -16,7 +16,6 @@ import triton.language as tl
 from torch import Tensor
 
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX
-from pellucid.kernels.warp.operators import Gradients
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
@@ -145,7 +144,7 @@ def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fil
         )  # fmt: skip
 
 
-def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> Gradients:
+def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
     """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
     call = _Call(*call_arguments)
     flags = call.options["FLAGS"]

@@ -31,17 +31,20 @@ def _warp(*arguments: Any) -> Tensor:
     image, *_, size, options, _, dtype = arguments
     out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel():
-        forward_warp(out, arguments[:-1])
+        forward_warp(out, (*arguments[:5], *arguments[6:-1]))
     return out
 
 
 def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     from pellucid.kernels.warp.triton.launch import backward_warp
 
-    image, mapping, window, params, field, *_, needs = arguments
+    image, mapping, window, params, field, links, *rest = arguments
+    needs = rest[-1]
     if grad.numel() and image.numel():
-        return backward_warp(grad, arguments[:-2], [needs[0], needs[1] or needs[2], *needs[3:]])
-    empty = empty_gradients(image, mapping, window, params, field, needs)
+        call = image, mapping, window, params, field, *rest[:-2]
+        to_image, to_map, to_window, to_params, to_field = backward_warp(grad, call, [needs[0], needs[1] or needs[2], *needs[3:5]])
+        return to_image, to_map, to_window, to_params, to_field, to_params.new_empty((0,))
+    empty = empty_gradients(image, mapping, window, params, field, links, needs)
     for gradient in empty:
         gradient.zero_()
     return empty
@@ -53,15 +56,17 @@ def _labels(
     window: Tensor | None,
     fill: Tensor,
     field: Tensor | None,
+    links: Tensor | None,
     size: list[int],
-    mode: int,
+    options: list[int],
 ) -> Tensor:
     from pellucid.kernels.warp.triton.launch import copy
 
+    assert links is None
     bits = _BITS[image.element_size()]
     out = torch.empty((*image.shape[:2], size[0], size[1]), dtype=bits, device=image.device)
     if out.numel():
-        copy(out, image.view(bits), mapping, window, fill.view(bits), field, mode)
+        copy(out, image.view(bits), mapping, window, fill.view(bits), field, options[0])
     return out.view(image.dtype)
 
 

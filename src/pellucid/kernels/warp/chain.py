@@ -1,34 +1,53 @@
 """Chains of maps with canvases between them, in plain PyTorch: the specification.
 
 Owns: coordinates from canvas to canvas, how much each canvas covers, and the fills of what they do not.
-Must not: see an image.
-Read next: ``../warp/reference.py``.
+Must not: see an image, but to lay it over what the canvases show.
+Read next: ``cpu/links.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from pellucid.kernels.canvases.values import Chained
-from pellucid.kernels.warp.reference import coordinates
-from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.kernels.warp.layout import LINK
 from pellucid.types import Size
 
-__all__ = ["laid_over", "through"]
+__all__ = ["Chained", "coordinates", "follow", "laid_over"]
 
 
-def through(
-    maps: Float[Tensor, "#b k1 3 3"],
-    windows: Float[Tensor, "#b k 4"],
+class Chained(NamedTuple):
+    """What a chain of maps gives for every output pixel.
+
+    Args:
+        x, y: where it reads the source; not finite where a map has no point.
+        share: how much of it the source makes up; the rest is fill of the canvases.
+        ground: that rest; None where every fill is zero.
+    """
+
+    x: Float[Tensor, "b h2 w2"]
+    y: Float[Tensor, "b h2 w2"]
+    share: Float[Tensor, "b 1 h2 w2"]
+    ground: Float[Tensor, "b c h2 w2"] | None
+
+
+def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
+    """Input x and y of every output pixel, each (b, h2, w2)."""
+    height, width = size
+    u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
+    v = torch.arange(height, dtype=src_from_dst.dtype, device=src_from_dst.device)[:, None]
+    return _project(src_from_dst, u, v)
+
+
+def follow(
+    src_from_dst: Float[Tensor, "#b rows 3"],
+    links: Float[Tensor, "#b k 13"],
     fills: Float[Tensor, "#b k c"] | None,
-    *,
+    canvases: tuple[str, ...],
     size: Size,
-    modes: Sequence[str],
-    hard: Sequence[bool],
 ) -> Chained:
     """Follow every output pixel through k canvases to the source.
 
@@ -38,35 +57,37 @@ def through(
     one side of a canvas gives what two resamplings in turn give, to rounding.
 
     Args:
-        maps: of the source from the first canvas, of each canvas from the next, of the last from the output.
-        windows: the rectangles (x0, y0, x1, y1), pixel centres, first canvas first.
+        src_from_dst: of the source from the first canvas.
+        links: of each canvas, first canvas first: its map from the next (of the last from the output), then its rectangle
+            (x0, y0, x1, y1), pixel centres.
         fills: of each canvas; None is zero.
+        canvases: of each: ``zeros``, ``hard``, ``border``, ``reflection`` (of a whole canvas). A point that is not finite shows
+            fill in the first two and nothing in the others.
         size: (height, width) of the output.
-        modes: of each canvas: ``zeros``, ``constant``, ``border``, ``reflection`` (of a whole canvas). A point that is not finite
-            shows fill in the first two and nothing in the others.
-        hard: whether each canvas ends with its pixels: for nearest sampling, and those of resizes.
 
     Gradient:
-        maps, windows: almost everywhere, from the right where a point lies on the border. fills: exact. Twice differentiable.
+        src_from_dst, links: almost everywhere, from the right where a point lies on the border. fills: exact. Twice differentiable.
     """
+    maps, windows = links[..., : LINK - 4].unflatten(-1, (3, 3)), links[..., LINK - 4 :]
     x, y = coordinates(maps[:, -1], size)  # b h2 w2
     share = x.new_ones(()).expand(x.shape)
     ground: Tensor | None = None
-    for k in range(len(modes) - 1, -1, -1):
+    for k in range(len(canvases) - 1, -1, -1):
         covered = torch.isfinite(x) & torch.isfinite(y)
         x, y = torch.where(covered, x, 0.0), torch.where(covered, y, 0.0)
         x0, y0, x1, y1 = windows[:, k, :, None, None].unbind(1)  # b 1 1
         cover = covered.to(x.dtype)
-        if modes[k] == "reflection":
+        if canvases[k] == "reflection":
             x, y = _folded(x, x1), _folded(y, y1)
-        if modes[k] in FILLED_MODES:
-            cover = cover * _cover(x, x0, x1, hard[k]) * _cover(y, y0, y1, hard[k])
+        if canvases[k] in ("zeros", "hard"):
+            hard = canvases[k] == "hard"
+            cover = cover * _cover(x, x0, x1, hard) * _cover(y, y0, y1, hard)
             if fills is not None:
                 shown = fills[:, k, :, None, None] * (share * (1.0 - cover))[:, None]
                 ground = shown if ground is None else ground + shown
         share = share * cover
-        x, y = _project(maps[:, k], _clamp(x, x0, x1), _clamp(y, y0, y1))
-    return Chained(torch.stack((x, y), 1), share[:, None], ground)
+        x, y = _project(src_from_dst if k == 0 else maps[:, k - 1], _clamp(x, x0, x1), _clamp(y, y0, y1))
+    return Chained(x, y, share[:, None], ground)
 
 
 def laid_over(
@@ -100,10 +121,14 @@ def _clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return torch.where(x < low, low, torch.where(x < high, x, high))
 
 
-def _project(m: Float[Tensor, "b 3 3"], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The map of points; infinite where they have no image."""
+def _project(m: Float[Tensor, "b rows 3"], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The map of points."""
     m = m[:, :, :, None, None]
-    rows = [m[:, i, 0] * x + (m[:, i, 1] * y + m[:, i, 2]) for i in range(3)]
+    rows = [m[:, i, 0] * x + (m[:, i, 1] * y + m[:, i, 2]) for i in range(m.shape[1])]  # b h w
+    if len(rows) == 2:
+        return rows[0], rows[1]
+    # On the horizon, and where a coordinate or its slope overflows, the point is nowhere: an infinite coordinate. Its gradient
+    # stays finite because the divisor is replaced before the division.
     nowhere = ~(torch.isfinite(rows[0] / rows[2] / rows[2]) & torch.isfinite(rows[1] / rows[2] / rows[2]))
     w = torch.where(nowhere, 1.0, rows[2])
     return torch.where(nowhere, torch.inf, rows[0] / w), torch.where(nowhere, torch.inf, rows[1] / w)

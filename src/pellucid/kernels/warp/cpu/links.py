@@ -1,0 +1,403 @@
+"""A strip of output pixels through a chain of canvases, forward and backward.
+
+Owns: the arithmetic of ``../chain.py``, compiled, a strip at a time.
+Must not: read an image.
+Read next: ``coordinates.py``.
+
+A strip's chain has rows of its own: the share of the source, a canvas's cover, the channels of the ground; and on the way back for
+each canvas where the pixels fell on it (x, y), the denominator there (0: nowhere) and the share beyond.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.warp.cpu.coordinates import displace, locate
+from pellucid.kernels.warp.cpu.stages import dot, row_sum
+from pellucid.kernels.warp.layout import CANVASES, LINK
+
+__all__ = ["blend", "chain_rows", "find", "follow", "trace_back", "unblend"]
+
+_FILLED, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["reflection"], CANVASES["hard"]
+_MOST = 1e38  # the slope at a point that is further away overflows
+
+
+@fused
+def chain_rows(chain, grounds, kept):  # type: ignore[no-untyped-def]
+    """How many rows a strip's chain has, with so many channels of the ground; ``kept`` for the way back."""
+    if chain is None:
+        return 0
+    return 2 + grounds + (4 * len(chain.kinds) if kept else 0)
+
+
+@exact
+def _unmoved(m):  # type: ignore[no-untyped-def]
+    """Whether a map moves nothing."""
+    found = True
+    for i in range(9):
+        found &= m[i] == m.dtype.type(1.0 if i % 4 == 0 else 0.0)
+    return found
+
+
+@exact
+def _project(m, x, y, w):  # type: ignore[no-untyped-def]
+    """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there."""
+    noinline()
+    cast = x.dtype.type
+    zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
+    m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
+    m6, m7, m8 = zero, zero, one
+    if len(m) > 6:
+        m6, m7, m8 = m[6], m[7], m[8]
+    if m6 == zero and m7 == zero and m8 == one:
+        for u in range(len(x)):
+            a, b = m0 * x[u] + (m1 * y[u] + m2), m3 * x[u] + (m4 * y[u] + m5)
+            known = abs(a) + abs(b) < far
+            x[u], y[u], w[u] = a if known else far, b if known else far, one if known else zero
+    else:
+        for u in range(len(x)):
+            z = m6 * x[u] + (m7 * y[u] + m8)
+            a, b = (m0 * x[u] + (m1 * y[u] + m2)) / z, (m3 * x[u] + (m4 * y[u] + m5)) / z
+            known = (abs(a) + abs(b) < far) & (abs(a) + abs(b) < most * abs(z))
+            x[u], y[u], w[u] = a if known else far, b if known else far, z if known else zero
+
+
+@exact
+def _fold(x, length, half):  # type: ignore[no-untyped-def]
+    """A coordinate reflected onto a canvas of this length."""
+    period = length + length
+    t = x + half
+    t -= np.floor(t / period) * period
+    return t - half if t < length else period - t - half
+
+
+@fused
+def _cross(x, y, w, covers, window, kind):  # type: ignore[no-untyped-def]
+    """A row of points on a canvas: how much of each it covers, and the points clamped to it."""
+    noinline()
+    cast = x.dtype.type
+    zero, one, half = cast(0.0), cast(1.0), cast(0.5)
+    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+    for u in range(len(x)):
+        known, a, b = w[u] != zero, x[u], y[u]
+        a, b = a if known else zero, b if known else zero
+        cover = one if known else zero
+        if kind == _FILLED:
+            across, down = min(a - x0, x1 - a), min(b - y0, y1 - b)
+            cover *= max(one + min(across, zero), zero) * max(one + min(down, zero), zero)
+        elif kind == _HARD:
+            seen = (a >= x0 - half) & (a < x1 + half) & (b >= y0 - half) & (b < y1 + half)
+            cover = cover if seen else zero
+        elif kind == _REFLECTION:
+            a, b = _fold(a, x1 + one, half), _fold(b, y1 + one, half)
+        covers[u] = cover
+        x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
+
+
+@exact
+def _over(m, x, y, share, uncovered, window):  # type: ignore[no-untyped-def]
+    """Map and cross at once, for the commonest kind of canvas, and an affine map in a loop of its own."""
+    noinline()
+    cast = x.dtype.type
+    zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]
+    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+    if m6 == zero and m7 == zero and m8 == one:
+        for u in range(len(x)):
+            a, b = m0 * x[u] + (m1 * y[u] + m2), m3 * x[u] + (m4 * y[u] + m5)
+            known = abs(a) + abs(b) < far
+            a, b, beyond = a if known else zero, b if known else zero, share[u]
+            across, down = min(min(a - x0, x1 - a), zero), min(min(b - y0, y1 - b), zero)
+            cover = max(one + across, zero) * max(one + down, zero)
+            cover = cover if known else zero
+            x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
+            share[u], uncovered[u] = beyond * cover, beyond * (one - cover)
+    else:
+        for u in range(len(x)):
+            z = m6 * x[u] + (m7 * y[u] + m8)
+            a, b = (m0 * x[u] + (m1 * y[u] + m2)) / z, (m3 * x[u] + (m4 * y[u] + m5)) / z
+            known = (abs(a) + abs(b) < far) & (abs(a) + abs(b) < most * abs(z))
+            a, b, beyond = a if known else zero, b if known else zero, share[u]
+            across, down = min(min(a - x0, x1 - a), zero), min(min(b - y0, y1 - b), zero)
+            cover = max(one + across, zero) * max(one + down, zero)
+            cover = cover if known else zero
+            x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
+            share[u], uncovered[u] = beyond * cover, beyond * (one - cover)
+
+
+@fused
+def _share_out(share, cover):  # type: ignore[no-untyped-def]
+    """What a canvas leaves to those below, and (in place) what it shows of its fill."""
+    one = share.dtype.type(1.0)
+    for u in range(len(share)):
+        beyond = share[u]
+        share[u], cover[u] = beyond * cover[u], beyond * (one - cover[u])
+
+
+@fused
+def _lay(uncovered, fill, ground):  # type: ignore[no-untyped-def]
+    for u in range(len(ground)):
+        ground[u] += uncovered[u] * fill
+
+
+@fused
+def _copy(us, vs, v, x, y):  # type: ignore[no-untyped-def]
+    top = x.dtype.type(v)
+    for u in range(len(x)):
+        x[u], y[u] = us[u], vs[u] + top
+
+
+@fused
+def _hide(share, x):  # type: ignore[no-untyped-def]
+    """What shows nothing of the source reads nothing of it."""
+    zero, far = x.dtype.type(0.0), x.dtype.type(np.inf)
+    for u in range(len(x)):
+        a, part = x[u], share[u]
+        x[u] = a if part > zero else far
+
+
+@fused
+def _keep(x, y, w, share, kept):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        kept[0, u], kept[1, u], kept[2, u], kept[3, u] = x[u], y[u], w[u], share[u]
+
+
+@fused
+def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, own):  # type: ignore[no-untyped-def]
+    """Where the output pixels (us, v + vs) read the source, and by how much; the rest is ``fills`` of the canvases.
+
+    Args:
+        chain: the call's; ``m`` is the sample's map of the source from the first canvas.
+        size: (height, width) of the output.
+        fills: of the canvases one after the other, ``grounds`` channels each.
+        own: the rows of the strip's chain.
+    """
+    noinline()
+    cast = x.dtype.type
+    zero = cast(0.0)
+    share, cover, canvases = own[0], own[1], len(chain.kinds)
+    links, keeps = chain.links[b * chain.step], len(own) > 2 + grounds
+    share[:] = cast(1.0)
+    for c in range(grounds):
+        own[2 + c, :] = zero
+    _copy(us, vs, v, x, y)
+    x0, y0, x1, y1 = zero, zero, cast(size[1] - 1), cast(size[0] - 1)
+    for k in range(canvases - 1, -1, -1):
+        window = links[k, LINK - 4 :]
+        same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1)
+        x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+        if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
+            continue
+        if chain.kinds[k] == _FILLED and not keeps:
+            _over(links[k, : LINK - 4], x, y, share, cover, window)
+        else:
+            _project(links[k, : LINK - 4], x, y, w)
+            if keeps:
+                _keep(x, y, w, share, own[2 + grounds + 4 * k :])
+            _cross(x, y, w, cover, window, chain.kinds[k])
+            _share_out(share, cover)
+        for c in range(grounds):
+            if fills[k * grounds + c] != zero:
+                _lay(cover, fills[k * grounds + c], own[2 + c])
+    _project(m, x, y, w)
+    _hide(share, x)
+
+
+@fused
+def find(call, m, fields, chain, fills, b, v, first, width, strip, own):  # type: ignore[no-untyped-def]
+    """Where a strip reads, and through which canvases: its first two rows, the denominators in the seventh, and its chain's rows.
+
+    Args:
+        fields, chain: the call's displacements and canvases, or None.
+        fills: of the canvases, or empty.
+    """
+    if chain is None:
+        locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
+        if fields is not None and fields.size > 0:
+            at = v * call.out_width + first
+            displace(fields, 2 * b * call.field_step, at, width, call.out_width, strip[0], strip[1])
+    else:
+        size, grounds = (call.out_height, call.out_width), call.out_channels if len(fills) > 0 else 0
+        follow(chain, m, b, v, size, fills, grounds, strip[4], strip[5], strip[0], strip[1], strip[6], own)
+
+
+@fused
+def blend(share, ground, grounds, rows, result):  # type: ignore[no-untyped-def]
+    """The share of what was found, over the ground (which may have no channels), in place."""
+    zero = share.dtype.type(0.0)
+    for c in range(rows):
+        row = result[c]
+        for u in range(len(row)):
+            part, value = share[u], row[u]  # read in any case, or nothing is vectorised
+            row[u] = value * part if part > zero else zero
+        if grounds > 0:
+            under = ground[c]
+            for u in range(len(row)):
+                row[u] += under[u]
+
+
+@fused
+def unblend(share, g, found, rows, to_found, to_share):  # type: ignore[no-untyped-def]
+    """The gradients of what was found and of its share."""
+    zero = share.dtype.type(0.0)
+    to_share[:] = zero
+    for c in range(rows):
+        x, y, z = g[c], found[c], to_found[c]
+        for u in range(len(x)):
+            part, a, shown = share[u], x[u], x[u] * y[u]
+            to_share[u] += shown if part > zero else zero
+            z[u] = a * part if part > zero else zero
+
+
+@fused
+def _side(x, low, high, kind, one, half):  # type: ignore[no-untyped-def]
+    """One axis of a canvas: cover, its slope, the clamped point, its slope, and the slopes to the rectangle's two ends.
+
+    Slopes are taken from the right.
+    """
+    zero = one - one
+    cover, slope, turn = one, zero, one
+    if kind == _HARD:
+        cover = one if (x >= low - half) & (x < high + half) else zero
+    elif kind == _FILLED:
+        before, after = (x < low) & (x >= low - one), (x >= high) & (x <= high + one)
+        beside = (x >= low - one) & (x <= high + one)
+        cover = one + min(min(x - low, high - x), zero) if beside else zero
+        slope = one if before else (-one if after else zero)
+    elif kind == _REFLECTION:
+        length = high + one
+        t = x + half
+        t -= np.floor(t / (length + length)) * (length + length)
+        x, turn = (t - half if t < length else length + length - t - half), (one if t < length else -one)
+    below, above = x < low, x >= high
+    turn = zero if below | above else turn
+    return cover, slope, min(max(x, low), high), turn, one if below else zero, one if above else zero
+
+
+@summing
+def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # type: ignore[no-untyped-def]
+    """Back over a canvas: from points clamped to it to points on it. Returns the gradient of its rectangle.
+
+    Args:
+        shown: what a unit of uncovered share is worth; ``cover`` becomes the share that is uncovered.
+        to_rest: the gradient of the share that is left below, which becomes that of the share beyond.
+    """
+    noinline()
+    cast = gx.dtype.type
+    zero, one, half = cast(0.0), cast(1.0), cast(0.5)
+    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+    s0 = s1 = s2 = s3 = zero
+    for u in range(len(x)):
+        known, a, b = w[u] != zero, x[u], y[u]
+        cover_x, slope_x, _, turn_x, low_x, high_x = _side(a if known else zero, x0, x1, kind, one, half)
+        cover_y, slope_y, _, turn_y, low_y, high_y = _side(b if known else zero, y0, y1, kind, one, half)
+        covered = cover_x * cover_y if known else zero
+        rest, fill, share = to_rest[u], shown[u], beyond[u]
+        to_cover = share * (rest - fill)
+        to_cover = to_cover if known else zero
+        to_rest[u] = rest * covered + fill * (one - covered)
+        cover[u] = share * (one - covered)
+        # What the ends of the rectangle do to the cover is the opposite of what the point does.
+        ends_x, ends_y = to_cover * slope_x * cover_y, to_cover * slope_y * cover_x
+        a, b = gx[u], gy[u]
+        a, b = a if known else zero, b if known else zero
+        s0 += a * low_x - (ends_x if slope_x > zero else zero)
+        s1 += b * low_y - (ends_y if slope_y > zero else zero)
+        s2 += a * high_x - (ends_x if slope_x < zero else zero)
+        s3 += b * high_y - (ends_y if slope_y < zero else zero)
+        gx[u], gy[u] = a * turn_x + ends_x, b * turn_y + ends_y
+    return s0, s1, s2, s3
+
+
+@fused
+def _clamped(x, y, w, window, kind, px, py):  # type: ignore[no-untyped-def]
+    cast = x.dtype.type
+    zero, one, half = cast(0.0), cast(1.0), cast(0.5)
+    for u in range(len(x)):
+        known, a, b = w[u] != zero, x[u], y[u]
+        _, _, px[u], _, _, _ = _side(a if known else zero, window[0], window[2], kind, one, half)
+        _, _, py[u], _, _, _ = _side(b if known else zero, window[1], window[3], kind, one, half)
+
+
+@fused
+def _shares(x, y, w, gx, gy, gw):  # type: ignore[no-untyped-def]
+    """The gradient of mapped points, to the map's three rows at the points they came from."""
+    zero, one = gx.dtype.type(0.0), gx.dtype.type(1.0)
+    for u in range(len(x)):
+        a, b, px, py, divisor = gx[u], gy[u], x[u], y[u], w[u]
+        seen = (a != zero) | (b != zero)
+        share = one / (divisor if seen else one)
+        a, b = a * share, b * share
+        gx[u], gy[u] = a, b
+        gw[u] = -(a * (px if seen else zero) + b * (py if seen else zero))
+
+
+@fused
+def _onwards(m, gx, gy, gw):  # type: ignore[no-untyped-def]
+    zero = gx.dtype.type(0.0)
+    m0, m1, m3, m4, m6, m7 = m[0], m[1], m[3], m[4], zero, zero
+    if len(m) > 6:
+        m6, m7 = m[6], m[7]
+    for u in range(len(gx)):
+        a, b, c = gx[u], gy[u], gw[u]
+        gx[u], gy[u] = a * m0 + b * m3 + c * m6, a * m1 + b * m4 + c * m7
+
+
+@fused
+def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
+    """The gradient of mapped points, to the map and, in place, to the points (px, py) they came from."""
+    noinline()
+    _shares(x, y, w, gx, gy, gw)
+    for k, g in ((0, gx), (3, gy), (6, gw)):
+        if k < len(m):
+            sums[k] += dot(g, px)
+            sums[k + 1] += dot(g, py)
+            sums[k + 2] += row_sum(g)
+    _onwards(m, gx, gy, gw)
+
+
+@fused
+def trace_back(  # type: ignore[no-untyped-def]
+    chain, m, b, v, fills, grounds, strip, own, g, to_rest, shown, gx, gy, gw, moves, colors, to_map, to_links, to_fills
+):
+    """The gradients of maps, rectangles and fills, from those of where the source is read (gx, gy), its share and the result (g).
+
+    Args:
+        strip, own: as :func:`follow` left them.
+        to_rest: the gradient of the share.
+        shown, gw: scratch, as are gx, gy and to_rest afterwards, and the strip's third and fourth row.
+        moves, colors: whether maps and rectangles, and fills, want theirs.
+    """
+    noinline()
+    canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], strip[2], strip[3]
+    zero = gx.dtype.type(0.0)
+    kept = own[2 + grounds :]
+    if moves:
+        _clamped(kept[0], kept[1], kept[2], links[0, LINK - 4 :], chain.kinds[0], px, py)
+        _pull(m, px, py, strip[0], strip[1], strip[6], gx, gy, gw, to_map)
+    for k in range(canvases):
+        x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
+        shown[:] = zero
+        for c in range(grounds):
+            if fills[k * grounds + c] != zero:
+                fill, row = fills[k * grounds + c], g[c]
+                for u in range(len(row)):
+                    shown[u] += fill * row[u]
+        s0, s1, s2, s3 = _slopes(x, y, w, kept[4 * k + 3], window, chain.kinds[k], shown, to_rest, own[1], gx, gy)
+        if colors:
+            for c in range(grounds):
+                to_fills[k * grounds + c] += dot(g[c], own[1])
+        if not moves:
+            continue
+        sums = to_links[k]
+        sums[LINK - 4] += s0
+        sums[LINK - 3] += s1
+        sums[LINK - 2] += s2
+        sums[LINK - 1] += s3
+        if k + 1 < canvases:
+            at = 4 * (k + 1)
+            _clamped(kept[at], kept[at + 1], kept[at + 2], links[k + 1, LINK - 4 :], chain.kinds[k + 1], px, py)
+        else:
+            _copy(strip[4], strip[5], v, px, py)
+        _pull(links[k, : LINK - 4], px, py, x, y, w, gx, gy, gw, sums)
