@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.recent import Recent
+
 __all__ = ["constant", "scalar", "wide_dtype"]
 
 # A plan's numbers are the same in every call, and a launch per number is most of a small batch's time on a GPU.
-_MOST = 4096
-_made: dict[Any, Tensor] = {}
+_made: Recent[Any, Tensor] = Recent(4096)
 _captured: dict[int, Tensor] = {}
 """What CUDA graphs read, by their own kernels and without our knowledge, for as long as they live."""
 
@@ -30,14 +31,9 @@ def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) 
         return _filled(values, dtype, device)
     capturing = _capturing(device)
     key = (repr(values), dtype, device)  # as text, which tells 0.0 from -0.0
-    tensor = _made.get(key)
-    if tensor is None:
-        if capturing:
-            return _filled(values, dtype, device)
-        if len(_made) >= _MOST:
-            _made.clear()
-        with torch.inference_mode(False):  # whose tensors no gradient may save
-            tensor = _made[key] = torch.tensor(values, dtype=dtype, device=device)
+    if capturing and key not in _made:
+        return _filled(values, dtype, device)
+    tensor = _made.get(key, lambda: _ordinary(values, dtype, device))
     if capturing:
         _captured[id(tensor)] = tensor
     return tensor
@@ -55,6 +51,11 @@ def scalar(value: float | Tensor, like: Tensor) -> Tensor:
 def wide_dtype(device: torch.device) -> torch.dtype:
     """float64 for parameters and matrices, so that composing them costs no precision; float32 where a device has no other."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _ordinary(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):  # whose tensors no gradient may save
+        return torch.tensor(values, dtype=dtype, device=device)
 
 
 def _filled(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -33,6 +33,9 @@ class Recent(Generic[_Key, _Made]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, key: _Key) -> bool:
+        return key in self._kept
+
     def get(self, key: _Key, make: Callable[[], _Made]) -> _Made:
         """What is kept under the key, made now if need be."""
         found = self._kept.pop(key, None)

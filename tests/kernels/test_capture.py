@@ -14,6 +14,7 @@ import pellucid
 from pellucid import Key, Pipeline, compilers, constants
 from pellucid.kernels import dispatch
 from pellucid.policy import RandomChoice
+from pellucid.recent import Recent
 from tests.cases import CASES, MEAN, STD
 
 META = torch.device("meta")
@@ -127,13 +128,12 @@ def test_constants_are_made_once_and_told_apart():
         assert not constants.constant((4.0, 5.0), torch.float32, META).is_inference()
     inside = torch.func.vmap(lambda x: x * constants.constant((6.03125,), torch.float32, META))
     inside(torch.empty(2, 1, device=META))
-    assert not any("6.03125" in key[0] for key in constants._made)
+    assert not any("6.03125" in key[0] for key in constants._made._kept)
 
 
 def test_what_a_graph_reads_is_never_forgotten(monkeypatch):
-    monkeypatch.setattr(constants, "_made", {})
+    monkeypatch.setattr(constants, "_made", Recent(2))
     monkeypatch.setattr(constants, "_captured", {})
-    monkeypatch.setattr(constants, "_MOST", 2)
     known = constants.constant((1.0,), torch.float32, META)
     monkeypatch.setattr(constants, "_capturing", lambda device: True)
     assert constants.constant((1.0,), torch.float32, META) is known
