@@ -102,12 +102,12 @@ def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
     than the work done in it.
     """
     kept = _own.arrays
-    found = kept.get((name, dtype))
-    if found is None or len(found) < size:
-        found = np.empty(size, dtype)
-        if found.nbytes <= _MOST:
-            kept[name, dtype] = found
-    return found[:size]
+    buffer = kept.get((name, dtype))
+    if buffer is None or len(buffer) < size:
+        buffer = np.empty(size, dtype)
+        if buffer.nbytes <= _MOST:
+            kept[name, dtype] = buffer
+    return buffer[:size]
 
 
 _BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``narrow.py`` tells them apart
@@ -116,14 +116,14 @@ _BITS = {torch.float16: torch.uint16, torch.bfloat16: torch.int16}  # as ``narro
 def memory(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """A tensor's memory as an array; NumPy has no bfloat16 and Numba no 16-bit floats, so these show their bits."""
     bits = _BITS.get(tensor.dtype)
-    found: np.ndarray[Any, Any] = (tensor if bits is None else tensor.view(bits)).numpy()
-    return found
+    buffer: np.ndarray[Any, Any] = (tensor if bits is None else tensor.view(bits)).numpy()
+    return buffer
 
 
 def written(tensor: torch.Tensor, *, levels: bool) -> np.ndarray[Any, Any]:
     """The memory of a result; bytes that are to hold levels, not fractions, come as signed ones, as ``narrow.py`` tells them."""
-    found = memory(tensor)
-    return found.view(np.int8) if levels and tensor.dtype == torch.uint8 else found
+    buffer = memory(tensor)
+    return buffer.view(np.int8) if levels and tensor.dtype == torch.uint8 else buffer
 
 
 def elements(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

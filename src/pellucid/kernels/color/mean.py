@@ -121,11 +121,11 @@ def _mean(image: Tensor, runs: tuple[int, int, int]) -> Tensor:
     row, stride_y = width * alternating, image.stride(2)
     flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
-    found = np.empty((pictures, alternating))
+    means = np.empty((pictures, alternating))
 
     def task(start: int, stop: int) -> None:
         partial = np.empty(row, _ADDED[image.dtype])
-        channel_means(flat, height, row, alternating, step, stride_y, partial, unit, found, start, stop)
+        channel_means(flat, height, row, alternating, step, stride_y, partial, unit, means, start, stop)
 
     run_split(task, pictures, _BYTES // (height * row * image.element_size()) + 1)
-    return torch.from_numpy(found.reshape(batch, channels))
+    return torch.from_numpy(means.reshape(batch, channels))

@@ -110,7 +110,7 @@ def equalize(image: Float[Tensor, "b c h w"], scale: float) -> tuple[Float[Tenso
     curve = torch.div(below + torch.div(step, 2, rounding_mode="floor"), step.clamp(min=1), rounding_mode="floor").clamp(0, 255)
     curve = torch.cat((torch.zeros_like(curve[..., :1]), curve[..., :-1]), 2).to(image.dtype)
     rise = torch.cat((curve[..., 1:], curve[..., -1:]), 2) - torch.cat((curve[..., :1], curve[..., :-1]), 2)
-    found = curve.gather(2, index).unflatten(2, image.shape[2:]) / 255.0
+    toned = curve.gather(2, index).unflatten(2, image.shape[2:]) / 255.0
     slope = rise.gather(2, index).unflatten(2, image.shape[2:]) / 2.0
     stays = (step == 0)[..., None]
-    return torch.where(stays, image, found), torch.where(stays, 1.0, slope)
+    return torch.where(stays, image, toned), torch.where(stays, 1.0, slope)

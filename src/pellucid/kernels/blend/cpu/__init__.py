@@ -42,27 +42,27 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) 
 def _back(grad: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.blend.cpu.sweep import backward
 
-    found = empty_gradients((image, words, mean, sigma), needs)
+    gradients = empty_gradients((image, words, mean, sigma), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
+        return [f.zero_() for f in gradients]
     if needs[0] and not clip and not (needs[2] or needs[3]):
-        found[0].copy_(grad)
-        return found
-    arguments, given = _arrays(image, words, mean, sigma), grad.contiguous().flatten(1).numpy()
-    into = found[0].flatten(1).numpy() if needs[0] else np.empty((0, 0), given.dtype)
-    strips = _strips(given.shape[1])
+        gradients[0].copy_(grad)
+        return gradients
+    arguments, upstream = _arrays(image, words, mean, sigma), grad.contiguous().flatten(1).numpy()
+    into = gradients[0].flatten(1).numpy() if needs[0] else np.empty((0, 0), upstream.dtype)
+    strips = _strips(upstream.shape[1])
     sums = np.empty((image.shape[0], strips, 2))
     rows = sums.reshape(-1, 2)
 
     def task(start: int, stop: int) -> None:
-        backward(given, *arguments, clip != 0, _BLOCKS, into, rows, *_scratch(given.dtype), start, stop)
+        backward(upstream, *arguments, clip != 0, _BLOCKS, into, rows, *_scratch(upstream.dtype), start, stop)
 
     run_split(task, rows.shape[0], _STRIPS)
     totals = torch.from_numpy(sums.sum(1))
     for place in (2, 3):
         if needs[place]:
-            found[place] = totals[:, place - 2].contiguous()
-    return found
+            gradients[place] = totals[:, place - 2].contiguous()
+    return gradients
 
 
 def _arrays(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Any, ...]:

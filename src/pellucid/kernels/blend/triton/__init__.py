@@ -30,19 +30,19 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) 
 def _back(grad: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.blend.triton.launch import noise_gradients
 
-    found = empty_gradients((image, words, mean, sigma), needs)
+    gradients = empty_gradients((image, words, mean, sigma), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
+        return [f.zero_() for f in gradients]
     wanted = needs[2] or needs[3]
     if needs[0] and not clip and not wanted:
-        found[0].copy_(grad)
-        return found
-    given = (tensor.contiguous() for tensor in (grad, image, words, mean, sigma))
-    sums = noise_gradients(*given, clip=clip != 0, to_image=found[0] if needs[0] else None, sums=wanted)
+        gradients[0].copy_(grad)
+        return gradients
+    tensors = (tensor.contiguous() for tensor in (grad, image, words, mean, sigma))
+    sums = noise_gradients(*tensors, clip=clip != 0, to_image=gradients[0] if needs[0] else None, sums=wanted)
     for place in (2, 3):
         if needs[place]:
-            found[place] = sums[:, place - 2].contiguous()
-    return found
+            gradients[place] = sums[:, place - 2].contiguous()
+    return gradients
 
 
 noise_forward, noise_backward = register(

@@ -49,21 +49,21 @@ def jitter_steps(image: Tensor, order: Tensor, factors: Tensor, present: int) ->
 def _back(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.color.cpu.sweep import backward
 
-    found = empty_gradients((image, order, factors), needs)
+    gradients = empty_gradients((image, order, factors), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
+        return [f.zero_() for f in gradients]
     # Backward through the steps goes pixel by pixel through the image's gradient, whether it is wanted or not.
-    to_image = found[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
-    sums = found[2] if needs[2] else torch.empty((image.shape[0], 4), dtype=torch.float64)
+    to_image = gradients[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
+    sums = gradients[2] if needs[2] else torch.empty((image.shape[0], 4), dtype=torch.float64)
     arguments, into = _arrays(image, order, factors), to_image.flatten(2).numpy()
-    given, totals, work = grad.contiguous().flatten(2).numpy(), sums.numpy(), into.dtype.type
+    upstream, totals, work = grad.contiguous().flatten(2).numpy(), sums.numpy(), into.dtype.type
 
     def task(start: int, stop: int) -> None:
         shares = np.empty(image.shape[1], work)
-        backward(given, *arguments, present, into, totals, *_scratch(image.shape[1], work), shares, _STRIP, start, stop)
+        backward(upstream, *arguments, present, into, totals, *_scratch(image.shape[1], work), shares, _STRIP, start, stop)
 
     run_split(task, image.shape[0], _PIXELS // into.shape[2] + 1)
-    return found
+    return gradients
 
 
 def _arrays(image: Tensor, order: Tensor, factors: Tensor) -> tuple[Any, ...]:

@@ -77,10 +77,10 @@ def step(kind, factor, pivot, weights, x, z, grey):  # type: ignore[no-untyped-d
 @summing
 def total(x):  # type: ignore[no-untyped-def]
     """Sum over a row."""
-    found = x.dtype.type(0.0)
+    summed = x.dtype.type(0.0)
     for u in range(len(x)):
-        found += x[u]
-    return found
+        summed += x[u]
+    return summed
 
 
 @summing

@@ -51,7 +51,7 @@ def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # t
     noinline()
     pixels, channels = image.shape[1], len(weights)
     cast = floats.dtype.type
-    found = 0.0
+    summed = 0.0
     for first in range(0, pixels, length):
         n = min(length, pixels - first)
         states, values, _, grey, _ = _buffers(floats, channels, n)
@@ -60,8 +60,8 @@ def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # t
         if keep:
             store(states[last], out, first)
         grey_row(states[last], weights, grey)
-        found += total(grey)
-    return cast(found / pixels)
+        summed += total(grey)
+    return cast(summed / pixels)
 
 
 @fused

@@ -27,12 +27,12 @@ def _steps(image: Tensor, order: Tensor, factors: Tensor, present: int) -> Tenso
 def _back(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.color.triton.launch import gradients
 
-    found = empty_gradients((image, order, factors), needs)
+    to_inputs = empty_gradients((image, order, factors), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
-    to_image = found[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
+        return [f.zero_() for f in to_inputs]
+    to_image = to_inputs[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
     sums = gradients(grad, image, order, factors, present, to_image)
-    return [found[0], found[1], sums if needs[2] else found[2]]
+    return [to_inputs[0], to_inputs[1], sums if needs[2] else to_inputs[2]]
 
 
 jitter_forward, jitter_backward = register(

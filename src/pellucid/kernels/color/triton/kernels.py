@@ -118,20 +118,20 @@ def _step_backward(  # type: ignore[no-untyped-def]
     # The luma's gradient goes to the pixel's own channels; the pivot's is spread over all pixels.
     share = tl.where(kind == _SATURATION, whole * rest, 0.0)
     share = tl.where(kind == _CONTRAST, share + spread, share)
-    along, given = whole * 0.0, ()
+    along, passed_on = whole * 0.0, ()
     for c in tl.static_range(C):
         along += passed[c] * (x[c] - level)
-        given = given + (factor * passed[c] + share * WEIGHTS[c],)
+        passed_on = passed_on + (factor * passed[c] + share * WEIGHTS[c],)
     if C == 3 and PRESENT & 8:
         turned, to_turns = hue_backward(x, passed, factor)
         along = tl.where(kind == _HUE, to_turns * 6.0, along)
         chosen = ()
         for c in tl.static_range(C):
-            chosen = chosen + (tl.where(kind == _HUE, turned[c], given[c]),)
-        given = chosen
+            chosen = chosen + (tl.where(kind == _HUE, turned[c], passed_on[c]),)
+        passed_on = chosen
     kept = ()
     for c in tl.static_range(C):
-        kept = kept + (tl.where(takes_part, given[c], g[c]),)
+        kept = kept + (tl.where(takes_part, passed_on[c], g[c]),)
     to_pivot = tl.where(takes_part & (kind == _CONTRAST), whole * rest, 0.0)
     return kept, tl.where(takes_part, along, 0.0), to_pivot
 
@@ -188,8 +188,8 @@ def backward(  # type: ignore[no-untyped-def]
     if TO_PIVOT:
         tl.store(sums + b * chunks + chunk, tl.sum(level, 0))
     else:
-        found = sums + (b * chunks + chunk) * 4
-        tl.store(found + k0, tl.sum(totals[0], 0))
-        tl.store(found + k1, tl.sum(totals[1], 0))
-        tl.store(found + k2, tl.sum(totals[2], 0))
-        tl.store(found + k3, tl.sum(totals[3], 0))
+        place = sums + (b * chunks + chunk) * 4
+        tl.store(place + k0, tl.sum(totals[0], 0))
+        tl.store(place + k1, tl.sum(totals[1], 0))
+        tl.store(place + k2, tl.sum(totals[2], 0))
+        tl.store(place + k3, tl.sum(totals[3], 0))

@@ -81,13 +81,13 @@ def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, prese
     with _on(image):
         pivots = call.pivots()
         spreads = pivots
-        given = (grad, call.image, call.order, call.factors, pivots)
+        tensors = (grad, call.image, call.order, call.factors, pivots)
         rest = (call.count, call.chunks, *call.rows)
         grid = (call.batch * call.chunks,)
         if call.pivotal:
             sums = image.new_empty((call.batch, call.chunks))
-            backward[grid](*given, spreads, to_image, sums, *rest, TO_PIVOT=True, STEPS=call.steps, **call.options)
+            backward[grid](*tensors, spreads, to_image, sums, *rest, TO_PIVOT=True, STEPS=call.steps, **call.options)
             spreads = call.mean(sums)
         sums = image.new_empty((call.batch, call.chunks, 4))
-        backward[grid](*given, spreads, to_image, sums, *rest, TO_PIVOT=False, STEPS=call.steps, **call.options)
+        backward[grid](*tensors, spreads, to_image, sums, *rest, TO_PIVOT=False, STEPS=call.steps, **call.options)
     return sums.sum(1, dtype=torch.float64)

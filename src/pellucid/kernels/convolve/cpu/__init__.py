@@ -35,21 +35,21 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor) -> Tensor:
 def _back(grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.convolve.cpu.sweep import separable_back, separable_sums
 
-    found = empty_gradients((image, vertical, horizontal), needs)
+    gradients = empty_gradients((image, vertical, horizontal), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
+        return [f.zero_() for f in gradients]
     kernels, grad, batch = _kernels(vertical, horizontal), grad.contiguous(), image.shape[0]
     if needs[0]:
-        _split(separable_back, grad, kernels, [found[0]])
+        _split(separable_back, grad, kernels, [gradients[0]])
     if needs[1] or needs[2]:
         taps = vertical.shape[1]
         sums = _split(separable_sums, grad, kernels, [image.contiguous()], sums=taps + horizontal.shape[1])
         totals = torch.from_numpy(sums.reshape(batch, -1, sums.shape[1]).sum(1))
         if needs[1]:
-            found[1] = totals[:, :taps].contiguous()
+            gradients[1] = totals[:, :taps].contiguous()
         if needs[2]:
-            found[2] = totals[:, taps:].contiguous()
-    return found
+            gradients[2] = totals[:, taps:].contiguous()
+    return gradients
 
 
 def _kernels(vertical: Tensor, horizontal: Tensor) -> tuple[Any, Any]:
@@ -98,21 +98,21 @@ def interior(image: Tensor, kernel: Tensor, clip: int) -> Tensor:
 def _interior_back(grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.convolve.cpu.sweep import interior_backward as sweep
 
-    found = empty_gradients((image, kernel), needs)
+    gradients = empty_gradients((image, kernel), needs)
     if image.numel() == 0:
-        return [f.zero_() for f in found]
-    planes, kernels, given = _planes(image.contiguous()), kernel.flatten(1).contiguous().numpy(), _planes(grad.contiguous())
-    into = _planes(found[0]) if needs[0] else np.empty((0, 0, 0), planes.dtype)
+        return [f.zero_() for f in gradients]
+    planes, kernels, upstream = _planes(image.contiguous()), kernel.flatten(1).contiguous().numpy(), _planes(grad.contiguous())
+    into = _planes(gradients[0]) if needs[0] else np.empty((0, 0, 0), planes.dtype)
     sums = np.empty((planes.shape[0], 9))
 
     def task(start: int, stop: int) -> None:
         scratch = np.empty(4 * planes.shape[2] + 15, planes.dtype)
-        sweep(given, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, scratch, start, stop)
+        sweep(upstream, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, scratch, start, stop)
 
     run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
     if needs[1]:
-        found[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, 3, 3).sum(1))
-    return found
+        gradients[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, 3, 3).sum(1))
+    return gradients
 
 
 def _planes(tensor: Tensor) -> Any:

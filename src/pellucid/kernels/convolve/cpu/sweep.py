@@ -91,7 +91,7 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
     taps, others = vertical.shape[1], horizontal.shape[1]
     strips, tall, reach = (height + rows - 1) // rows, taps // 2, others // 2
     line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
-    back, given = scratch[2 * width + 6 * reach :][:others], scratch[2 * width + 6 * reach + others :][:width]
+    back, upstream = scratch[2 * width + 6 * reach :][:others], scratch[2 * width + 6 * reach + others :][:width]
     for s in range(start, stop):
         plane = s // strips
         down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
@@ -107,9 +107,9 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
             pad_zeros(line, 2 * reach, width)
             copy_row(g, line[2 * reach : 2 * reach + width])
             slide(line, back, left, right, wide)
-            fold_back(wide, reach, given)
+            fold_back(wide, reach, upstream)
             for t in range(taps):
-                into[t] += dot(given, images[plane, fold(v - tall + t, height)])
+                into[t] += dot(upstream, images[plane, fold(v - tall + t, height)])
             middle = line[: width + 2 * reach]
             weigh_rows(images[plane], v, down, top, bottom, middle[reach : reach + width])
             mirror_ends(middle, reach, width)

@@ -26,19 +26,19 @@ def _separable(image: Tensor, vertical: Tensor, horizontal: Tensor) -> Tensor:
 def _back(grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> list[Tensor]:
     from pellucid.kernels.convolve.triton.launch import along, back_along, sums_along
 
-    found = empty_gradients((image, vertical, horizontal), needs)
+    gradients = empty_gradients((image, vertical, horizontal), needs)
     if not image.numel():
-        return [f.zero_() for f in found]
+        return [f.zero_() for f in gradients]
     image, grad, vertical, horizontal = (tensor.contiguous() for tensor in (image, grad, vertical, horizontal))
     if needs[1]:
-        found[1] = sums_along(grad, along(image, horizontal, across=True), vertical.shape[1], across=False)
+        gradients[1] = sums_along(grad, along(image, horizontal, across=True), vertical.shape[1], across=False)
     if needs[0] or needs[2]:
         grad = back_along(grad, vertical, across=False)
     if needs[2]:
-        found[2] = sums_along(grad, image, horizontal.shape[1], across=True)
+        gradients[2] = sums_along(grad, image, horizontal.shape[1], across=True)
     if needs[0]:
-        found[0] = back_along(grad, horizontal, across=True)
-    return found
+        gradients[0] = back_along(grad, horizontal, across=True)
+    return gradients
 
 
 separable_forward, separable_backward = register(

@@ -55,17 +55,17 @@ def _unhalve(gradient, low_y, low_x, height, width, lower, to_y, to_x, rows, col
     first = 2 * to_x - 2 - low_x
     length = 2 * columns + 3
     for row in range(rows):
-        given = lower[row * columns : (row + 1) * columns]
+        lower_row = lower[row * columns : (row + 1) * columns]
         # line[2 i + k] collects tap k of output i: even places three taps, odd ones two.
-        line[0], line[1] = outer * given[0], inner * given[0]
-        last = given[columns - 1]
+        line[0], line[1] = outer * lower_row[0], inner * lower_row[0]
+        last = lower_row[columns - 1]
         line[2 * columns + 1], line[2 * columns + 2] = inner * last, outer * last
         for i in range(columns - 1):
-            line[2 * i + 3] = inner * (given[i] + given[i + 1])
+            line[2 * i + 3] = inner * (lower_row[i] + lower_row[i + 1])
         for i in range(1, columns - 1):
-            line[2 * i + 2] = outer * (given[i - 1] + given[i + 1]) + middle * given[i]
-        line[2] = middle * given[0] + outer * given[1]
-        line[2 * columns] = middle * last + outer * given[columns - 2]
+            line[2 * i + 2] = outer * (lower_row[i - 1] + lower_row[i + 1]) + middle * lower_row[i]
+        line[2] = middle * lower_row[0] + outer * lower_row[1]
+        line[2 * columns] = middle * last + outer * lower_row[columns - 2]
         body = line[-first : width - first]
         before = after = cast(0.0)
         for i in range(-first):

@@ -149,9 +149,9 @@ def _scatter(plane, index, right, down, tx, ty, g, weight):  # type: ignore[no-u
     for k in range(len(g)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
-        given = weight * g[k]
-        lower = ty[k] * given
-        upper = given - lower
+        upstream = weight * g[k]
+        lower = ty[k] * upstream
+        upper = upstream - lower
         upper_right, lower_right = tx[k] * upper, tx[k] * lower
         plane[i] += upper - upper_right
         plane[i + step] += upper_right

@@ -261,7 +261,7 @@ def backward(  # type: ignore[no-untyped-def]
         without_refcount(turned[3]),
     )
     sums_x, sums_y = without_refcount(sums[0]), without_refcount(sums[1])
-    read_lines, given, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
+    read_lines, upstream, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
     one_step = np.uint64(1)
     _, step = _lines(meta)
@@ -288,7 +288,7 @@ def backward(  # type: ignore[no-untyped-def]
             for x in range(n):
                 backwards[x] = np.uint64(near[x])
             for c in range(channels):  # behind a row: taps that are not there read 0
-                given[c * (width + turned_taps) + width : (c + 1) * (width + turned_taps)] = zero
+                upstream[c * (width + turned_taps) + width : (c + 1) * (width + turned_taps)] = zero
             if needs_image:
                 to_image[b * channels * area : (b + 1) * channels * area] = zero
             if needs_map:
@@ -319,7 +319,7 @@ def backward(  # type: ignore[no-untyped-def]
         for row in range(count_here):
             at = row * width
             for c in range(channels):
-                copy = given[c * pitch : c * pitch + width]
+                copy = upstream[c * pitch : c * pitch + width]
                 part = to_source[c][at : at + width]
                 for u in range(width):
                     copy[u] = part[u]
@@ -327,10 +327,10 @@ def backward(  # type: ignore[no-untyped-def]
                     correlate(copy, read_lines[row][c * plane :], index, np.uint64(step), taps, sums_x)
             into = line[: channels * n].reshape(channels, n)
             if turned_taps > 0:
-                across(given, pitch, one_step, backwards[:n], table, turned_taps, channels, into, np.int64(0))
+                across(upstream, pitch, one_step, backwards[:n], table, turned_taps, channels, into, np.int64(0))
             else:
                 for c in range(channels):
-                    scatter(given[c * pitch :], first, count, low, weights, into[c])
+                    scatter(upstream[c * pitch :], first, count, low, weights, into[c])
             for k in range(count_y[v + row]):
                 y, weight = first_y[v + row] + k, weights_y[k * meta[OUT_HEIGHT] + v + row]
                 for c in range(channels):

@@ -208,11 +208,11 @@ def spread_backward(  # type: ignore[no-untyped-def]
         to_centre = to_size = 0.0
         for k in range(count[u]):
             pixel = np.float64(first[u] + k)
-            t, given = (pixel - centre) / size, (sums[k * outputs + u] - mean) / total
-            to_share = given * _kernel(t, cubic)
+            t, to_weight = (pixel - centre) / size, (sums[k * outputs + u] - mean) / total
+            to_share = to_weight * _kernel(t, cubic)
             to_window[at_high] += to_share * (1.0 if b < pixel + 0.5 else (0.5 if b == pixel + 0.5 else 0.0))
             to_window[at_low] -= to_share * (1.0 if a > pixel - 0.5 else (0.5 if a == pixel - 0.5 else 0.0))
-            along = given * _share(pixel, a + 0.5, b - 0.5) * _slope(t, cubic) / size
+            along = to_weight * _share(pixel, a + 0.5, b - 0.5) * _slope(t, cubic) / size
             to_centre -= along
             to_size -= along * t
         above = max(unheld, a)
