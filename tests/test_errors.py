@@ -201,13 +201,21 @@ def test_translations_are_fractions_and_scales_are_ranges():
         RandomAffine(10, scale=0.1)
     with pytest.raises(InvalidArgument, match=r"\(1, 1.25\).*\(1.25, 1.25\)"):
         P.RandomScale(1.25)
+    with pytest.raises(InvalidArgument, match=r"RandomResizedCrop.scale: .*got 0.5.*\(0.5, 1\).*\(0.5, 0.5\)"):
+        P.RandomResizedCrop(8, scale=0.5)
+    with pytest.raises(InvalidArgument, match=r"RandomResizedCrop.ratio: .*got 2.*\(0.5, 2\).*\(2, 2\)"):
+        P.RandomResizedCrop(8, ratio=2)
+    with pytest.raises(InvalidArgument, match=r"RandomErasing.scale: .*got 0.1.*\(0, 0.1\).*\(0.1, 0.1\)"):
+        P.RandomErasing(scale=0.1)
+    P.RandomErasing(scale=0, ratio=1), P.RandomResizedCrop(8, scale=1, ratio=1.0)
     assert RandomAffine(10, translate=(1, (-1.0, 1.0)), scale=1).translate == (1, (-1.0, 1.0))
     # A learned factor is one number too, and stays one when it is frozen.
-    learned = Pipeline([P.RandomScale(P.Learnable(1.5)), RandomAffine(0, scale=P.Learnable(0.5))])
-    x = torch.rand(1, 3, 8, 8)
-    assert set(learned.numbers()) == {"0.scale.value", "1.scale.value"}
-    assert torch.allclose(learned.frozen()(x), learned(x).detach())
-    assert torch.equal(Pipeline.from_dict(learned.frozen().to_dict())(x), learned.frozen()(x))
+    cut = P.RandomResizedCrop(8, scale=P.Learnable(0.5), ratio=P.Learnable(1.5, low=0.5, high=2.0))
+    learned = Pipeline([P.RandomScale(P.Learnable(1.5)), RandomAffine(0, scale=P.Learnable(0.5)), cut], seed=3)
+    x, key = torch.rand(1, 3, 8, 8), P.Key(3, 1)
+    assert set(learned.numbers()) == {"0.scale.value", "1.scale.value", "2.scale.value", "2.ratio.value"}
+    assert torch.allclose(learned.frozen()(x, key=key), learned(x, key=key).detach())
+    assert torch.equal(Pipeline.from_dict(learned.frozen().to_dict())(x, key=key), learned.frozen()(x, key=key))
 
 
 BRIGHT = [

@@ -24,7 +24,7 @@ def check_axes(name: str, shape: Sequence[int], *, option: str = "") -> None:
     """Raise where (..., C, H, W) more likely is (..., H, W, C), or (B, T, C, H, W) a volume or (B, C, T, H, W).
 
     Pictures have 1, 3 or 4 channels. Where the last axis has and the channel axis has not, the channels stand last; a square last
-    pair, as of small feature maps, is no picture of its own width in channels and passes.
+    pair passes: (64, 4, 4) is rather 64 channels of a small feature map than a picture as wide as it has channels.
 
     Args:
         name: of the argument.

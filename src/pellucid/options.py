@@ -18,7 +18,7 @@ from pellucid.boxes import BoxFormat
 from pellucid.errors import invalid, wrong_type
 from pellucid.kinds import BOXES, KINDS, TargetKind, kind_of
 from pellucid.plan import CANVAS_RULES
-from pellucid.random.arguments import check_choice, check_flag, is_number, table, texts
+from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
 from pellucid.types import FLOATING
 
 __all__ = ["Options", "dtype_named"]
@@ -63,15 +63,16 @@ class Options:
                 raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
         if self.channels_last is not None and not isinstance(self.channels_last, bool):
             raise wrong_type("channels_last", expected="True, False or None", got=repr(self.channels_last))
-        _check_bound("min_area", self.min_area, math.inf, "square pixels, a number >= 0")
-        _check_bound("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1")
-        if not is_number(self.mask_fill):
-            raise wrong_type("mask_fill", expected="a number", got=repr(self.mask_fill))
+        fill = self.mask_fill
+        if not is_number(fill) or (isinstance(fill, int) and abs(fill) > 2**63):
+            raise wrong_type("mask_fill", expected="a number that a mask can hold", got=repr(fill))
         _check_dtype(self.dtype)
         for kind, mode in modes.items():
             check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
             check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
         read = {
+            "min_area": _bounded("min_area", self.min_area, math.inf, "square pixels, a number >= 0"),
+            "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),
             "targets": named,
             "passthrough": texts("passthrough", self.passthrough),
             "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
@@ -107,13 +108,15 @@ def dtype_named(name: object) -> torch.dtype:
     return dtype
 
 
-def _check_bound(name: str, value: object, high: float, expected: str) -> None:
-    if not is_number(value) or not 0 <= value <= high or value == math.inf:  # type: ignore[operator] # a number
+def _bounded(name: str, value: object, high: float, expected: str) -> float:
+    number = finite_number(name, value, expected)
+    if not 0 <= number <= high:
         raise invalid(name, expected=expected, got=repr(value))
+    return number
 
 
 def _check_dtype(dtype: object) -> None:
-    if dtype is None or dtype in (*FLOATING, torch.uint8):
+    if dtype is None or (isinstance(dtype, torch.dtype) and dtype in (*FLOATING, torch.uint8)):
         return
     wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
     raise wrong(

@@ -66,7 +66,8 @@ class Pipeline(nn.Module):
         box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr`` (radians); or by key, such as ``{"boxes_ship": "cxcywhr"}``, and
             ``xyxy`` for the rest. torchvision's boxes say themselves what they are, and their degrees stay degrees.
         channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
-            as they are. By default channels stand first, and shapes that look otherwise raise; False takes any at its word.
+            as they are. By default channels stand first, and shapes that look otherwise raise (but
+            (64, 4, 4), which can be a feature map); False takes any at its word.
         min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
         mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.

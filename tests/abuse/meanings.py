@@ -153,11 +153,13 @@ def _mixed(kind: Kind, wanted: type | None = None) -> Kind:
     return read
 
 
-def drawn(low: float, high: float = math.inf, *, pairs: tuple[float, float] | None = None, zero: bool = True) -> Kind:
-    """A number in [low, high], a pair or a distribution within ``pairs`` (0 alone may not count), or a learned number."""
+def drawn(
+    low: float, high: float = math.inf, *, pairs: tuple[float, float] | None = None, zero: bool = True, alone: Kind | None = None
+) -> Kind:
+    """A number in [low, high] (or ``alone``), a pair or a distribution within ``pairs`` (0 may not count), or a learned number."""
     inside = pairs or (low, high)
     return first(
-        number(low, high),
+        alone or number(low, high),
         _ordered(sequence(number(*inside), 2), zero),
         _mixed(sequence(first(number(*inside), learned), 2)),
         learned,
@@ -193,8 +195,10 @@ PIXELS = 2**24 - 1
 ANY = (-math.inf, math.inf)
 SYMMETRIC = drawn(0, pairs=ANY)
 FACTOR = drawn(0)
-SCALE = drawn(ABOVE_ZERO)
-RATIO = drawn(1e-6)
+ONE = number(1, 1)
+"""Any other number alone could mean a range or always the same."""
+SCALE = drawn(ABOVE_ZERO, alone=ONE)
+RATIO = drawn(1e-6, alone=ONE)
 NUMBER = number()
 FILL = first(NUMBER, sequence(NUMBER, 1, 3))
 TAPS = first(number(1, PIXELS, whole=True))
@@ -263,8 +267,8 @@ BY_NAME: dict[str, Kind] = {
     "RandomAffine.shear": optional(increasing(SHEAR)),
     "RandomAffine.scale": optional(SCALE),
     "RandomScale.scale": SCALE,
-    "RandomResizedCrop.scale": drawn(ABOVE_ZERO, 1, pairs=(0, 1), zero=False),
-    "RandomErasing.scale": drawn(0, 1),
+    "RandomResizedCrop.scale": drawn(ABOVE_ZERO, 1, pairs=(0, 1), zero=False, alone=ONE),
+    "RandomErasing.scale": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "ratio": RATIO,
     "distortion_scale": drawn(0, 1),
     "brightness": FACTOR,

@@ -1,5 +1,6 @@
 """What a pipeline is built from and called with, given everything in the pool."""
 
+import inspect
 import json
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 import torch
 
 import pellucid
+import pellucid.policy
 from pellucid import InvalidArgument, InvalidType, Key, Pipeline
 from tests.abuse.hostile import pool
-from tests.abuse.meanings import EITHER, choice, first, number, truth
+from tests.abuse.meanings import ABOVE_ZERO, EITHER, choice, first, nothing, number, sequence, truth
 from tests.abuse.verdicts import attempt, sample, settle
 
 POOL = pool()
@@ -33,6 +35,17 @@ def _transforms(value):
     return truth(True) if isinstance(value, list | tuple) and not value else None
 
 
+def _dtype(value):
+    return EITHER if value is None or value is torch.float16 else None
+
+
+def _weights(value):
+    """Two that are not both 0."""
+    meaning = sequence(number(0), 2)(value)
+    return meaning if meaning is None or not meaning.exact or sum(meaning.value) > 0 else None
+
+
+FORMAT = choice("xyxy", "xywh", "cxcywh", "cxcywhr")
 OPTIONS = {
     "transforms": _transforms,
     "seed": first(_absent, number(0, 2**62, whole=True)),
@@ -43,8 +56,40 @@ OPTIONS = {
     "passthrough": _texts,
     "interpolation": _mapping,
     "return_valid": truth,
+    "canvas": choice("each", "image"),
+    "dtype": _dtype,
+    "box_format": lambda value: EITHER if isinstance(value, dict) and not value else FORMAT(value),
+    "channels_last": lambda value: EITHER if value is None or isinstance(value, bool) else None,
+    "min_area": number(0),
+    "min_visibility": number(0, 1),
+    "mask_fill": first(number(), lambda value: EITHER if isinstance(value, float) else None),
+    "pad_targets": truth,
 }
 """What each argument of the constructor takes; an empty or missing table counts as none."""
+BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]]
+SEED, CHANNELS = OPTIONS["seed"], first(number(1, 1, whole=True), number(3, 3, whole=True))
+POLICIES = {
+    "RandomChoice.branches": lambda value: None,  # nothing in the pool is one
+    "RandomChoice.weights": first(nothing, _weights),
+    "RandomChoice.learn": truth,
+    "RandomChoice.times": number(1, 64, whole=True),
+    "RandomChoice.temperature": first(nothing, number(ABOVE_ZERO)),
+    "RandomChoice.seed": SEED,
+    "RandomChoice.same_on_batch": truth,
+    "RandomChoice.impl": OPTIONS["impl"],
+    "trivial_augment.channels": CHANNELS,
+    "trivial_augment.strength": number(0, 1),
+    "trivial_augment.seed": SEED,
+    "rand_augment.n": number(1, 64, whole=True),
+    "rand_augment.magnitude": number(ABOVE_ZERO, 1),
+    "rand_augment.channels": CHANNELS,
+    "rand_augment.seed": SEED,
+    "searchable.channels": CHANNELS,
+    "searchable.pairs": first(nothing, number(1, whole=True)),
+    "searchable.temperature": number(ABOVE_ZERO),
+    "searchable.seed": SEED,
+}
+"""What each argument of a choice and of the published policies takes."""
 CALLS = {
     "Pipeline.key": lambda value: Pipeline([FLIP])(_picture(), key=value),
     "Pipeline.draw key": lambda value: Pipeline([FLIP]).draw(_picture(), key=value),
@@ -78,7 +123,7 @@ def _picture():
 
 
 def cases():
-    return [f"{name}={label}" for name in (*OPTIONS, *CALLS) for label in POOL]
+    return [f"{name}={label}" for name in (*OPTIONS, *POLICIES, *CALLS) for label in POOL]
 
 
 def option_fault(name, label):
@@ -94,7 +139,25 @@ def option_fault(name, label):
     if refused:
         return fault if name != "impl" else None  # an implementation that is not there says so
     wanted = _picture() if name == "transforms" else _picture().flip(-1)
-    return None if torch.equal(out, wanted) else "another result"
+    right = torch.equal(out, wanted) if meaning.exact else bool(torch.isfinite(out).all())
+    return None if right else "another result"
+
+
+def policy_fault(name, label):
+    make, (owner, argument) = POOL[label], name.split(".")
+    meaning = POLICIES[name](make())
+    given = {"branches": BRANCHES} if owner == "RandomChoice" else {"pairs": 2} if owner == "searchable" else {}
+    policy, fault, refused = attempt(lambda: getattr(pellucid.policy, owner)(**{**given, argument: make()}), argument)
+    if refused:
+        return fault or ("refuses what it documents" if meaning is not None and meaning.must and meaning.exact else None)
+    if meaning is None:
+        return "accepts nonsense"
+    grey = make() == 1 if argument == "channels" else owner == "searchable"
+    picture = _picture()[:, : 1 if grey else 3]
+    out, fault, refused = attempt(lambda: policy(picture, key=Key(1)), argument)
+    if refused:
+        return fault if argument != "impl" else None
+    return None if out.shape == picture.shape and bool(torch.isfinite(out).all()) else "no finite picture"
 
 
 def call_fault(name, label):
@@ -110,7 +173,17 @@ def call_fault(name, label):
 
 def _verdicts(chosen):
     parts = [case.split("=", 1) for case in chosen]
-    return {f"{name}={label}": (option_fault if name in OPTIONS else call_fault)(name, label) for name, label in parts}
+    fault_of = {**dict.fromkeys(OPTIONS, option_fault), **dict.fromkeys(POLICIES, policy_fault), **dict.fromkeys(CALLS, call_fault)}
+    return {f"{name}={label}": fault_of[name](name, label) for name, label in parts}
+
+
+def test_every_argument_of_a_pipeline_and_of_the_policies_is_abused():
+    def arguments(function):
+        return {p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD}
+
+    assert arguments(Pipeline) == set(OPTIONS)
+    for owner in pellucid.policy.__all__:
+        assert {f"{owner}.{name}" for name in arguments(getattr(pellucid.policy, owner))} <= set(POLICIES)
 
 
 def test_a_sample_of_hostile_calls_ends_well():

@@ -116,7 +116,8 @@ def same_fault(name, label):
     out, fault, refused = attempt(lambda: Pipeline([BASES[name]])(make(), key=key), "image", "batch", "dtype")
     if refused:
         return fault or (None if unable else "refuses a picture")
-    if unable or out.shape != wanted.shape or out.dtype != ordinary.dtype:
+    normalised = name == "Normalize" and ordinary.dtype == torch.uint8  # no bytes hold it
+    if unable or out.shape != wanted.shape or out.dtype != (torch.float32 if normalised else ordinary.dtype):
         return f"result {tuple(out.shape)} {out.dtype}"
     # A sum over the pixels may run in another order.
     rounding = 8.0 * torch.finfo(out.dtype).eps if name in ("ColorJitter", "RandomContrast") and out.is_floating_point() else 0.0

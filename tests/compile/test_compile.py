@@ -102,6 +102,19 @@ def test_dynamic_shapes_from_the_first_call(case):
     assert torch.equal(fast(x), pipeline(case, impl="reference")(x))
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("transform", [Normalize(MEAN, STD), ColorJitter(0.2, 0.2, 0.2, 0.05), RandomAffine(10)], ids=repr)
+def test_dynamic_shapes_with_gradients_by_default(transform, backend):
+    """As users call it: no ``impl``, sizes that change, a backward pass."""
+    eager = Pipeline([transform], seed=1)
+    fast = torch.compile(Pipeline([transform], seed=1), fullgraph=True, dynamic=True, backend=backend)
+    for shape in ((2, 3, 8, 9), (3, 3, 12, 10)):
+        x = torch.rand(shape, requires_grad=True)
+        (out, slope), (wanted, expected) = ((o := f(x), torch.autograd.grad(o.square().sum(), x)[0]) for f in (fast, eager))
+        torch.testing.assert_close(out, wanted)
+        torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("transform", [Normalize(MEAN, STD), RandomAffine(10), ColorJitter(0.2, 0.2, 0.2, 0.05)], ids=repr)
 def test_export_by_default(transform):
     x, eager = torch.rand(2, 3, 8, 9), Pipeline([transform], seed=1)

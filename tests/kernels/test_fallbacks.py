@@ -99,8 +99,9 @@ def test_a_cache_that_cannot_be_used(damage, wanted, tmp_path):
     if damage == "full disk":
         full = "def full(self, path): raise OSError(28, 'No space left on device')\n"
         code = f"import numba.core.caching as caching\n{full}caching.IndexDataCacheFile._open_for_write = full\n{CALLS}"
-    if damage == "no folder":  # a file stands where the folder should be
-        cache.write_text("")
+    if damage == "no folder":  # in any of the places where Numba looks for one
+        nowhere = "def nowhere(self): raise OSError(30, 'Read-only file system')\n"
+        code = f"import numba.core.caching as caching\n{nowhere}caching._CacheLocator.ensure_cache_path = nowhere\n{CALLS}"
     lines = run(code, **variables)
     assert len(spoken(lines)) == 1
     assert "Compiled kernels cannot be kept" in lines[0]

@@ -1,7 +1,9 @@
 """What the recipes minimise, against closed forms and scipy."""
 
 import copy
+import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -157,6 +159,42 @@ def test_batch_statistics_are_held_while_gates_are_compared():
     assert np.std(found) / 600**0.5 < 0.05 * abs(oracle)
     assert net.training
     assert int(net[0].num_batches_tracked) == 600  # the further evaluations leave the running statistics alone
+
+
+def test_a_flips_gate_has_the_gradient_of_enumeration_with_the_statistics_held():
+    """Augerino's own network in training mode: all 16 draws of four flips, each judged by the statistics of its batch."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 3)).double().train()
+    x, labels = torch.rand(4, 1, 5, 5, dtype=torch.float64) ** 3, torch.tensor([0, 1, 2, 1])
+    p = torch.tensor(0.3, dtype=torch.float64)
+
+    def losses(images, statistics):
+        normal = F.batch_norm(net[0](images), *statistics, net[1].weight, net[1].bias)
+        return F.cross_entropy(net[4](F.relu(normal).flatten(1)), labels, reduction="none")
+
+    judged = HeldStatistics(net)
+    augment = Pipeline([P.RandomHorizontalFlip(p=Learnable(0.3))])
+    wanted, found, mixed, left = 0.0, 0.0, 0.0, set(itertools.product((0.0, 1.0), repeat=4))
+    for step in range(2000):
+        key = Key(0, step)
+        gates = augment.draw(x, key=key).params[0]["gate"].detach()
+        if tuple(gates.tolist()) not in left:
+            continue
+        left.remove(tuple(gates.tolist()))
+        with torch.no_grad():
+            chance = torch.where(gates > 0, p, 1 - p).prod()
+            drawn = torch.where(gates[:, None, None, None] > 0, x.flip(-1), x)
+            statistics = [f(net[0](drawn), (0, 2, 3)) for f in (torch.mean, partial(torch.var, correction=0))]
+            wanted += chance * (losses(x.flip(-1), statistics) - losses(x, statistics)).mean()
+            mixed += chance * (F.cross_entropy(net(x.flip(-1)), labels) - F.cross_entropy(net(x), labels))
+        value, _ = augerino_objective(
+            augment, lambda out: F.cross_entropy(judged(out), labels, reduction="none"), x, entropy=0.0, key=key
+        )
+        (slope,) = torch.autograd.grad(value, list(augment.parameters()))
+        found += chance * slope / (p * (1 - p))
+    assert not left
+    assert found.item() == pytest.approx(wanted.item(), rel=1e-6)
+    assert abs(mixed - wanted) > 0.01 * abs(wanted)  # what batches of the other flips made of it
 
 
 def test_held_statistics_change_nothing_where_a_gradient_is_asked_for():

@@ -7,6 +7,7 @@ Read next: ``presets.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,13 +19,18 @@ from torch import Tensor, nn
 from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.pipeline import Pipeline, check_no_more
+from pellucid.random.arguments import check_flag, finite_number, finite_numbers, whole_number
 from pellucid.random.key import Key, default_index, draw_words, on_device
 from pellucid.random.philox import uniforms
 from pellucid.random.stream import slot_of
 from pellucid.record import Record
-from pellucid.transforms.base import Transform
+from pellucid.transforms.base import Transform, as_transforms, ordered
 
 __all__ = ["RandomChoice"]
+
+_MOST_TIMES = 64
+_COLDEST = 1e-6
+"""Below, the logits overflow."""
 
 
 class RandomChoice(nn.Module):
@@ -38,10 +44,10 @@ class RandomChoice(nn.Module):
         branches: lists of transforms; every transform must have a probability ``p``.
         weights: of the branches, not negative, normalised here; default equal.
         learn: train the weights (as the logits of a softmax).
-        times: how often a branch is drawn and applied. The branches lie in the pipeline this often, each time with parameters of
-            their own where numbers are learned; the weights are shared.
+        times: how often a branch is drawn and applied, 1 to 64. The branches lie in the pipeline this often, each time with
+            parameters of their own where numbers are learned; the weights are shared.
         temperature: None draws one branch and lets gradients pass straight through; a number > 0 mixes the branches by the
-            Gumbel-softmax of that temperature, whose largest share falls on each branch with exactly its weight.
+            Gumbel-softmax of that temperature (1e-6 or more), whose largest share falls on each branch with exactly its weight.
         seed, options: as in `Pipeline`; ``same_on_batch`` shares the branch as well.
 
     Gradient:
@@ -70,9 +76,14 @@ class RandomChoice(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        if not branches:
-            raise invalid("branches", expected="at least one list of transforms", got=branches)
-        for i, branch in enumerate(branches):
+        fix = "For example [[RandomInvert()], [RandomHorizontalFlip(), RandomRotation(9)]]."
+        self.branches = tuple(
+            as_transforms(branch, f"branches[{i}]")
+            for i, branch in enumerate(ordered("branches", branches, "a list of lists of transforms", fix))
+        )
+        if not self.branches:
+            raise invalid("branches", expected="at least one list of transforms", got=repr(branches))
+        for i, branch in enumerate(self.branches):
             for transform in branch:
                 if "gate" not in transform.gradients:
                     raise invalid(
@@ -81,18 +92,21 @@ class RandomChoice(nn.Module):
                         got=repr(transform),
                         fix="Put it before or after the choice.",
                     )
-        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-            raise invalid("times", expected="an integer of at least 1", got=repr(times))
-        shares = torch.ones(len(branches)) if weights is None else torch.tensor([float(w) for w in weights])
-        if shares.shape[0] != len(branches) or float(shares.min()) < 0 or float(shares.sum()) <= 0:
-            raise invalid("weights", expected=f"{len(branches)} non-negative numbers with a positive sum", got=weights)
+        check_flag("learn", learn)
+        times = whole_number("times", times, 1, _MOST_TIMES)
+        shares = torch.tensor((1.0,) * len(self.branches) if weights is None else finite_numbers("weights", weights))
+        if len(shares) != len(self.branches) or float(shares.min()) < 0 or not 0 < float(shares.sum()) < math.inf:
+            raise invalid(
+                "weights", expected=f"{len(self.branches)} non-negative numbers with a positive, finite sum", got=repr(weights)
+            )
         if learn and float(shares.min()) <= 0:
-            raise invalid("weights", expected="numbers > 0 where they are learned", got=weights, fix="A weight of 0 cannot grow.")
-        if temperature is not None and temperature <= 0:
-            raise invalid("temperature", expected="a number > 0, or None for hard choices", got=temperature)
-        self.branches = tuple(tuple(branch) for branch in branches)
+            raise invalid(
+                "weights", expected="numbers > 0 where they are learned", got=repr(weights), fix="A weight of 0 cannot grow."
+            )
+        if temperature is not None and finite_number("temperature", temperature) < _COLDEST:
+            raise invalid("temperature", expected=f"a number >= {_COLDEST:g}, or None for hard choices", got=repr(temperature))
         self.times = times
-        self.temperature = temperature
+        self.temperature = None if temperature is None else float(temperature)
         self.pipeline = Pipeline([t for branch in self.branches for t in branch] * times, seed=seed, **options)
         with torch.inference_mode(False):
             # One hundred orders of magnitude stand in for the logarithm of zero, whose gradient is NaN.

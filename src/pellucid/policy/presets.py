@@ -13,6 +13,7 @@ from itertools import combinations
 from pellucid.errors import invalid
 from pellucid.policy.choice import RandomChoice
 from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable
+from pellucid.random.arguments import finite_number, whole_number
 from pellucid.transforms import (
     RandomAffine,
     RandomBrightness,
@@ -38,13 +39,16 @@ def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | Non
 
     Args:
         channels: 3, or 1 for grey pictures, which have no saturation.
-        strength: scales every range.
+        strength: from 0 to 1: scales every range.
         seed: of the draws; as in `Pipeline`.
 
     Source:
         Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021; the wide space,
         without the operations that have no gradient.
     """
+    strength = finite_number("strength", strength)
+    if not 0 <= strength <= 1:
+        raise invalid("strength", expected="a number from 0 to 1", got=repr(strength))
     branches = _operations(channels, lambda reach: CenteredUniform(0.0, reach * strength))
     return RandomChoice([(), *([one] for one in branches)], seed=seed)
 
@@ -53,15 +57,16 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
     """``n`` operations per sample, one after the other in one pass, all of one magnitude and random sign.
 
     Args:
-        n: operations per sample.
+        n: operations per sample, 1 to 64.
         magnitude: in (0, 1]: the fraction of the largest one.
         channels, seed: as in :func:`trivial_augment`.
 
     Source:
         Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
     """
+    magnitude, n = finite_number("magnitude", magnitude), whole_number("n", n, 1, 64)
     if not 0 < magnitude <= 1:
-        raise invalid("magnitude", expected="a number in (0, 1]", got=magnitude)
+        raise invalid("magnitude", expected="a number in (0, 1]", got=repr(magnitude))
     branches = _operations(channels, lambda reach: Categorical((-reach * magnitude, reach * magnitude)))
     return RandomChoice([(), *([one] for one in branches)], times=n, seed=seed)
 
@@ -78,8 +83,9 @@ def searchable(*, channels: int = 1, pairs: int | None = None, temperature: floa
     Source:
         The search space of Hataya, Zdenek, Yoshizoe, Nakayama: "Faster AutoAugment", ECCV 2020, with continuous operations.
     """
-    if pairs is not None and pairs < 1:
-        raise invalid("pairs", expected="at least 1", got=pairs)
+    pairs = None if pairs is None else whole_number("pairs", pairs, 1, 1 << 24)
+    if finite_number("temperature", temperature) <= 0:
+        raise invalid("temperature", expected="a number > 0", got=repr(temperature))
     count = len(_learned(channels, temperature))
     chosen = list(combinations(range(count), 2))
     if pairs is not None and pairs < len(chosen):
@@ -92,6 +98,7 @@ def searchable(*, channels: int = 1, pairs: int | None = None, temperature: floa
 
 
 def _learned(channels: int, temperature: float) -> list[Transform]:
+    _check_channels(channels)
     gate = Bernoulli(Learnable(0.5), temperature=temperature)
 
     def width(start: float, high: float) -> Distribution:
@@ -113,7 +120,14 @@ def _learned(channels: int, temperature: float) -> list[Transform]:
     return operations if channels == 1 else [*operations, RandomSaturation(around_one(0.15), p=gate)]
 
 
+def _check_channels(channels: object) -> None:
+    if type(channels) is not int or channels not in (1, 3):
+        raise invalid("channels", expected="3, or 1 for grey pictures", got=repr(channels))
+
+
 def _operations(channels: int, spread: Callable[[float], Distribution]) -> Sequence[Transform]:
+    _check_channels(channels)
+
     def about_one(reach: float) -> Distribution:
         inner = spread(reach)
         if isinstance(inner, Categorical):

@@ -15,7 +15,18 @@ import torch
 
 from pellucid.errors import invalid, wrong_type
 
-__all__ = ["check_choice", "check_flag", "finite_number", "finite_numbers", "is_number", "items", "plain", "table", "texts"]
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "finite_number",
+    "finite_numbers",
+    "is_number",
+    "items",
+    "plain",
+    "table",
+    "texts",
+    "whole_number",
+]
 
 _LARGEST = torch.finfo(torch.float32).max
 
@@ -54,6 +65,16 @@ def items(name: str, values: object, expected: str = "a sequence of at least one
     if not read:
         raise invalid(name, expected=expected, got=repr(values))
     return read
+
+
+def whole_number(name: str, value: object, low: int, high: int) -> int:
+    """Read a whole number from ``low`` to ``high``."""
+    value, expected = plain(value), f"a whole number from {low} to {high}"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(name, expected=expected, got=repr(value))
+    if not low <= value <= high:
+        raise invalid(name, expected=expected, got=repr(value))
+    return value
 
 
 def finite_numbers(name: str, values: object) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ Read next: ``../transforms/base.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 from torch import Tensor
@@ -18,7 +19,20 @@ from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, 
 from pellucid.random.learnable import Given, Learnable, Number
 from pellucid.random.numbers import as_number, is_finite, value_of
 
-__all__ = ["Amount", "Chance", "Range", "around_one", "confined", "factor", "interval", "log_interval", "probability", "symmetric"]
+__all__ = [
+    "Amount",
+    "Chance",
+    "Range",
+    "around_one",
+    "confined",
+    "factor",
+    "interval",
+    "log_interval",
+    "log_range",
+    "no_lone_number",
+    "probability",
+    "symmetric",
+]
 
 Range: TypeAlias = float | Learnable | Given | tuple[float | Learnable | Given, float | Learnable | Given] | Distribution
 """A field that is drawn: a number, a pair (low, high), a learned number (a `Learnable`, an ``nn.Parameter``, a module or function
@@ -89,6 +103,26 @@ def log_interval(name: str, value: Range) -> Distribution:
     if isinstance(value, tuple | list) and len(value) == 2 and (any(map(_is_learned, value)) or value[0] != value[1]):
         return LogUniform(as_number(name, value[0]), as_number(name, value[1]))
     return distribution
+
+
+def log_range(name: str, value: Range) -> Distribution:
+    """As :func:`log_interval`, but a number other than 1 could mean a range, and raises."""
+    no_lone_number(name, value, lambda number: (number, 1.0 / number))
+    return log_interval(name, value)
+
+
+def no_lone_number(name: str, value: object, range_of: Callable[[float], tuple[float, float]]) -> None:
+    """Raise for a number that could mean a range or always the same; 1, which is 1 in both, may stand alone.
+
+    Args:
+        name, value: of the field.
+        range_of: the range that the number could mean.
+    """
+    number = as_number(name, value) if is_number(value) else 0.0
+    if isinstance(number, int | float) and number > 0 and number != 1:
+        low, high = sorted(range_of(number))
+        fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same ({value}, {value})."
+        raise invalid(name, expected="a (low, high) pair, a Learnable or a distribution", got=repr(value), fix=fix)
 
 
 def probability(name: str, value: Chance) -> Bernoulli:

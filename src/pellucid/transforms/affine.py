@@ -16,10 +16,9 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst
 from pellucid.random.distributions import Constant, Distribution
-from pellucid.random.fields import Chance, Range, interval, symmetric
+from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
 from pellucid.random.learnable import Learnable
-from pellucid.random.numbers import is_number
-from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.base import Params, drawn, keep_learned
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
@@ -55,10 +54,7 @@ def _shears(name: str, shear: object) -> dict[str, Distribution]:
 
 
 def _scales(name: str, scale: Range) -> Distribution:
-    if isinstance(scale, int | float) and is_number(scale) and scale > 0 and scale != 1:
-        low, high = (1 - scale, 1 + scale) if 0 < scale < 1 else sorted((1.0, scale))
-        fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same factor ({scale}, {scale})."
-        raise invalid(name, expected="a (low, high) pair of factors, or a distribution", got=repr(scale), fix=fix)
+    no_lone_number(name, scale, lambda s: (1.0 - s, 1.0 + s) if s < 1 else (1.0, s))
     distribution = interval(name, scale, low=0.0)
     # A range that reaches 0 is an error; learned ends never get there, and what has no end cannot promise anything.
     if not distribution.start() and -math.inf < distribution.span()[0] <= 0:
@@ -70,9 +66,7 @@ class _Affine(Warping):
     """The relatives: whatever of turn, shift, zoom and shear is drawn, in one map."""
 
     def check(self) -> None:
-        # A learned factor stays the constant it is: once frozen it is one still, where a number would be none.
-        if isinstance(self._fixed.get("scale"), Constant):
-            object.__setattr__(self, "scale", self._fixed["scale"])
+        keep_learned(self, "scale")
 
     def shrink(self) -> tuple[float, float]:
         if "scale" not in self._fixed:

@@ -19,8 +19,9 @@ from torch import Tensor
 from pellucid import types
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
-from pellucid.random.distributions import Distribution
+from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, probability
+from pellucid.random.numbers import is_number
 from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import Fill, ImageSpec, Padding, Point, RandomNoise, Size
 
@@ -39,7 +40,9 @@ __all__ = [
     "drawn_names",
     "gated",
     "gated_matrix",
+    "keep_learned",
     "moved_by",
+    "ordered",
     "set_runner",
 ]
 
@@ -175,6 +178,13 @@ def moved_by(*names: str, interpolation: str) -> dict[str, str]:
     return {"image": "exact", **dict.fromkeys(names, kind)}
 
 
+def keep_learned(owner: Transform, *names: str) -> None:
+    """Lone learned numbers as the constants they are: once frozen they are that still, where a lone number would be refused."""
+    for name in names:
+        if isinstance(owner._fixed.get(name), Constant) and not is_number(getattr(owner, name)):
+            object.__setattr__(owner, name, owner._fixed[name])
+
+
 def gated(values: Params, value: Tensor, resting: Tensor | float) -> Tensor:
     """The drawn value where the sample's gate is open, the resting value elsewhere; exact at both ends."""
     if "gate" not in values:
@@ -218,21 +228,26 @@ def check_kind(name: str, kind: object) -> None:
         )
 
 
-def as_transforms(value: object) -> tuple[Transform, ...]:
-    """Read the transforms of a pipeline, from anything ordered."""
-    if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
-        raise wrong_type("transforms", expected="a list of transforms", got=repr(value), fix="For example [RandomInvert()].")
-    transforms = tuple(value)
+def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, ...]:
+    """Read the transforms of a pipeline or branch, from anything ordered."""
+    transforms = ordered(name, value, "a list of transforms", "For example [RandomInvert()].")
     for i, transform in enumerate(transforms):
         if not isinstance(transform, Transform):
             raise wrong_type(
-                f"transforms[{i}]",
+                f"{name}[{i}]",
                 expected="a Pellucid transform",
                 got=repr(transform),
                 fix="For example RandomAffine(degrees=15).",
             )
-        check_kind(f"transforms[{i}]", type(transform))
+        check_kind(f"{name}[{i}]", type(transform))
     return transforms
+
+
+def ordered(name: str, value: object, expected: str, fix: str) -> tuple[Any, ...]:
+    """Read a sequence or an iterator; text, tables, sets and tensors are none."""
+    if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
+        raise wrong_type(name, expected=expected, got=repr(value), fix=fix)
+    return tuple(value)
 
 
 def _counts(name: str, value: object, expected: str, *, lengths: tuple[int, ...], least: int, fix: str = "") -> tuple[int, ...]:

@@ -17,9 +17,9 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
-from pellucid.random.fields import Range, interval, log_interval
+from pellucid.random.fields import Range, interval, log_range, no_lone_number
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, moved_by
+from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, keep_learned, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
@@ -142,6 +142,7 @@ def _middle(length: int, wanted: int) -> int:
 
 
 def _area(name: str, value: Range) -> Distribution:
+    no_lone_number(name, value, lambda area: (area, 1.0))
     scale = interval(name, value, low=0.0, high=1.0)
     low, high = scale.span()
     if high <= 0 or (low <= 0 and isinstance(scale, Bernoulli | Categorical)):  # a continuous draw is never its end
@@ -159,8 +160,9 @@ class RandomResizedCrop(Transform):
 
     Args:
         size: height and width of the output, or an int for a square.
-        scale: area of the crop as a fraction of the image's.
-        ratio: width / height of the crop; a pair draws log-uniformly. Limited so that the crop fits the image.
+        scale: area of the crop as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other than
+            1 raises: it could mean a range or always the same.
+        ratio: width / height of the crop, likewise; a pair draws log-uniformly. Limited so that the crop fits the image.
         interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass where the crop is larger than the output.
         same_on_batch: one draw for the whole batch.
@@ -184,7 +186,7 @@ class RandomResizedCrop(Transform):
 
     size: int | Size
     scale: Range = field(default=(0.08, 1.0), metadata=drawn(_area))
-    ratio: Range = field(default=(3.0 / 4.0, 4.0 / 3.0), metadata=drawn(log_interval))
+    ratio: Range = field(default=(3.0 / 4.0, 4.0 / 3.0), metadata=drawn(log_range))
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     same_on_batch: bool = False
@@ -192,6 +194,9 @@ class RandomResizedCrop(Transform):
     @by_options
     def gradients(self) -> Mapping[str, str]:
         return moved_by("scale", "ratio", "x", "y", interpolation=self.interpolation)
+
+    def check(self) -> None:
+        keep_learned(self, "scale", "ratio")
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("RandomResizedCrop.size", self.size)

@@ -17,9 +17,9 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform
-from pellucid.random.fields import Chance, Range, interval, log_interval
+from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.segments import BlendSpec, Noise, Patch
-from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.base import Params, Transform, drawn, gated, keep_learned
 from pellucid.types import EndClip, Fill, ImageSpec, RandomNoise
 
 __all__ = ["RandomErasing", "RandomGaussianNoise"]
@@ -64,6 +64,9 @@ class RandomGaussianNoise(Transform):
         "words": "none",
     }
 
+    def check(self) -> None:
+        keep_learned(self, "scale", "ratio")
+
     def segment(self, spec: ImageSpec) -> BlendSpec:
         return BlendSpec(noise=True)
 
@@ -74,6 +77,11 @@ class RandomGaussianNoise(Transform):
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
 
 
+def _area(name: str, value: Range) -> Distribution:
+    no_lone_number(name, value, lambda area: (0.0, area))
+    return interval(name, value, low=0.0, high=1.0)
+
+
 @dataclass(frozen=True)
 class RandomErasing(Transform):
     """Paint a random rectangle over, with probability p.
@@ -82,8 +90,9 @@ class RandomErasing(Transform):
 
     Args:
         p: probability.
-        scale: area of the rectangle as a fraction of the image's.
-        ratio: width / height; a pair draws log-uniformly. Limited so that the rectangle fits the image.
+        scale: area of the rectangle as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other
+            than 0 and 1 raises: it could mean a range or always the same.
+        ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         same_on_batch: one draw for the whole batch.
 
@@ -105,8 +114,8 @@ class RandomErasing(Transform):
     """
 
     p: Chance = 0.5
-    scale: Range = field(default=(0.02, 0.33), metadata=drawn(interval, low=0.0, high=1.0))
-    ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_interval))
+    scale: Range = field(default=(0.02, 0.33), metadata=drawn(_area))
+    ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_range))
     value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
 
@@ -115,6 +124,9 @@ class RandomErasing(Transform):
         **dict.fromkeys(("scale", "ratio", "x", "y", "gate"), "almost_everywhere"),
         "words": "none",
     }
+
+    def check(self) -> None:
+        keep_learned(self, "scale", "ratio")
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
