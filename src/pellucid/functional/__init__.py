@@ -5,6 +5,7 @@ Must not: draw anything at random or keep state.
 Read next: ``warps.py``.
 """
 
+from pellucid.functional.codecs import jpeg
 from pellucid.functional.colors import adjust_brightness, adjust_contrast, adjust_gamma, adjust_hue, adjust_saturation
 from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv
 from pellucid.functional.estimate import (
@@ -39,6 +40,7 @@ __all__ = [
     "hsv_to_rgb",
     "invert",
     "invert_affine_transform",
+    "jpeg",
     "normalize",
     "pad",
     "remap",

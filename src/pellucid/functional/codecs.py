@@ -1,0 +1,86 @@
+"""Lossy codecs.
+
+Owns: `jpeg`.
+Must not: hold arithmetic of its own; the codec kernels do.
+Read next: ``../kernels/codec/reference.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.images import join_batch, open_image
+from pellucid.kernels import codec
+
+__all__ = ["jpeg"]
+
+_SUBSAMPLINGS = ("4:2:0", "4:2:2", "4:4:4")
+_IMAGE_GRADIENTS = ("proximity", "cubic", "straight_through", "none")
+
+
+def jpeg(
+    image: Shaped[Tensor, "*b c h w"],
+    quality: Factor,
+    *,
+    subsampling: str = "4:2:0",
+    image_gradient: str = "proximity",
+    magnitude: str = "secant",
+    h: float = 5.0,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Encode as JPEG and decode again: bit for bit what Pillow reads from a file that it wrote.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W) with one or three channels: floating point in [0, 1], which is brought to 8 bits first, or
+            uint8.
+        quality: 1 to 100, rounded to a whole number; a number or a tensor () or (B,).
+        subsampling: of the colour differences: ``4:2:0`` (halves in both axes), ``4:2:2`` (half the columns) or ``4:4:4``.
+        image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
+            a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or
+            ``none`` (zero).
+        magnitude: gradient to the quality: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or
+            ``none`` (zero).
+        h: reach of the secant.
+
+    Returns:
+        The decoded image, in the dtype of ``image``.
+
+    Gradient:
+        image: surrogate as chosen, zero where clipped. quality: surrogate as chosen. Second order: of the surrogate.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
+
+    Source:
+        ITU-T T.81; libjpeg's slow integer transform with triangular upsampling (oracle: Pillow). ``cubic``: Shin and Song,
+        "JPEG-resistant adversarial images", 2017.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import jpeg
+        >>> jpeg(torch.tensor([[[0, 40, 80, 120, 160, 200, 240, 255]]], dtype=torch.uint8), 30)
+        tensor([[[ 10,  38,  76, 122, 163, 198, 234, 255]]], dtype=torch.uint8)
+    """
+    _one_of("subsampling", subsampling, _SUBSAMPLINGS)
+    _one_of("image_gradient", image_gradient, _IMAGE_GRADIENTS)
+    _one_of("magnitude", magnitude, ("secant", "none"))
+    if not h > 0:
+        raise invalid("h", expected="a reach > 0", got=h)
+    if isinstance(quality, int | float) and not 1 <= quality <= 100:
+        raise invalid("quality", expected="a number from 1 to 100", got=quality)
+    pixels, layout = open_image(image)
+    if pixels.shape[1] not in (1, 3):
+        raise invalid("image", expected="one channel (grey) or three (RGB)", got=f"{pixels.shape[1]} channels")
+    amount, batched = read_factor("quality", quality, device=pixels.device)
+    pixels, layout = join_batch(pixels, layout, "quality", amount.shape[0], batched)
+    work = open_unit(pixels)
+    result = codec.jpeg(work, amount, subsampling=subsampling, image_gradient=image_gradient, magnitude=magnitude, h=float(h))
+    return close_unit(result, layout)
+
+
+def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise invalid(name, expected="one of " + ", ".join(map(repr, names)), got=repr(value))

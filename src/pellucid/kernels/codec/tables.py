@@ -1,0 +1,49 @@
+"""What the JPEG standard and libjpeg's integer arithmetic are made of: numbers.
+
+Owns: the example quantisation tables of the standard, the integer cosine transform, the chroma subsamplings.
+Must not: compute on images.
+Read next: ``reference.py``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SUBSAMPLINGS"]
+
+LUMINANCE = (
+    (16, 11, 10, 16, 24, 40, 51, 61),
+    (12, 12, 14, 19, 26, 58, 60, 55),
+    (14, 13, 16, 24, 40, 57, 69, 56),
+    (14, 17, 22, 29, 51, 87, 80, 62),
+    (18, 22, 37, 56, 68, 109, 103, 77),
+    (24, 35, 55, 64, 81, 104, 113, 92),
+    (49, 64, 78, 87, 103, 121, 120, 101),
+    (72, 92, 95, 98, 112, 100, 103, 99),
+)
+"""ITU-T T.81, table K.1."""
+
+CHROMINANCE = (
+    (17, 18, 24, 47, 99, 99, 99, 99),
+    (18, 21, 26, 66, 99, 99, 99, 99),
+    (24, 26, 56, 99, 99, 99, 99, 99),
+    (47, 66, 99, 99, 99, 99, 99, 99),
+    *((99,) * 8,) * 4,
+)
+"""ITU-T T.81, table K.2."""
+
+_HALVES = (
+    (8192, 8192, 8192, 8192),
+    (11363, 9633, 6437, 2260),
+    (10703, 4433, -4433, -10703),
+    (9633, -2259, -11362, -6436),
+    (8192, -8192, -8192, 8192),
+    (6437, -11362, 2261, 9633),
+    (4433, -10704, 10704, -4433),
+    (2260, -6436, 9633, -11363),
+)
+
+COSINES = tuple((*half, *(x if k % 2 == 0 else -x for x in reversed(half))) for k, half in enumerate(_HALVES))
+"""Row k: sqrt(2) c(k) cos((2 n + 1) k pi / 16) in units of 2 ** -13, as the sums of rounded constants in libjpeg's slow integer
+transform come out. That transform rounds once per pass, so that a pass is this matrix and one shift."""
+
+SUBSAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
+"""Pixels per chroma sample, (vertical, horizontal)."""

@@ -1,0 +1,129 @@
+"""JPEG against Pillow, bit for bit; and what its declared slopes promise."""
+
+import io
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.autograd import gradcheck
+
+from pellucid import functional as PF
+from pellucid.errors import InvalidArgument
+from pellucid.kernels import codec
+from pellucid.kernels.codec.reference import Rounding, compress
+from pellucid.kernels.codec.surrogate import _SLOPES, _divided
+
+QUALITIES = (1, 10, 30, 49, 50, 75, 90, 100)
+SIZES = ((37, 53), (8, 8), (17, 16), (16, 17), (1, 1), (33, 4), (2, 6))
+SUBSAMPLINGS = ("4:2:0", "4:2:2", "4:4:4")
+
+
+def written_and_read(picture: np.ndarray, quality: int, subsampling: str) -> np.ndarray:
+    file = io.BytesIO()
+    grey = picture.shape[-1] == 1
+    options = {} if grey else {"subsampling": subsampling}
+    Image.fromarray(picture[..., 0] if grey else picture).save(file, "JPEG", quality=quality, **options)
+    return np.asarray(Image.open(file)).reshape(picture.shape)
+
+
+def pictures(size: tuple[int, int]):
+    from skimage import data
+
+    noise = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
+    yield data.astronaut()[50 : 50 + size[0], 80 : 80 + size[1]]
+    yield noise
+    yield np.where(noise > 127, 255, 0).astype(np.uint8)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pillow_reads_the_same(size, channels):
+    for picture, subsampling in itertools.product(pictures(size), SUBSAMPLINGS[: 2 * channels - 1]):
+        image = torch.tensor(picture[..., :channels]).permute(2, 0, 1)
+        batch = image.expand(len(QUALITIES), -1, -1, -1)
+        found = PF.jpeg(batch, torch.tensor(QUALITIES, dtype=torch.float32), subsampling=subsampling)
+        for quality, decoded in zip(QUALITIES, found, strict=True):
+            wanted = written_and_read(np.ascontiguousarray(picture[..., :channels]), quality, subsampling)
+            np.testing.assert_array_equal(decoded.permute(1, 2, 0).numpy(), wanted, str((quality, subsampling)))
+        same = codec.compress(batch, torch.tensor(QUALITIES, dtype=torch.float32), subsampling, "reference")
+        assert torch.equal(found, same)
+
+
+def test_floats_are_brought_to_bytes_first():
+    image = torch.rand(3, 20, 24, generator=torch.Generator().manual_seed(0)) * 1.2 - 0.1
+    levels = (image.clamp(0, 1) * 255 + 0.5).floor().to(torch.uint8)
+    torch.testing.assert_close(PF.jpeg(image, 40), PF.jpeg(levels, 40) / 255.0, rtol=0, atol=1e-7)
+
+
+def test_a_gradient_changes_no_value():
+    image, quality = torch.rand(2, 3, 20, 24), torch.tensor([20.0, 80.0])
+    with_gradient = PF.jpeg(image.clone().requires_grad_(), quality.clone().requires_grad_())
+    torch.testing.assert_close(with_gradient, PF.jpeg(image, quality), rtol=0, atol=1e-6)
+
+
+def test_the_cubic_slopes_are_those_of_the_cubic_codec():
+    """Which is a function of its own, and so can be told apart from a wrong transform by finite differences."""
+    image = (torch.rand(1, 3, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 200 + 20).requires_grad_()
+    rounding = Rounding(_divided, _SLOPES["cubic"])
+    for subsampling in SUBSAMPLINGS:
+        assert gradcheck(lambda x, s=subsampling: compress(x, torch.tensor([60.0]), s, rounding), (image,), fast_mode=False)
+
+
+def test_slopes_at_a_rounding():
+    steps = torch.linspace(-3.0, 3.0, 6001, dtype=torch.float64).requires_grad_()
+    for name, mean in {"straight_through": 1.0, "cubic": 0.25, "proximity": math.erf(2.5 / math.sqrt(2.0))}.items():
+        (slope,) = torch.autograd.grad(_SLOPES[name](steps).sum(), steps)
+        assert slope.mean() == pytest.approx(mean, rel=1e-2)  # a staircase climbs one step per step
+    (slope,) = torch.autograd.grad(_SLOPES["proximity"](steps).sum(), steps)
+    assert slope[500] > 7 * slope[0]  # at a jump, and half way between two
+
+
+@pytest.mark.parametrize(("image_gradient", "low", "high"), [("proximity", 0.3, 1.6), ("straight_through", 0.3, 1.6)])
+def test_the_slope_is_about_the_codecs(image_gradient, low, high):
+    """Along the gradient, over a few levels: the codec's own differences, as in the experiments the surrogates were chosen by."""
+    from skimage import data
+
+    image = torch.tensor(data.chelsea()[40:104, 100:164]).permute(2, 0, 1)[None] / 255.0
+    target = torch.rand(image.shape, generator=torch.Generator().manual_seed(0))
+    for quality in (10.0, 50.0, 90.0):
+
+        def loss(x, quality=quality):
+            return (PF.jpeg(x, quality, image_gradient=image_gradient) - target).square().sum()
+
+        x = image.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(x), x)
+        direction = gradient.sign() * (8.0 / 255.0)
+        with torch.no_grad():
+            measured = loss(image) - loss(image - direction)
+        assert measured > 0
+        assert low < float(measured / (gradient * direction).sum()) ** -1 < high * 4
+
+
+def test_the_quality_learns_by_its_secant():
+    image, quality = torch.rand(1, 3, 16, 16), torch.tensor([40.0], requires_grad=True)
+    weights = torch.rand(1, 3, 16, 16)
+    (slope,) = torch.autograd.grad((PF.jpeg(image, quality, h=10.0) * weights).sum(), quality)
+    wanted = ((PF.jpeg(image, 50.0) - PF.jpeg(image, 30.0)) * weights).sum() / 20.0
+    torch.testing.assert_close(slope[0], wanted)
+    (none,) = torch.autograd.grad((PF.jpeg(image, quality, magnitude="none") * weights).sum() + 0 * quality.sum(), quality)
+    assert none == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"quality": 0}, "quality"),
+        ({"quality": 50, "subsampling": "4:1:1"}, "subsampling"),
+        ({"quality": 50, "image_gradient": "soft"}, "image_gradient"),
+        ({"quality": 50, "magnitude": "exact"}, "magnitude"),
+        ({"quality": 50, "h": 0.0}, "h"),
+    ],
+)
+def test_errors_name_the_argument(arguments, name):
+    with pytest.raises(InvalidArgument, match=name):
+        PF.jpeg(torch.rand(3, 8, 8), **arguments)
+    with pytest.raises(InvalidArgument, match="channels"):
+        PF.jpeg(torch.rand(2, 8, 8), 50)
