@@ -27,6 +27,7 @@ REST = {
     "denormalize": ((0.5, 0.5), {}),
     "erase": (((0, 0, 2, 2),), {}),
     "rotate": ((10.0,), {}),
+    "jpeg": ((50,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},
 }
 ON_IMAGES = [name for name in PF.__all__ if next(iter(inspect.signature(getattr(PF, name)).parameters)) == "image"]

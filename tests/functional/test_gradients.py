@@ -94,7 +94,8 @@ CASES = {
 
 
 def test_every_function_has_a_case():
-    assert {name.split()[0] for name in CASES} == set(PF.__all__)
+    surrogates = {"jpeg"}  # a staircase: tests/oracle/test_jpeg.py holds its declared slopes to what they declare
+    assert {name.split()[0] for name in CASES} == set(PF.__all__) - surrogates
 
 
 def _leaves(tensors):
