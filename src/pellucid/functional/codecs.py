@@ -62,7 +62,7 @@ def jpeg(
         >>> import torch
         >>> from pellucid.functional import jpeg
         >>> jpeg(torch.tensor([[[0, 40, 80, 120, 160, 200, 240, 255]]], dtype=torch.uint8), 30)
-        tensor([[[ 10,  38,  76, 122, 163, 198, 234, 255]]], dtype=torch.uint8)
+        tensor([[[  0,  40,  86, 120, 158, 205, 242, 255]]], dtype=torch.uint8)
     """
     _one_of("subsampling", subsampling, _SUBSAMPLINGS)
     _one_of("image_gradient", image_gradient, _IMAGE_GRADIENTS)

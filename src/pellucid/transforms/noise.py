@@ -108,7 +108,7 @@ class RandomErasing(Transform):
 
     Example:
         >>> import torch, pellucid
-        >>> erased = pellucid.RandomErasing(p=1.0, scale=0.5, ratio=1.0)(torch.ones(1, 1, 8, 8))
+        >>> erased = pellucid.RandomErasing(p=1.0, scale=(0.5, 0.5), ratio=(1.0, 1.0))(torch.ones(1, 1, 8, 8))
         >>> round(erased.mean().item(), 4)
         0.5
     """

@@ -59,7 +59,10 @@ def jpeg(
     still = quality.detach()
     result = compress(levels, still, subsampling, impl).to(image.dtype) / 255.0
     if image_gradient != "none" and needs_grad(image):
-        smooth = reference.compress(image.clamp(0.0, 1.0) * 255.0, still, subsampling, Rounding(_divided, _SLOPES[image_gradient])) / 255.0
+        smooth = (
+            reference.compress(image.clamp(0.0, 1.0) * 255.0, still, subsampling, Rounding(_divided, _SLOPES[image_gradient]))
+            / 255.0
+        )
         result = result + (smooth - smooth.detach()).to(image.dtype)
     if magnitude == "secant" and needs_grad(quality):
         more, less = (compress(levels, still + step, subsampling, impl).to(image.dtype) / 255.0 for step in (h, -h))
