@@ -34,6 +34,7 @@ def round_trip(levels: Tensor, steps: Tensor, down: int, across: int) -> Tensor:
 
 @torch.library.register_fake("pellucid::cpu_jpeg")
 def _(levels: Tensor, steps: Tensor, down: int, across: int) -> Tensor:
+    del steps, down, across
     return levels.new_empty(levels.shape)
 
 

@@ -20,7 +20,7 @@ _BY_PLACE = np.ascontiguousarray(_BY_FREQUENCY.T)
 
 @exact
 def _product(a, b, bits, out):  # type: ignore[no-untyped-def]
-    """a @ b for matrices of 8 x 8, shifted down with rounding; flat."""
+    """A @ b for matrices of 8 x 8, shifted down with rounding; flat."""
     half = np.int32(1 << (bits - 1))
     for i in range(0, 64, 8):
         row = out[i : i + 8]
