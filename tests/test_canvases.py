@@ -153,6 +153,16 @@ def test_around_one_interpolation_nothing_but_rounding_differs(seed):
         assert (out[name].double() - value.double()).abs().max() < (1e-5 if name == "valid" else 1e-9), name
 
 
+@pytest.mark.parametrize("resize", [Resize((10, 13)), Resize((20, 30)), RandomResizedCrop((10, 13)), RandomResizedCrop((30, 20))])
+@pytest.mark.parametrize("last", [Pad(2, fill=0.75), Letterbox((8, 12), fill=0.75), Pad(1, padding_mode="reflection")])
+def test_a_crop_of_a_resized_picture_ends_with_its_own_pixels(resize, last):
+    """Half a pixel of the source is another length than half a pixel of the picture that was cropped."""
+    batch = {"image": torch.rand(2, 3, SIZE, SIZE, dtype=torch.float64), "mask": torch.randint(1, 99, (2, SIZE, SIZE))}
+    out, wanted = (Pipeline([resize, CenterCrop(8), last], seed=3, mask_fill=100, fuse=fuse)(batch) for fuse in (True, False))
+    assert (out["image"] - wanted["image"]).abs().max() < 1e-9
+    assert torch.equal(out["mask"], wanted["mask"])
+
+
 WAVES = 48
 
 

@@ -406,7 +406,10 @@ def _meeting(before: list[_Step], done: int, step: _Step, rule: str) -> str:
     # Clamping to a rectangle of the source says the same as clamping to what is left of it, while rectangles stay upright.
     mixed = step.spec.resamples or any(s.spec.resamples for s in recent)
     held = axial and mixed and not any(s.spec.exposes for s in recent)
-    if done == 0 and held and (not step.spec.exposes or step.spec.padding_mode in ("zeros", "constant")):
+    # What is left of a crop ends half a pixel beyond its own pixels' centres: those of the source only if none were made since.
+    enlarged = any(s.cuts and any(t.spec.resamples for t in before[:i]) for i, s in enumerate(before))
+    filled = step.spec.padding_mode in ("zeros", "constant") and not enlarged
+    if done == 0 and held and (filled or not step.spec.exposes):
         return "one"
     # Where nothing was interpolated, a pass is a copy; and what integrates reads more of a canvas than one point.
     copied = not any(s.spec.resamples for s in before)
