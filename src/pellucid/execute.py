@@ -176,7 +176,8 @@ def apply_field(
     for group in lowered.plan.groups:
         if not isinstance(group, Run) or not group.warps:
             continue
-        field = _warped_field(group, lowered.geometry(group), field, interpolation, padding_mode, fill, impl)
+        geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)
+        field = _warped_field(group, geometry, field, interpolation, padding_mode, fill, impl)
     return field
 
 
@@ -203,8 +204,13 @@ def _warped_field(
         window=geometry.window,
         links=links,
     )
-    # Floating-point labels have a gradient to their maps that kernels know nothing of.
-    return (nearest if interpolation == "nearest" and field.is_floating_point() else warp)(field, resample, impl=impl)
+    return _read(field, resample, impl)
+
+
+def _read(image: Tensor, resample: Resample, impl: str) -> Tensor:
+    """The warp; nearest reads of floating-point numbers have a gradient to their maps that kernels know nothing of."""
+    hard = resample.recipe.interpolation == "nearest" and image.is_floating_point()
+    return (nearest if hard else warp)(image, resample, impl=impl)
 
 
 def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
@@ -216,6 +222,9 @@ def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: 
         canvases_of: (height, width) of those between.
         impl: who computes.
         options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
+
+    Gradient:
+        image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
     """
     src_from_dst, *maps = back[::-1]
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
@@ -223,4 +232,4 @@ def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: 
         Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
         for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
     ]
-    return warp(image, pack(src_from_dst, links=links, **options), impl=impl)
+    return _read(image, pack(src_from_dst, links=links, **options), impl)

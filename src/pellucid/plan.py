@@ -74,6 +74,7 @@ class Run:
         indices: the transforms, in order; ``warps`` and ``colors`` split them.
         size_in, size_out: (height, width) before and after.
         resample_at: the last warp that interpolates: non-linear colour before it acts on the source, after it on the result.
+        moved: steps before that one move whole pixels (or interpolate), so that a half-way point is so in a frame of their making.
         fill_at: the warp that exposes what lies outside of the source: its padding and fill.
         windows: what bounds the sampling: a crop's own rectangle, or what an earlier crop left.
         clamped: sampling never leaves the window (the image, where there is no crop): the meaning of crops and resizes.
@@ -88,6 +89,7 @@ class Run:
     size_in: Size
     size_out: Size
     resample_at: int | None = None
+    moved: bool = False
     fill_at: int | None = None
     windows: tuple[Canvas, ...] = ()
     padding_mode: str = "zeros"
@@ -446,6 +448,7 @@ def _run(indices: list[int], starts: list[int], segments: list[SegmentSpec], spe
     return Run(
         **run,  # type: ignore[arg-type]
         resample_at=resampling[-1][0] if resampling else warps[-1][0],
+        moved=bool(resampling) and resampling[-1][0] != warps[0][0],
         fill_at=exposing[-1][0] if exposing else None,
         windows=_windows(first, specs, rule) if clamped else (),
         padding_mode=padding_mode,

@@ -84,3 +84,24 @@ def test_masks_of_integers_carry_no_gradient():
     out = augment({"image": torch.rand(2, 3, 8, 8), "mask": torch.ones(2, 8, 8, dtype=torch.int64)})
     assert out["image"].requires_grad
     assert not out["mask"].requires_grad
+
+
+@pytest.mark.parametrize("steps", [[P.RandomRotation(20.0)], [P.RandomRotation(20.0), P.RandomTranslate((0.2, 0.2))]])
+def test_undoing_a_mask_has_the_slope_of_undoing_a_picture(steps):
+    """The secant of a nearest read is the slope of a bilinear one, and an image is undone by bilinear reads."""
+    picture = bumps().expand(2, 1, 24, 24)
+    weights = torch.rand(picture.shape, generator=torch.Generator().manual_seed(0), dtype=F64)
+    pipeline = Pipeline(steps, seed=3)
+    found = []
+    for key in ("mask", "image"):
+        record = pipeline.draw(picture, key=Key(1, 3)).requires_grad_()
+        field = picture.clone().requires_grad_()
+        back = pipeline.inverse({"image": torch.zeros_like(picture), key: field}, record)[key]
+        (back * weights).sum().backward()
+        found.append((back.detach(), record.params[0]["degrees"].grad, field.grad))
+    (mask, to_mask, of_mask), (_, to_image, _) = found
+    plain = pipeline.inverse({"mask": picture}, pipeline.draw(picture, key=Key(1, 3)))["mask"]
+    assert torch.equal(mask, plain)
+    assert bool(of_mask.any())
+    assert to_mask.abs().max() > 1e-3
+    torch.testing.assert_close(to_mask, to_image, rtol=1e-9, atol=1e-12)

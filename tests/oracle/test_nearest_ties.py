@@ -11,6 +11,8 @@ import pellucid
 from pellucid import functional as PF
 
 SIZES = range(1, 49)
+CUT = pellucid.CenterCrop(4)
+"""Stands for a crop of two pixels less than the image."""
 
 
 def exact(n, m):
@@ -49,9 +51,38 @@ def test_image_and_mask_of_a_pipeline_agree(dtype):
     assert not wrong
 
 
-def test_a_mirrored_resize_is_half_way_in_the_image_s_own_coordinates():
-    for n, m in ((48, 20), (31, 10), (6, 4), (45, 18)):
-        flipped = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0), pellucid.Resize((m, m), interpolation="nearest")])
-        image = picture(n, n, torch.float32)
-        mirrored = n + (-(2 * torch.arange(m) + 1) * n) // (2 * m)  # floor(n - 1 - x + 0.5)
-        assert torch.equal(flipped(image)[0, 0], image[0, 0][exact(n, m)[:, None], mirrored.clamp(max=n - 1)])
+TURNS = {
+    "mirrored": (lambda x: x.flip(-1), [pellucid.RandomHorizontalFlip(p=1.0)]),
+    "upside down": (lambda x: x.flip(-2), [pellucid.RandomVerticalFlip(p=1.0)]),
+    "turned": (lambda x: x.rot90(1, (-2, -1)), [pellucid.RandomRotation90(times=(1,))]),
+    "turned back": (lambda x: x.rot90(3, (-2, -1)), [pellucid.RandomRotation90(times=(3,))]),
+    "both": (
+        lambda x: x.flip(-1).rot90(1, (-2, -1)),
+        [pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomRotation90(times=(1,))],
+    ),
+    "cut": (lambda x: x[..., 1:-1, 1:-1].flip(-1), [pellucid.RandomHorizontalFlip(p=1.0), CUT]),
+}
+
+
+@pytest.mark.parametrize("impl", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
+@pytest.mark.parametrize("turn", TURNS)
+def test_half_way_in_the_frame_that_is_resized(turn, dtype, impl):
+    """A flip or turn and a resize in one pass show the pixels that they show one after the other, before and after the resize."""
+    by_hand, steps = TURNS[turn]
+    wrong = []
+    for n in (6, 12, 15, 40):
+        image = picture(n, n, dtype)
+        steps_here = [pellucid.CenterCrop(n - 2) if step is CUT else step for step in steps]
+        for m in (1, 4, 5, 8, 9, 10, 16, 18, 20, 30):
+            resize, square = (pellucid.Resize((m, k), interpolation="nearest", antialias=False) for k in (2 * m, m))
+            turned = by_hand(image)
+            resized = turned[..., exact(turned.shape[-2], m)[:, None], exact(turned.shape[-1], 2 * m)]
+            out = pellucid.Pipeline([*steps_here, resize], impl=impl)({"image": image, "mask": image[0]})
+            if not (torch.equal(out["image"], resized) and torch.equal(out["mask"], resized[0])):
+                wrong.append((n, m, "before"))
+            if CUT not in steps:
+                out = pellucid.Pipeline([square, *steps], impl=impl)(image)
+                if not torch.equal(out, by_hand(image[..., exact(n, m)[:, None], exact(n, m)])):
+                    wrong.append((n, m, "after"))
+    assert not wrong

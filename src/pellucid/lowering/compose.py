@@ -8,6 +8,7 @@ Read next: ``tapes.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -16,8 +17,10 @@ from torch import Tensor
 
 from pellucid.color.maps import apply_to_vector
 from pellucid.constants import constant, wide_dtype
+from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import color
 from pellucid.kernels.warp.packing import Link, canvas_kind
+from pellucid.kernels.warp.taps import half_up
 from pellucid.plan import Canvas, Plan, Run
 from pellucid.segments import Color, Segment, Warp
 from pellucid.segments.chain import Chain, FillColors, Stage
@@ -47,11 +50,7 @@ class Geometry(NamedTuple):
     @property
     def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
         """From the result to the source, whatever lies between."""
-        total = self.src_from_dst
-        for link in self.links:
-            assert total is not None
-            total = total @ link.mid_from_dst
-        return total
+        return None if self.src_from_dst is None else _product([self.src_from_dst, *(link.mid_from_dst for link in self.links)])
 
 
 class Composed(NamedTuple):
@@ -75,13 +74,22 @@ def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
     return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
-def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> Geometry:
-    """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave."""
+def geometry(run: Run, segment_of: SegmentOf, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
+    """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave.
+
+    Args:
+        run, segment_of: the run and its segments.
+        device: of the drawn values.
+        nearest: the precision in which nearest reads will round the coordinates, where they do.
+    """
     starts = {canvas.at: canvas for canvas in run.canvases}
     maps: list[Tensor] = []
     windows: list[Any] = []
+    facing: Tensor | None = None
     for index in run.warps:
         warp = _warp(segment_of(index))
+        if nearest is not None and run.moved and index == run.resample_at:
+            facing = _product(maps)
         if not maps or index in starts:
             maps.append(warp.src_from_dst)
             if index in starts:
@@ -90,13 +98,35 @@ def geometry(run: Run, segment_of: SegmentOf, device: torch.device) -> Geometry:
             maps[-1] = maps[-1] @ warp.src_from_dst
     if not maps:
         return Geometry(None, None)
+    if facing is not None and nearest is not None:
+        maps[0] = _half_way_back(facing, run.size_in, nearest) @ maps[0]
     kinds = (canvas_kind(canvas.padding_mode, hard=canvas.hard or run.interpolation == "nearest") for canvas in run.canvases)
     links = tuple(Link(*found) for found in zip(kinds, maps[1:], windows, strict=True))
     return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
 
 
+def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:
+    return reduce(torch.matmul, maps)
+
+
+def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torch.dtype) -> Float[Tensor, "b 3 3"]:
+    """A shift by less than any map of pixels onto pixels can tell, along the axes that a flip or turn has reversed.
+
+    Nearest rounds half-way points up. What lies half-way in the frame that is interpolated must go up there, and so down here.
+    """
+    reversed_axes = src_from_mid[:, :2, :2].sum(-1) < 0  # b 2
+    back = torch.where(reversed_axes, -2.0 * (half_up(1, dtype) - 0.5), 0.0).to(src_from_mid.dtype)
+    return scale_shift(1.0, back[:, 0] * size[1], 1.0, back[:, 1] * size[0], src_from_mid)
+
+
 def compose(
-    plan: Plan, run: Run, segment_of: SegmentOf, mean: Float[Tensor, "b c"] | None, scale: float, device: torch.device
+    plan: Plan,
+    run: Run,
+    segment_of: SegmentOf,
+    mean: Float[Tensor, "b c"] | None,
+    scale: float,
+    device: torch.device,
+    nearest: torch.dtype | None = None,
 ) -> Composed:
     """Everything a run's pass needs.
 
@@ -105,8 +135,9 @@ def compose(
         mean: the images' mean colour, where ``run.pivot`` says that a colour map needs it.
         scale: the image's own units per unit (255 for 8-bit input): fills are given in those.
         device: of the drawn values.
+        nearest: as in :func:`geometry`.
     """
-    src_from_dst, window, links = geometry(run, segment_of, device)
+    src_from_dst, window, links = geometry(run, segment_of, device, nearest)
     chain = Chain(mean)
     canvases = {canvas.at: canvas for canvas in run.canvases if canvas.exposes}
     fills: dict[int, FillColors] = {}

@@ -45,7 +45,7 @@ class Lowered:
     def __init__(self, plan: Plan, params: Params, device: torch.device) -> None:
         self.plan, self.params, self.device = plan, params, device
         self._segments: dict[int, Segment] = {}
-        self._geometry: dict[int, Geometry] = {}
+        self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (
             device.type == "cpu"
             and is_plain_eager()
@@ -59,17 +59,20 @@ class Lowered:
             self._segments[index] = _segments_of(self.plan, self.params, self.device)(index)
         return self._segments[index]
 
-    def geometry(self, run: Run) -> Geometry:
-        """The run's maps, and the rectangles that sampling may not leave."""
-        first = run.indices[0]
-        if first not in self._geometry:
-            self._geometry[first] = self._lower(run, "geometry", partial(_geometry, self.device), None, torch.float64)
-        return self._geometry[first]
+    def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
+        """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
+        nearest = nearest if run.moved else None
+        at = run.indices[0], nearest
+        if at not in self._geometry:
+            function = partial(_geometry, nearest, self.device)
+            self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
+        return self._geometry[at]
 
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
         """The run's pass as one value, its numbers of this dtype."""
-        function = partial(_resample, scale, self.device)
-        found: Resample = self._lower(run, ("resample", scale), function, mean, dtype, follow=True)
+        nearest = dtype if run.moved and run.interpolation == "nearest" else None
+        function = partial(_resample, scale, nearest, self.device)
+        found: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
         return found
 
     def _lower(
@@ -103,7 +106,7 @@ class Lowered:
             return words, None if words is None else words.rows(params, plan.size_in, mean)
 
         def make() -> RunTape:
-            return RunTape(lowering, plan, params, run.warps if key == "geometry" else run.indices, channels)
+            return RunTape(lowering, plan, params, run.warps if key[0] == "geometry" else run.indices, channels)
 
         tape = cached_recording(plan.owner, (run.indices[0], key), make)
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
@@ -114,13 +117,23 @@ def _segments_of(plan: Plan, params: Params | Mapping[int, Mapping[str, Tensor]]
     return lambda index: plan.transforms[index].lower(params[index], plan.specs[index], like)
 
 
-def _geometry(device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Geometry:
+def _geometry(
+    nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None
+) -> Geometry:
     del plan, mean
-    return geometry(run, segment_of, device)
+    return geometry(run, segment_of, device, nearest)
 
 
-def _resample(scale: float, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None) -> Resample:
-    composed = compose(plan, run, segment_of, mean, scale, device)
+def _resample(
+    scale: float,
+    nearest: torch.dtype | None,
+    device: torch.device,
+    plan: Plan,
+    run: Run,
+    segment_of: SegmentOf,
+    mean: Tensor | None,
+) -> Resample:
+    composed = compose(plan, run, segment_of, mean, scale, device, nearest)
     src_from_dst = composed.src_from_dst
     if src_from_dst is None:
         src_from_dst = unmoved(wide_dtype(device), device)
