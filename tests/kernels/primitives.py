@@ -79,9 +79,9 @@ def _operands(kernel):
     seen = []
     original = explicit.Explicit.forward
 
-    def spy(primitive, numbers, *tensors):
-        seen.append([t.detach() for t in tensors if t is not None])
-        return original(primitive, numbers, *tensors)
+    def spy(primitive, static, count, *tensors):
+        seen.append([t.detach() for t in tensors[:count] if t is not None])
+        return original(primitive, static, count, *tensors)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(explicit.Explicit, "forward", staticmethod(spy))
