@@ -20,6 +20,8 @@ def torchvision_or_skip():
         import torchvision.io  # noqa: F401
     except (ImportError, RuntimeError) as error:
         pytest.skip(f"torchvision is absent, or built for another torch: {error}")
+    if not hasattr(torch.ops.image, "decode_image"):
+        pytest.skip("torchvision is there without its decoders, which are built for another torch")
 
 
 def content(image, form="PNG", **options):

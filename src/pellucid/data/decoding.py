@@ -87,7 +87,7 @@ def _installed(backend: str) -> bool:
         import_module("torchvision.io" if backend == "torchvision" else "cv2")
     except (ImportError, RuntimeError, OSError):  # a build for another torch raises what it stumbles on
         return False
-    return True
+    return backend == "opencv" or hasattr(torch.ops.image, "decode_image")  # or imports without its decoders
 
 
 def _name(source: Source) -> str:
