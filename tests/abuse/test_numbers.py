@@ -34,6 +34,19 @@ def _column(value):
     return EITHER if number(whole=True)(value) is not None and value >= 0 else None
 
 
+def _array(entry):
+    """Rows of numbers of one shape, each of which the entry's meaning takes."""
+
+    def meaning(value):
+        if not isinstance(value, list | tuple) or not value:
+            return None
+        rows = [_array(entry)(row) if isinstance(row, list | tuple) else entry(row) for row in value]
+        alike = len({len(row) if isinstance(row, list | tuple) else None for row in value}) == 1
+        return EITHER if alike and all(row is not None for row in rows) else None
+
+    return meaning
+
+
 NUMBER = first(number(), learned)
 POSITIVE = first(number(0), learned)
 WEIGHTS = sequence(POSITIVE, 2)
@@ -56,8 +69,8 @@ KINDS = {
     "Categorical.values": sequence(number(), 2),
     "Categorical.weights": first(nothing, lambda value: WEIGHTS(value) and (EITHER if _any(value) else None)),
     "Categorical.estimator": choice("exact", "reinforce", "straight_through"),
-    "Constant.value": NUMBER,
-    "Learnable.value": number(ABOVE_ZERO, 1.0 - 1e-9),
+    "Constant.value": first(NUMBER, _array(number())),
+    "Learnable.value": first(number(ABOVE_ZERO, 1.0 - 1e-9), _array(number(ABOVE_ZERO, 1.0 - 1e-9))),
     "Learnable.low": first(nothing, number(high=0.5 - 1e-9)),
     "Learnable.high": first(nothing, number(0.5 + 1e-9)),
     "Learnable.by": _supplied,
