@@ -108,8 +108,8 @@ ACCEPTED = {
     "Pipeline.key": ("None", "Key"),
     "Pipeline.draw key": ("None", "Key"),
     "Pipeline.return_record": ("True", "False"),
-    "Pipeline.batch": ("image",),
-    "transform.batch": ("image",),
+    "Pipeline.batch": ("image", "np 2-d"),
+    "transform.batch": ("image", "np 2-d"),
     "Pipeline.explain size": (
         *("1", "2", "3", "10", "(1, 2)", "(2, 1)", "(3, 5)", "[1, 2]", "[2, 1]", "[3, 5]"),
         *("size", "IntEnum", "np.int64", "np.uint8"),

@@ -38,6 +38,8 @@ def _array(entry):
     """Rows of numbers of one shape, each of which the entry's meaning takes."""
 
     def meaning(value):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim():
+            value = value.tolist()
         if not isinstance(value, list | tuple) or not value:
             return None
         rows = [_array(entry)(row) if isinstance(row, list | tuple) else entry(row) for row in value]
