@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 import pellucid
 from pellucid import Key, Pipeline
 from pellucid.data import Indexed, Numbered, Order, Prefetcher, collate, decode, index_of
+from pellucid.errors import InvalidArgument
 
 STEPS = [pellucid.RandomResizedCrop(16), pellucid.RandomHorizontalFlip(), pellucid.ColorJitter(0.3, 0.3)]
 
@@ -217,3 +218,23 @@ def test_mistakes():
         Indexed([1])[0]
     with pytest.raises(pellucid.InvalidArgument, match="rank"):
         Order(3, rank=3, ranks=3)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rows_of_numbers_keep_their_columns(first):
+    """Keypoints with visibility and turned boxes, of samples that may have none."""
+    order = [first, 1 - first]
+    points, boxes = [[], [[4.0, 5.0, 2.0], [1.0, 2.0, 0.0]]], [[], [[8.0, 8.0, 4.0, 2.0, 0.5]]]
+    samples = [{"image": torch.rand(3, 16, 16), "keypoints": points[n], "boxes": boxes[n]} for n in order]
+    batch = collate(Pipeline([pellucid.Resize(16)], box_format="cxcywhr"))(samples)
+    full = order.index(1)
+    torch.testing.assert_close(batch["keypoints"][full], torch.tensor(points[1]))
+    torch.testing.assert_close(batch["boxes"][full], torch.tensor(boxes[1]))
+    assert batch["keypoints_valid"].sum(1).tolist() == [n == full for n in range(2)]
+    assert batch["boxes_valid"].sum(1).tolist() == [n == full for n in range(2)]
+
+
+def test_rows_of_the_wrong_width_are_no_other_number_of_boxes():
+    samples = [{"image": torch.rand(3, 16, 16), "boxes": [[1.0, 2.0, 3.0, 4.0, 5.0]] * 4}]
+    with pytest.raises(InvalidArgument, match="4 numbers per box"):
+        collate(Pipeline([pellucid.Resize(16)]))(samples)

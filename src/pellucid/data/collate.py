@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pellucid.arrays import as_tensor, is_array
+from pellucid.boxes.degrees import DEGREES
 from pellucid.data.decoding import BACKENDS, decode, decode_labels
 from pellucid.data.drafts import Drafts
 from pellucid.data.samples import Sample
@@ -86,8 +87,7 @@ class Collate:
         if is_array(value):
             return as_tensor(kind.name, kind.name, value)
         if kind.move:
-            width = 4 if kind is BOXES else next(iter(kind.last), 1)
-            return torch.as_tensor(value, dtype=torch.float32).reshape(-1, width)
+            return torch.as_tensor(value, dtype=torch.float32)
         if isinstance(value, str | bytes | os.PathLike):
             if kind is not IMAGE:
                 return decode_labels(value)
@@ -107,9 +107,19 @@ class Collate:
             if sample.keys() != first.keys():
                 raise invalid(f"sample {i}", expected=f"the keys of sample 0, {sorted(first)}", got=sorted(sample))
         columns_of = {name: [sample[name] for sample in read] for name in first}
-        seen = {name: column for name, column in columns_of.items() if self._kind(name) is not None}
+        seen = {name: self._of_one_width(name, column) for name, column in columns_of.items() if self._kind(name) is not None}
         rest = {name: _together(column) for name, column in columns_of.items() if name not in seen}
         return {**self.pipeline(seen, key=key), **rest}
+
+    def _of_one_width(self, key: str, column: list[Any]) -> list[Any]:
+        """Rows of numbers, where those of a sample that has none are as wide as the others'."""
+        kind = self._kind(key)
+        if kind is None or not kind.move:
+            return column
+        form = _inner(self.pipeline).options.box_format_of(key)
+        usual = DEGREES.get(form, 4) if kind is BOXES else next(iter(kind.last), 1)
+        width = next((rows.shape[-1] for rows in column if rows.dim() > 1), usual)
+        return [rows.new_zeros((0, width)) if rows.shape == (0,) else rows for rows in column]
 
 
 def collate(
