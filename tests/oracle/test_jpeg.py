@@ -81,25 +81,29 @@ def test_slopes_at_a_rounding():
     assert slope[500] > 7 * slope[0]  # at a jump, and half way between two
 
 
-@pytest.mark.parametrize(("image_gradient", "low", "high"), [("proximity", 0.3, 1.6), ("straight_through", 0.3, 1.6)])
-def test_the_slope_is_about_the_codecs(image_gradient, low, high):
-    """Along the gradient, over a few levels: the codec's own differences, as in the experiments the surrogates were chosen by."""
+@pytest.mark.parametrize("image_gradient", ["proximity", "straight_through", "cubic"])
+@pytest.mark.parametrize("quality", [10.0, 50.0, 90.0])
+def test_the_slope_is_about_the_codecs(image_gradient, quality):
+    """Over eight levels along the gradient's signs, the codec's own loss falls, and by what the slope says up to a factor of two.
+
+    That is 1.1 to 1.8 times the codec's central difference on photographs; ``cubic`` knowingly gives less than half of it.
+    """
     from skimage import data
 
     image = torch.tensor(data.chelsea()[40:104, 100:164]).permute(2, 0, 1)[None] / 255.0
     target = torch.rand(image.shape, generator=torch.Generator().manual_seed(0))
-    for quality in (10.0, 50.0, 90.0):
 
-        def loss(x, quality=quality):
-            return (PF.jpeg(x, quality, image_gradient=image_gradient) - target).square().sum()
+    def loss(x):
+        return (PF.jpeg(x, quality, image_gradient=image_gradient) - target).square().sum()
 
-        x = image.clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(loss(x), x)
-        direction = gradient.sign() * (8.0 / 255.0)
-        with torch.no_grad():
-            measured = loss(image) - loss(image - direction)
-        assert measured > 0
-        assert low < float(measured / (gradient * direction).sum()) ** -1 < high * 4
+    leaf = image.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(leaf), leaf)
+    step = gradient.sign() * (8.0 / 255.0)
+    with torch.no_grad():
+        assert loss(image - step) < loss(image)
+        measured = (loss(image + step) - loss(image - step)) / 2.0
+    ratio = float((gradient * step).sum() / measured)
+    assert (0.0 < ratio < 0.5) if image_gradient == "cubic" else (0.5 < ratio < 2.0)
 
 
 def test_the_quality_learns_by_its_secant():

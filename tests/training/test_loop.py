@@ -1,4 +1,4 @@
-"""A run that is killed and resumed ends where an is_plain_eager one ends, to the bit."""
+"""A run that is killed and resumed ends where an undisturbed one ends, to the bit."""
 
 import json
 import os
