@@ -43,40 +43,12 @@ def png_bytes(picture: Image) -> bytes:
 
 
 def read_image(path: Path, *, gray: bool = False) -> Tensor:
-    """Read a picture as (3, H, W), or (1, H, W) with ``gray``, float32 in [0, 1].
-
-    The orientation that cameras note in EXIF is applied, an alpha channel is dropped, palettes are resolved and 16-bit pictures
-    keep their range.
-    """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    """Read a picture as (3, H, W), or (1, H, W) with ``gray``, float32 in [0, 1], upright; see `pellucid.data.decode`."""
+    from pellucid.data import decode
 
     if path.is_dir():
         raise invalid("IMAGE", expected="an image file", got=f"the folder {path}")
-    try:
-        with Image.open(path) as opened:
-            picture: Any = ImageOps.exif_transpose(opened)
-            picture.load()
-    except (UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
-        raise invalid("IMAGE", expected="an image Pillow can read", got=str(path), fix=f"Pillow says: {error}.") from error
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise invalid("IMAGE", expected="a complete image file", got=str(path), fix=f"Pillow says: {error}.") from error
-    return to_tensor(_plain(picture, gray=gray))
-
-
-def _plain(picture: Image, *, gray: bool) -> Image:
-    """8-bit RGB or grey, whatever the file's mode."""
-    import numpy as np
-    from PIL import Image
-
-    if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: Pillow's own conversion would clip
-        values = np.asarray(picture, dtype=np.float64)
-        top = 1.0 if picture.mode == "F" else 65535.0
-        picture = Image.fromarray(np.rint(np.clip(values / top, 0.0, 1.0) * 255.0).astype(np.uint8))
-    if picture.mode in ("P", "PA", "LA"):
-        picture = picture.convert("RGBA")
-    return picture.convert("L" if gray else "RGB")
+    return decode(path, gray=gray).float() / 255.0
 
 
 def to_tensor(picture: Any) -> Tensor:
