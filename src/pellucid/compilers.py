@@ -1,4 +1,4 @@
-"""Whether the compilers work here, and a cache on disk that never breaks a call.
+"""Whether the compilers work here, and a cache on disk that never breaks a call or mixes up two.
 
 Owns: `numba_works` and `triton_works`, tried once and said once if not, and `translated`, how Numba's functions are made.
 Must not: import Numba or Triton before somebody asks.
@@ -7,9 +7,13 @@ Read next: ``kernels/dispatch.py``.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import pickle
+import secrets
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["numba_works", "translated", "triton_works"]
@@ -82,13 +86,60 @@ def translated(function: Callable[..., Any], signature: str | None = None, *, st
 
 
 def _make_careful(cache: Any, stamp: str) -> None:
-    key_of = cache._index_key
-    cache._index_key = lambda signature, codegen: (*key_of(signature, codegen), stamp)
+    source = f"{cache._py_func.__module__} {stamp} {cache._impl.locator.get_source_stamp()!r}"
+    cache._cache_file = _Files(Path(cache.cache_path), cache._impl.filename_base, source)
     cache.load_overload, cache.save_overload = (_careful(cache, call) for call in (cache.load_overload, cache.save_overload))
 
 
+class _Files:
+    """One file for each compiled signature, named by what it was compiled from.
+
+    Numba numbers its files and keeps an index of them: two processes that compile at the same time take the same number, and one
+    then runs the other's code. Names made of contents cannot collide, and where ``NUMBA_CACHE_DIR`` is set, equal sources share
+    their files wherever they are installed.
+    """
+
+    def __init__(self, folder: Path, base: str, source: str) -> None:
+        numba = importlib.import_module("numba")
+        shared = numba.config.CACHE_DIR
+        self._folder = Path(shared) / "pellucid" if shared else folder
+        self._source = f"{numba.__version__} {source}"
+        self._start = f"{base}.{_short(self._source)}"
+        self._others = "" if shared else f"{base}.*.nbc"  # what an edited source leaves behind
+
+    def load(self, key: Any) -> Any:
+        """What `save` stored for this key, or None."""
+        try:
+            source, stored, data = pickle.loads(self._path(key).read_bytes())
+        except Exception:  # no file, or one cut short: `save` writes it anew
+            return None
+        return data if (source, stored) == (self._source, key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write one file, whole or not at all."""
+        path = self._path(key)
+        content = importlib.import_module("numba.core.serialize").dumps((self._source, key, data))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{secrets.token_hex(8)}.nbc")
+        try:
+            draft.write_bytes(content)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        for other in self._folder.glob(self._others) if self._others else ():
+            if not other.name.startswith(self._start):
+                other.unlink(missing_ok=True)
+
+    def _path(self, key: Any) -> Path:
+        return self._folder / f"{self._start}.{_short(repr(key))}.nbc"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _careful(cache: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Go on without the cache where it fails: a full disk, a file cut short, a file of another user."""
+    """Go on without the cache where it fails: a full disk, a folder of another user."""
 
     def attempt(*arguments: Any) -> Any:
         try:
@@ -107,6 +158,6 @@ def _tell(where: str, error: Exception) -> None:
         _told = True
         warnings.warn(
             f"Compiled kernels cannot be kept {where} ({type(error).__name__}: {error}); they are compiled in every process. "
-            "Make room there, delete damaged .nbi and .nbc files, or set NUMBA_CACHE_DIR to another folder.",
+            "Make room there, or set NUMBA_CACHE_DIR to another folder.",
             stacklevel=3,
         )

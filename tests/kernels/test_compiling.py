@@ -88,3 +88,29 @@ def test_another_process_finds_the_translation(tmp_path):
         done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
         found.append(int(done.stdout))
     assert found == [0, 1]
+
+
+def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
+    """Each has looked for what is there before the other has written."""
+    (tmp_path / "kernel.py").write_text("from pellucid.compilers import translated\n\n\ndef twice(x):\n    return 2 * x\n")
+    code = (
+        "import os, sys, numpy as np, kernel; from pellucid.compilers import translated\n"
+        "replace = os.replace\n"
+        "def late(*paths): os.replace = replace; print('compiled', flush=True); input(); replace(*paths)\n"
+        "kinds = [{'int': int, 'float': np.float32}[word] for word in sys.argv[1].split('+')]\n"
+        "if len(kinds) == 1: os.replace = late\n"
+        "run = translated(kernel.twice)\n"
+        "print(*[run(kind(21)) for kind in kinds], sum(run.stats.cache_hits.values()))\n"
+    )
+    root = str(Path(pellucid.__file__).resolve().parents[1])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((root, str(tmp_path))), "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def start(word):
+        return subprocess.Popen(
+            [sys.executable, "-c", code, word], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    processes = [start("int"), start("float")]
+    assert [process.stdout.readline() for process in processes] == ["compiled\n"] * 2
+    assert [process.communicate("\n")[0] for process in processes] == ["42 0\n", "42.0 0\n"]
+    assert start("int+float").communicate()[0] == "42 42.0 2\n"

@@ -87,18 +87,12 @@ def test_numba_switched_off(wanted):
 
 
 @pytest.mark.slow  # everything is compiled anew
-@pytest.mark.parametrize("damage", ["empty index", "cut data", "full disk", "no folder"])
+@pytest.mark.parametrize("damage", ["full disk", "no folder"])
 def test_a_cache_that_cannot_be_used(damage, wanted, tmp_path):
-    cache = tmp_path / "cache"
-    variables = {"NUMBA_CACHE_DIR": str(cache)}
-    if damage in ("empty index", "cut data"):
-        assert not spoken(run(**variables))
-        for file in cache.rglob("*.nbi" if damage == "empty index" else "*.nbc"):
-            file.write_bytes(file.read_bytes()[: 0 if damage == "empty index" else 100])
-    code = CALLS
+    variables = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     if damage == "full disk":
-        full = "def full(self, path): raise OSError(28, 'No space left on device')\n"
-        code = f"import numba.core.caching as caching\n{full}caching.IndexDataCacheFile._open_for_write = full\n{CALLS}"
+        full = "def full(self, data): raise OSError(28, 'No space left on device')\n"
+        code = f"import pathlib\n{full}pathlib.Path.write_bytes = full\n{CALLS}"
     if damage == "no folder":  # in any of the places where Numba looks for one
         nowhere = "def nowhere(self): raise OSError(30, 'Read-only file system')\n"
         code = f"import numba.core.caching as caching\n{nowhere}caching._CacheLocator.ensure_cache_path = nowhere\n{CALLS}"
@@ -119,8 +113,8 @@ def run(x):
 """
 
 
-@pytest.mark.slow
-def test_a_damaged_index_of_a_small_kernel(tmp_path):
+@pytest.mark.parametrize("length", [0, 100])
+def test_a_damaged_file_is_written_anew(length, tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     code = """
 import sys, warnings
@@ -130,12 +124,16 @@ with warnings.catch_warnings(record=True) as said:
     x = np.ones(1)
     kernel.run(x)
     kernel.run(x.astype(np.float32))
-print(x[0], len(said), *[str(w.message) for w in said])
+print(x[0], len(said), sum(kernel.run.stats.cache_hits.values()))
 """
     cache = tmp_path / "cache"
-    assert run(code, path=(tmp_path,), NUMBA_CACHE_DIR=str(cache)) == ["2.0 0"]
-    index = next(cache.rglob("kernel.run*.nbi"))
-    index.write_bytes(b"")
-    (line,) = run(code, path=(tmp_path,), NUMBA_CACHE_DIR=str(cache))
-    assert line.startswith("2.0 1 Compiled kernels cannot be kept in ")
-    assert str(index.parent) in line
+
+    def again():
+        return run(code, path=(tmp_path,), NUMBA_CACHE_DIR=str(cache))
+
+    assert again() == ["2.0 0 0"]
+    assert again() == ["2.0 0 2"]
+    for file in cache.rglob("*.nbc"):
+        file.write_bytes(file.read_bytes()[:length])
+    assert again() == ["2.0 0 0"]
+    assert again() == ["2.0 0 2"]
