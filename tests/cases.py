@@ -143,6 +143,13 @@ CASES = (
     ),
     Case(P.RandomErasing(p=0.7, value=0.4), P.RandomErasing(p=0.0), off_kinks={"gate": 0.93}),
     Case(P.RandomErasing(p=0.7, value="random"), P.RandomErasing(p=0.0, value="random"), off_kinks={"gate": 0.93}),
+    Case(
+        P.RandomJPEG((20, 80), p=0.7),
+        P.RandomJPEG(p=0.0),
+        off_kinks={"gate": 0.9, "quality": 50.0},
+        jumps=True,
+        size=(18, 20),
+    ),
     Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
     Case(P.Denormalize(MEAN, STD), P.Denormalize((0.0,), (1.0,))),
 )

@@ -226,6 +226,7 @@ BRIGHT = [
     (P.RandomInvert(), "RandomInvert"),
     (P.RandomSharpness(), "RandomSharpness"),
     (P.RandomGaussianNoise(0.1), "RandomGaussianNoise"),
+    (P.RandomJPEG(), "RandomJPEG"),
 ]
 
 

@@ -112,7 +112,7 @@ _compared(
     ("warp", "remap"),
     "One affine warp by matrices, and one remap by coordinates, against grid_sample, OpenCV and kornia.",
 )
-_compared("singles", SINGLES, "Single operations: Gaussian blur, colour jitter, Gaussian noise, flips.")
+_compared("singles", SINGLES, "Single operations: Gaussian blur, colour jitter, Gaussian noise, flips, JPEG.")
 
 
 @app.command()

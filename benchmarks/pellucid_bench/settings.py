@@ -24,6 +24,7 @@ __all__ = [
     "Flips",
     "Geometry",
     "Jitter",
+    "Jpeg",
     "Noise",
     "RemapCase",
     "WarpCase",
@@ -109,6 +110,13 @@ class Flips:
     p: float = 0.5
 
 
+@dataclass(frozen=True)
+class Jpeg:
+    """RandomJPEG, always applied, colour differences halved."""
+
+    quality: tuple[int, int] = (40, 80)
+
+
 CASES = {
     "flagship": Flagship(),
     "geometry": Geometry(),
@@ -118,8 +126,9 @@ CASES = {
     "jitter": Jitter(),
     "noise": Noise(),
     "flips": Flips(),
+    "jpeg": Jpeg(),
 }
-SINGLES = ("blur", "jitter", "noise", "flips")
+SINGLES = ("blur", "jitter", "noise", "flips", "jpeg")
 """The cases that are one operation, or two of a kind."""
 
 CHAIN = ("affine", "brightness", "rotation", "contrast", "flip", "saturation", "translate", "scale", "vertical flip", "normalize")

@@ -14,7 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.kernels import blend, color, convolve, curve
+from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -24,7 +24,7 @@ from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import Geometry
 from pellucid.plan import Group, Run
-from pellucid.segments import ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
+from pellucid.segments import Codec, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
 from pellucid.types import Size
 
 __all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "total_src_from_dst"]
@@ -136,6 +136,10 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
         return color.clip(image) if clip else image
+    if isinstance(segment, Codec):
+        quality, gate, subsampling, slopes, h = segment
+        gate = None if gate is None else gate.to(dtype)
+        return codec.jpeg(image, quality, gate, subsampling=subsampling, image_gradient=slopes, magnitude="secant", h=h, impl=impl)
     if isinstance(segment, Noise):
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import torch
 
-from pellucid.kernels import blend, convolve, explicit, resize, warp
+from pellucid.kernels import blend, codec, convolve, explicit, resize, warp
 from pellucid.kernels.dispatch import choose
 from pellucid.plan import Plan, Run, Single
-from pellucid.segments import BlendSpec, ColorSpec, ConvolveSpec, SegmentSpec
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, SegmentSpec
 
 __all__ = ["explain"]
 
@@ -22,6 +22,7 @@ _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
     ConvolveSpec(separable=True): convolve.SEPARABLE,
     ConvolveSpec(separable=False): convolve.AVAILABLE,
     BlendSpec(noise=True): blend.AVAILABLE,
+    CodecSpec(): codec.AVAILABLE,
 }
 
 

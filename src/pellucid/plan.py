@@ -21,7 +21,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution
 from pellucid.random.stream import slot_of
 from pellucid.recent import Recent
-from pellucid.segments import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
 from pellucid.tape import Recording, is_plain_eager, settled
 from pellucid.transforms.base import Transform
 from pellucid.types import Fill, ImageSpec, Size
@@ -31,7 +31,7 @@ __all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Plan", "Plans", "
 CANVAS_RULES = ("each", "image")
 """What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
 
-_NAMES = {ColorSpec: "Color", CurveSpec: "Curve", ConvolveSpec: "Convolve", BlendSpec: "Blend"}
+_NAMES = {ColorSpec: "Color", CurveSpec: "Curve", ConvolveSpec: "Convolve", BlendSpec: "Blend", CodecSpec: "Codec"}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import torch
 __all__ = [
     "FLOATING",
     "ClipRule",
+    "CodecGradient",
     "EndClip",
     "Fill",
     "ImageGradient",
@@ -26,6 +27,7 @@ __all__ = [
     "Point",
     "RandomNoise",
     "Size",
+    "Subsampling",
 ]
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -49,6 +51,8 @@ ClipRule: TypeAlias = Literal["end", "each", "none"]
 EndClip: TypeAlias = Literal["end", "none"]
 ImageGradient: TypeAlias = Literal["straight_through", "soft", "none"]
 RandomNoise: TypeAlias = Literal["random"]
+CodecGradient: TypeAlias = Literal["proximity", "cubic", "straight_through", "none"]
+Subsampling: TypeAlias = Literal["4:2:0", "4:2:2", "4:4:4"]
 Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
 
 

@@ -241,9 +241,11 @@ OPTIONS = {
     "interpolation": ("bilinear", "nearest", "bicubic"),
     "padding_mode": ("zeros", "constant", "border", "reflection"),
     "clip": ("end", "none"),
+    "subsampling": ("4:2:0", "4:2:2", "4:4:4"),
     "image_gradient": ("straight_through", "soft", "none"),
     "magnitude": ("secant", "straight_through", "none"),
 }
+OPTIONS_OF = {"RandomJPEG.image_gradient": ("proximity", "cubic", "straight_through", "none")}
 STEPWISE = ("ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue")
 
 BY_TYPE: dict[str, Kind] = {
@@ -285,6 +287,7 @@ BY_NAME: dict[str, Kind] = {
     "RandomGaussianNoise.sigma": drawn(0),
     "RandomGaussianNoise.mean": drawn(*ANY),
     "sharpness": FACTOR,
+    "quality": drawn(1, 100),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "mean": first(sequence(NUMBER, 3), unordered(NUMBER)),
     "std": first(sequence(number(ABOVE_ZERO), 3), unordered(number(ABOVE_ZERO))),
@@ -295,7 +298,7 @@ def kind_of(owner: str, field: str, annotation: str) -> Kind:
     """What a field of a transform takes; a new one needs a line in the tables above."""
     if field in OPTIONS:
         stepwise = owner in STEPWISE and field == "clip"
-        return choice(*OPTIONS[field], *(("each",) if stepwise else ()))
+        return choice(*OPTIONS_OF.get(f"{owner}.{field}", OPTIONS[field]), *(("each",) if stepwise else ()))
     for table, name in ((BY_NAME, f"{owner}.{field}"), (BY_NAME, field), (BY_TYPE, annotation)):
         if name in table:
             return table[name]

@@ -8,13 +8,14 @@ from typing import get_args
 import pytest
 
 from pellucid import ALL, RandomAffine, RandomPosterize, RandomRotation
-from pellucid.types import ClipRule, EndClip, ImageGradient, Interpolation, Magnitude
+from pellucid.types import ClipRule, CodecGradient, EndClip, ImageGradient, Interpolation, Magnitude
 from tests.cases import CASES
 
 KINDS = r"(?:exact|almost everywhere|surrogate|none)"
 OPTIONS = {
     "ImageGradient": ImageGradient,
     "Magnitude": Magnitude,
+    "CodecGradient": CodecGradient,
     "Interpolation": Interpolation,
     "ClipRule": ClipRule,
     "EndClip": EndClip,

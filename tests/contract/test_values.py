@@ -148,7 +148,7 @@ def test_layouts(case, layout):
 def test_any_number_of_channels_or_a_clear_error(case):
     from pellucid import InvalidArgument
 
-    needs_rgb = ("ColorJitter", "RandomSaturation", "RandomHue", "RandomGrayscale")
+    needs_rgb = ("ColorJitter", "RandomSaturation", "RandomHue", "RandomGrayscale", "RandomJPEG")
     needs_three = ("Normalize", "Denormalize")
     for channels in (1, 2, 5):
         x = images(case, channels=channels, dtype=torch.float32)

@@ -131,3 +131,32 @@ def test_errors_name_the_argument(arguments, name):
         PF.jpeg(torch.rand(3, 8, 8), **arguments)
     with pytest.raises(InvalidArgument, match="channels"):
         PF.jpeg(torch.rand(2, 8, 8), 50)
+
+
+def test_the_transform_is_pillows_file_in_a_pipeline():
+    from skimage import data
+
+    from pellucid import Pipeline, RandomHorizontalFlip, RandomJPEG
+
+    picture = data.astronaut()[50:87, 80:133]
+    batch = torch.tensor(picture).permute(2, 0, 1).expand(6, -1, -1, -1)
+    augment = Pipeline([RandomHorizontalFlip(p=1.0), RandomJPEG((10, 90), p=0.5)], seed=2)
+    out, record = augment(batch, return_record=True)
+    gates, qualities = record.params[1]["gate"], record.params[1]["quality"]
+    assert 0 < gates.sum() < 6
+    flipped = np.ascontiguousarray(picture[:, ::-1])
+    for result, gate, quality in zip(out, gates, qualities, strict=True):
+        wanted = written_and_read(flipped, math.floor(quality + 0.5), "4:2:0") if gate else flipped
+        np.testing.assert_array_equal(result.permute(1, 2, 0).numpy(), wanted)
+    assert "Codec[1]  (by cpu)" in augment.explain(batch)
+
+
+def test_a_quality_is_learned_by_the_secant():
+    from pellucid import Learnable, Pipeline, RandomJPEG
+
+    image = torch.rand(2, 3, 24, 32, generator=torch.Generator().manual_seed(1))
+    augment = Pipeline([RandomJPEG(Learnable(40.0), p=1.0)])
+    loss = (augment(image) - image).pow(2).mean()
+    loss.backward()
+    (slope,) = [p.grad for p in augment.parameters()]
+    assert float(slope) < 0  # a higher quality loses less

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise
+from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
 from pellucid_bench.subject import IMAGE_8BIT, Subject, to_8bit_arrays
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
 import albumentations as A
 
-__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "noise"]
+__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
 
 
 def flagship() -> list[Subject]:
@@ -97,6 +97,13 @@ def noise() -> list[Subject]:
     s = CASES["noise"]
     assert isinstance(s, Noise)
     return _single(A.GaussNoise(std_range=(s.sigma, s.sigma), p=1.0))
+
+
+def jpeg() -> list[Subject]:
+    """``ImageCompression``."""
+    s = CASES["jpeg"]
+    assert isinstance(s, Jpeg)
+    return _single(A.ImageCompression("jpeg", quality_range=s.quality, p=1.0))
 
 
 def flips() -> list[Subject]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid_bench.peers.ours import flagship_pipeline, src_from_dst_of
-from pellucid_bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise, affine_matrices
+from pellucid_bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise, affine_matrices
 from pellucid_bench.subject import BATCHED, Subject
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "geometry",
     "geometry_transforms",
     "jitter",
+    "jpeg",
     "noise",
     "normalize",
     "warp",
@@ -171,6 +172,13 @@ def noise() -> list[Subject]:
     s = CASES["noise"]
     assert isinstance(s, Noise)
     return [_single(K.RandomGaussianNoise(mean=0.0, std=s.sigma, p=1.0))]
+
+
+def jpeg() -> list[Subject]:
+    """``RandomJPEG``; a quality per sample."""
+    s = CASES["jpeg"]
+    assert isinstance(s, Jpeg)
+    return [_single(K.RandomJPEG(jpeg_quality=s.quality, p=1.0))]
 
 
 def flips() -> list[Subject]:

@@ -21,6 +21,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomTranslate
 from pellucid.transforms.base import Transform
 from pellucid.transforms.blur import RandomGaussianBlur
+from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Normalize
 from pellucid.transforms.crop import RandomResizedCrop
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
@@ -37,6 +38,7 @@ from pellucid_bench.settings import (
     Flips,
     Geometry,
     Jitter,
+    Jpeg,
     Noise,
     affine_matrices,
     coordinates,
@@ -52,6 +54,7 @@ __all__ = [
     "flips",
     "geometry",
     "jitter",
+    "jpeg",
     "noise",
     "remap",
     "src_from_dst_of",
@@ -225,6 +228,13 @@ def noise(*, impl: str = "auto") -> list[Subject]:
     s = CASES["noise"]
     assert isinstance(s, Noise)
     return [_single("pellucid", Pipeline([RandomGaussianNoise(sigma=s.sigma)], impl=impl))]
+
+
+def jpeg(*, impl: str = "auto") -> list[Subject]:
+    """A quality per sample, which has a gradient."""
+    s = CASES["jpeg"]
+    assert isinstance(s, Jpeg)
+    return [_single("pellucid", Pipeline([RandomJPEG(s.quality, p=1.0)], impl=impl))]
 
 
 def flips(*, impl: str = "auto") -> list[Subject]:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from pellucid_bench.peers.torchvision_import import torchvision_v2
-from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Noise
+from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
 from pellucid_bench.subject import BATCHED_ONE_DRAW, IMAGE_FLOAT, Subject
 
-__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "noise"]
+__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
 
 v2 = torchvision_v2()
 
@@ -81,6 +81,26 @@ def noise() -> list[Subject]:
     assert isinstance(s, Noise)
     transform = v2.GaussianNoise(0.0, s.sigma)
     return _both(lambda _: transform)
+
+
+def jpeg() -> list[Subject]:
+    """``JPEG``, which takes bytes, through an encoder and a decoder in memory."""
+    s = CASES["jpeg"]
+    assert isinstance(s, Jpeg)
+    transform = v2.JPEG(s.quality)
+    try:
+        transform(torch.zeros(3, 8, 8, dtype=torch.uint8))
+    except RuntimeError:  # a wheel without codecs
+        return []
+
+    def prepare(images: Tensor) -> Tensor:
+        return (images * 255.0).round().to(torch.uint8)
+
+    def forward(images: Tensor) -> Tensor:
+        return torch.stack([transform(image) for image in images])
+
+    regime = "image by image, uint8, a draw each"
+    return [Subject("torchvision v2, loop", regime, forward, prepare, lambda pixels: pixels.float() / 255.0, differentiable=False)]
 
 
 def flips() -> list[Subject]:

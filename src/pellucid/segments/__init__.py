@@ -5,11 +5,13 @@ Must not: know of any transform, or touch pixels.
 Read next: ``specs.py``.
 """
 
-from pellucid.segments.specs import BlendSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
-from pellucid.segments.values import Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
+from pellucid.segments.specs import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.segments.values import Codec, Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
 
 __all__ = [
     "BlendSpec",
+    "Codec",
+    "CodecSpec",
     "Color",
     "ColorSpec",
     "ColorSteps",

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pellucid.types import ClipRule, Fill, Size
 
-__all__ = ["BlendSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "SegmentSpec", "WarpSpec"]
+__all__ = ["BlendSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "SegmentSpec", "WarpSpec"]
 
 
 @dataclass(frozen=True)
@@ -86,4 +86,9 @@ class BlendSpec:
     noise: bool = False
 
 
-SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec
+@dataclass(frozen=True)
+class CodecSpec:
+    """A lossy codec, encoded and decoded."""
+
+
+SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-__all__ = ["Color", "ColorSteps", "Convolve", "Curve", "Noise", "Patch", "Segment", "Sharpen", "Tone", "Warp"]
+__all__ = ["Codec", "Color", "ColorSteps", "Convolve", "Curve", "Noise", "Patch", "Segment", "Sharpen", "Tone", "Warp"]
 
 
 class Warp(NamedTuple):
@@ -89,4 +89,14 @@ class Patch(NamedTuple):
     words: Int64[Tensor, "b 2"] | None
 
 
-Segment: TypeAlias = Warp | Color | ColorSteps | Curve | Convolve | Sharpen | Noise | Patch | Tone
+class Codec(NamedTuple):
+    """JPEG at a quality where the gate is open, with the surrogate gradients it was given."""
+
+    quality: Float[Tensor, "b"]
+    gate: Float[Tensor, "b"] | None
+    subsampling: str
+    image_gradient: str
+    h: float
+
+
+Segment: TypeAlias = Codec | Warp | Color | ColorSteps | Curve | Convolve | Sharpen | Noise | Patch | Tone

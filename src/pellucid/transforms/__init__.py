@@ -8,6 +8,7 @@ Read next: ``base.py``.
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomShear, RandomTranslate
 from pellucid.transforms.base import Transform
 from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
+from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
 from pellucid.transforms.discrete import RandomAutoContrast, RandomEqualize, RandomPosterize, RandomSolarize
@@ -53,6 +54,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomSharpness",
     "RandomGaussianNoise",
     "RandomErasing",
+    "RandomJPEG",
     "Normalize",
     "Denormalize",
 ]

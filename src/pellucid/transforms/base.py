@@ -314,7 +314,7 @@ def _option(literal: Any) -> Callable[[str, object], object]:
     return read
 
 
-_OPTIONS = ("Interpolation", "PaddingMode", "ClipRule", "EndClip", "ImageGradient", "Magnitude")
+_OPTIONS = ("Interpolation", "PaddingMode", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling")
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),
     "float": (float, finite_number),
