@@ -16,6 +16,8 @@ from torch import Tensor
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import apply_field, apply_image, compute_dtype, hops, total_src_from_dst, unwarp
+from pellucid.functional.fills import Factor
+from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.kinds import IMAGE, Hop
 from pellucid.lowering import Lowered
@@ -29,11 +31,11 @@ from pellucid.types import Size
 __all__ = ["apply_targets", "invert_targets"]
 
 
-def apply_targets(record: Record, parsed: Parsed, options: Options) -> Any:
-    """Replay a record on a batch."""
+def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> Any:
+    """Replay a record on a batch; slopes to drawn values as `gradient_scale` says."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    lowered = Lowered(plan, _params(record, parsed, device), device)
+    lowered = Lowered(plan, _params(record, parsed, device), device, _slopes(gradient_scale, parsed, device))
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead)
@@ -80,6 +82,17 @@ def _forwards(lowered: Lowered) -> list[Hop]:
 
 def _still(device: torch.device) -> Tensor:
     return torch.eye(3, dtype=wide_dtype(device), device=device)[None]
+
+
+def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Tensor | None:
+    """How many pixels slopes are blurred by, once per frame."""
+    scale, _ = read_scale(gradient_scale, device)
+    if scale is None:
+        return None
+    samples, frames = batch_of(parsed)
+    if scale.shape[0] not in (1, samples):
+        raise invalid("gradient_scale", expected=f"1 or {samples} of them, as there are samples", got=scale.shape[0])
+    return scale.repeat_interleave(frames, 0) if scale.shape[0] > 1 else scale
 
 
 def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:

@@ -181,12 +181,19 @@ def apply_field(
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)
-        field = _warped_field(group, geometry, field, interpolation, padding_mode, fill, impl)
+        field = _warped_field(group, geometry, field, interpolation, padding_mode, fill, impl, lowered.slopes)
     return field
 
 
 def _warped_field(
-    run: Run, geometry: Geometry, field: Tensor, interpolation: str, padding_mode: str | None, fill: float, impl: str
+    run: Run,
+    geometry: Geometry,
+    field: Tensor,
+    interpolation: str,
+    padding_mode: str | None,
+    fill: float,
+    impl: str,
+    slopes: Tensor | None,
 ) -> Tensor:
     coordinates = compute_dtype(field.dtype)
     geometry = geometry.to(coordinates)
@@ -207,6 +214,7 @@ def _warped_field(
         fill=outside,
         window=geometry.window,
         links=links,
+        slopes=slopes,
     )
     return _read(field, resample, impl)
 

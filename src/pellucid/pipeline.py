@@ -142,7 +142,9 @@ class Pipeline(nn.Module):
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._looked = False
 
-    def forward(self, batch: Any, *, key: Key | None = None, return_record: bool = False, **unknown: Any) -> Any:
+    def forward(
+        self, batch: Any, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
+    ) -> Any:
         """Augment a batch.
 
         Args:
@@ -150,6 +152,8 @@ class Pipeline(nn.Module):
                 pictures of any sizes; or a dict of targets, all of them batches or all of them lists.
             key: decides the draw; default the pipeline's seed and step, which then advances.
             return_record: also return what was drawn.
+            gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
+                blurred by a Gaussian of this standard deviation (a declared surrogate, which sees further); results stay sharp.
 
         Returns:
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
@@ -159,14 +163,15 @@ class Pipeline(nn.Module):
         check_no_more(unknown)
         check_flag("return_record", return_record)
         if self._is_ragged(batch):
+            check_no_scale(gradient_scale)
             self.learned.hint()
             return forward_lists(self, batch, key, return_record)
         parsed = self._parse(batch)
         self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
-            return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options)
+            return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options, gradient_scale)
         record = self._draw(parsed, key)
-        return apply_targets(record, parsed, self.options), record
+        return apply_targets(record, parsed, self.options, gradient_scale), record
 
     def draw(self, batch: Any, *, key: Key | None = None) -> Any:
         """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing.
@@ -177,17 +182,19 @@ class Pipeline(nn.Module):
             return draw_lists(self, batch, key)
         return self._draw(self._parse(batch), key)
 
-    def apply(self, batch: Any, record: Record | RaggedRecord | None = None) -> Any:
+    def apply(self, batch: Any, record: Record | RaggedRecord | None = None, *, gradient_scale: Any = 0.0) -> Any:
         """Replay a record: on the same images bit for bit, or on other images, targets and devices.
 
-        With a function instead of a batch it is ``nn.Module.apply``, so a pipeline may sit inside a model.
+        `gradient_scale` means what it does in the call. With a function instead of a batch this is ``nn.Module.apply``, so a
+        pipeline may sit inside a model.
         """
         if record is None and callable(batch) and not isinstance(batch, Tensor):
             return super().apply(batch)
         if isinstance(record, RaggedRecord):
+            check_no_scale(gradient_scale)
             return apply_lists(self, batch, record)
         record = read_record(record)
-        return apply_targets(record, self._parse(batch, record), self.options)
+        return apply_targets(record, self._parse(batch, record), self.options, gradient_scale)
 
     def inverse(self, batch: Any, record: Record | RaggedRecord) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
@@ -445,9 +452,17 @@ def check_no_more(unknown: Mapping[str, Any]) -> None:
     for name in unknown:
         raise wrong_type(
             name,
-            expected="no such argument; a call takes key= and return_record=",
+            expected="no such argument; a call takes key=, return_record= and gradient_scale=",
             got=f"{name}=...",
             fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
+        )
+
+
+def check_no_scale(gradient_scale: Any) -> None:
+    """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
+    if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
+        raise invalid(
+            "gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix="Call with one at a time."
         )
 
 

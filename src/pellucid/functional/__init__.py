@@ -15,6 +15,7 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.reaching import anneal
 from pellucid.functional.remap import remap
 from pellucid.functional.sizes import crop, pad, resize
 from pellucid.functional.targets import transform_boxes, transform_points
@@ -29,6 +30,7 @@ __all__ = [
     "adjust_saturation",
     "adjust_sharpness",
     "affine",
+    "anneal",
     "crop",
     "denormalize",
     "erase",

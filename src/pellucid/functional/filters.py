@@ -18,11 +18,9 @@ from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import Factor, FillValue, read_channels, read_factor, read_numbers
 from pellucid.functional.images import close_image, join_batch, open_image, to_compute
 from pellucid.kernels import blend, convolve
+from pellucid.kernels.convolve.gaussian import gaussian
 
 __all__ = ["adjust_sharpness", "erase", "gaussian_blur"]
-
-_SMALLEST_SIGMA = 1e-6
-"""Below this the kernel is one tap to the last bit, and its formula's derivative would be 0 * inf."""
 
 
 def gaussian_blur(
@@ -67,17 +65,9 @@ def gaussian_blur(
             raise invalid("sigma", expected="a number > 0", got=wanted)
         width, batched = read_factor("sigma", 0.15 * count + 0.35 if wanted is None else wanted, device=pixels.device)
         pixels, layout = join_batch(pixels, layout, "sigma", width.shape[0], batched)
-        kernels.append(_gaussian(width, count))
+        kernels.append(gaussian(width, count))
     work = to_compute(pixels)
     return close_image(convolve.separable(work, kernels[0].to(work.dtype), kernels[1].to(work.dtype)), layout)
-
-
-def _gaussian(sigma: Float[Tensor, "b"], taps: int) -> Float[Tensor, "b taps"]:
-    sigma = sigma.to(torch.promote_types(sigma.dtype, torch.float32))[:, None]
-    usable = torch.isfinite(sigma) & (sigma > _SMALLEST_SIGMA)
-    reach = torch.arange(taps, dtype=sigma.dtype, device=sigma.device) - (taps - 1) / 2
-    weights = torch.exp(-0.5 * (reach / torch.where(usable, sigma, 1.0)) ** 2)
-    return torch.where(usable, weights / weights.sum(-1, keepdim=True), (reach == 0).to(sigma.dtype))
 
 
 def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor) -> Shaped[Tensor, "*b c h w"]:

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.errors import invalid, wrong_type
+from pellucid.functional.fills import Factor
+from pellucid.functional.reaching import read_scale
 from pellucid.kernels.patches import patches as kernel
 from pellucid.kernels.patches.layout import most_levels
 from pellucid.transforms.base import as_size, check_choice
@@ -34,6 +36,7 @@ def extract_patches(
     antialias: bool = True,
     blur: float = BLUR,
     padding_mode: str = "border",
+    gradient_scale: Factor = 0.0,
     impl: str = "auto",
 ) -> Float[Tensor, "b n c h2 w2"]:
     """Cut a patch out of the image for every local affine frame.
@@ -51,6 +54,8 @@ def extract_patches(
             distance is the root mean square over the frame's two directions: exact for a similarity, 12 % above the geometric mean
             for a tilt of 2.
         padding_mode: outside the image ``border`` repeats its border pixels, ``zeros`` fades to zero over one sample.
+        gradient_scale: pixels of the image, from 0 to 16, a number or a tensor () or (B,): slopes to frames are read from the image
+            blurred by a Gaussian of this standard deviation.
         impl: ``auto``, ``reference`` or ``cpu``.
 
     Returns:
@@ -59,8 +64,8 @@ def extract_patches(
 
     Gradient:
         image: exact. frames: almost everywhere, one-sided where a sample lies on a pixel centre of its level; it includes how the
-        blur changes with the scale. A frame that is not finite has zero gradient and leaves the others alone. Second order:
-        ``impl="reference"``. Deterministic: yes.
+        blur changes with the scale. With ``gradient_scale``: surrogate (blurred slopes). A frame that is not
+        finite has zero gradient and leaves the others alone. Second order: ``impl="reference"``. Deterministic: yes.
 
     Errors:
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
@@ -85,7 +90,10 @@ def extract_patches(
     frames = torch.where(usable[..., None, None], frames, away).to(dtype)
     span = _span(frames, (height, width), blur if antialias else 0.0)
     levels = most_levels(image.shape[-2], image.shape[-1]) if antialias and blur > 0 else 1
-    out = kernel(image.to(dtype), frames, span, size=(height, width), levels=levels, impl=impl)
+    slopes, _ = read_scale(gradient_scale, image.device)
+    if slopes is not None and slopes.shape[0] not in (1, image.shape[0]):
+        raise invalid("gradient_scale", expected=f"1 or {image.shape[0]} of them, as there are images", got=slopes.shape[0])
+    out = kernel(image.to(dtype), frames, span, size=(height, width), levels=levels, slopes=slopes, impl=impl)
     if padding_mode == "zeros":
         out = out * _coverage(frames, span, (image.shape[-2], image.shape[-1]), (height, width))
     return torch.where(usable[..., None, None, None], out, 0.0).to(image.dtype)

@@ -15,9 +15,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.fills import FillValue, read_fill, read_numbers
+from pellucid.functional.fills import Factor, FillValue, read_fill, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
+from pellucid.functional.reaching import reached
 from pellucid.kernels.warp import pack, paired, warp
 
 __all__ = ["remap"]
@@ -33,6 +34,8 @@ def remap(
     border_value: FillValue = 0.0,
     relative: bool = False,
     channels_last: bool | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Read the image at coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
@@ -46,13 +49,16 @@ def remap(
         border_value: as in :func:`warp_affine`.
         relative: the maps are displacements from each output pixel's own place, as OpenCV's flag WARP_RELATIVE_MAP says.
         channels_last: as in :func:`warp_affine`.
+        gradient_scale: as in :func:`warp`.
+        image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
 
     Returns:
         (C, H2, W2) or (B, C, H2, W2), or channels last, in the dtype of ``image``.
 
     Gradient:
-        image, border_value: exact. map_x, map_y: almost everywhere; none for ``nearest``. A NaN or infinite coordinate shows
+        image, border_value: exact. map_x, map_y: almost everywhere; none for ``nearest``. With ``gradient_scale`` or ``widened``:
+        surrogate, as in :func:`warp`. A NaN or infinite coordinate shows
         ``border_value`` in its pixel, under every border mode, and has zero gradient.
 
     Errors:
@@ -81,6 +87,7 @@ def remap(
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
+    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
     dtype, like = read_dtype(pixels, mode)
     fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=like)
     identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
@@ -93,5 +100,6 @@ def remap(
         field=paired(x, y),
         dtype=dtype,
         levels=True,
+        slopes=slopes,
     )
     return close_image(warp(pixels, resample, impl=impl), layout)

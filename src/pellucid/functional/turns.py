@@ -19,6 +19,7 @@ from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbe
 from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image
 from pellucid.functional.matrices import guarded
 from pellucid.functional.opencv import INTERPOLATIONS
+from pellucid.functional.reaching import reached
 from pellucid.functional.warps import resample
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
 from pellucid.kernels.warp.dtypes import as_before, as_signed
@@ -92,6 +93,8 @@ def rotate(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     center: Sequence[float] | Tensor | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h w"]:
     """Rotate about a centre, on the same canvas.
@@ -103,13 +106,15 @@ def rotate(
         padding_mode: as in `affine`.
         fill: as in `affine`.
         center: as in `affine`.
+        gradient_scale: as in `warp`.
+        image_gradient: as in `warp`.
         impl: as in `affine`.
 
     Returns:
         The rotated image, in the dtype of ``image``.
 
     Gradient:
-        image, fill: exact. angle, center: almost everywhere.
+        image, fill: exact. angle, center: almost everywhere. Surrogates as in `warp`.
 
     Errors:
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
@@ -124,7 +129,8 @@ def rotate(
         tensor([[[1., 3.],
                  [0., 2.]]])
     """
-    return affine(image, angle, interpolation=interpolation, padding_mode=padding_mode, fill=fill, center=center, impl=impl)
+    options: dict[str, Any] = {"gradient_scale": gradient_scale, "image_gradient": image_gradient, "impl": impl}
+    return affine(image, angle, interpolation=interpolation, padding_mode=padding_mode, fill=fill, center=center, **options)
 
 
 def affine(
@@ -138,6 +144,8 @@ def affine(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     center: Sequence[float] | Tensor | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h w"]:
     """Rotate, shear, scale and shift about a centre: translate . centre . rotate . shear . scale . -centre.
@@ -152,14 +160,16 @@ def affine(
         padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         center: (x, y), pixel centres, or a tensor (2,) or (B, 2); default the image's centre.
+        gradient_scale: as in `warp`.
+        image_gradient: as in `warp`.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
         The warped image, in the dtype of ``image``; batched if the image or any parameter is.
 
     Gradient:
-        image, fill: exact. angle, translate, scale, shear, center: almost everywhere. A sample with a parameter that is not finite,
-        or a scale of 0, shows ``fill`` everywhere and has zero gradient.
+        image, fill: exact. angle, translate, scale, shear, center: almost everywhere. Surrogates as in `warp`. A sample with a
+        parameter that is not finite, or a scale of 0, shows ``fill`` everywhere and has zero gradient.
 
     Errors:
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
@@ -193,7 +203,8 @@ def affine(
     values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in factors.items()}
     matrix = guarded(_src_from_dst(values), compute_dtype(pixels.dtype))
     size = (height, width)
-    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl)
+    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
+    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, slopes=slopes)
 
 
 def _precise(device: torch.device) -> torch.dtype:

@@ -14,10 +14,11 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.fills import FillValue, read_fill, read_numbers
+from pellucid.functional.fills import Factor, FillValue, read_fill, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, Layout, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
+from pellucid.functional.reaching import reached
 from pellucid.kernels import warp as kernel
 from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import as_size, check_choice
@@ -35,6 +36,8 @@ def warp(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h2 w2"]:
     """Resample each image through its own homography and displacement field, with one interpolation.
@@ -51,6 +54,9 @@ def warp(
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
+        gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to matrix and displacement are read from the
+            image blurred by a Gaussian of this standard deviation, so that they see further; values stay sharp. See :func:`anneal`.
+        image_gradient: ``exact``, or ``widened``: blurred by a Gaussian of one pixel, which reaches pixels that were not read.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
@@ -58,8 +64,9 @@ def warp(
 
     Gradient:
         image, fill: exact (the adjoint of the forward map). src_from_dst, displacement: almost everywhere; one-sided where a
-        sampling point lies on a pixel centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes, on CPU
-        and CUDA. A matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
+        sampling point lies on a pixel centre; none for ``nearest``. With ``gradient_scale`` or ``widened``: surrogate (blurred
+        slopes; blurred gradient). Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA. A
+        matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
 
     Errors:
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
@@ -84,7 +91,8 @@ def warp(
     if displacement is not None:
         field, batched = _read_displacement(displacement, size, pixels)
         pixels, layout = join_batch(pixels, layout, "displacement", field.shape[0], batched)
-    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field)
+    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
+    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field, slopes)
 
 
 def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:
@@ -105,6 +113,8 @@ def warp_affine(
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
     channels_last: bool | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Warp through an affine map, as ``cv2.warpAffine``, with gradients to the image, the matrix and the border value.
@@ -123,6 +133,8 @@ def warp_affine(
         inverse_map: M sends output pixels to input pixels instead.
         channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
             raise; False takes any shape at its word.
+        gradient_scale: pixels by which the image is blurred before slopes to M are read from it, as in :func:`warp`.
+        image_gradient: ``exact`` or ``widened``, as in :func:`warp`.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
@@ -130,7 +142,8 @@ def warp_affine(
 
     Gradient:
         image, border_value: exact. M: almost everywhere, through the inverse; one-sided where a sampling point lies on a pixel
-        centre; none for ``nearest``. Second order: ``impl="reference"``. Deterministic: yes. A singular M (unless ``inverse_map``)
+        centre; none for ``nearest``. With ``gradient_scale`` or ``widened``: surrogate, as in :func:`warp`. Second order:
+        ``impl="reference"``. Deterministic: yes. A singular M (unless ``inverse_map``)
         and one with a NaN or infinite entry show ``border_value`` everywhere, have zero gradient, and leave other samples alone.
 
     Errors:
@@ -146,7 +159,8 @@ def warp_affine(
         >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]], (3, 1), border_value=9.0)
         tensor([[[9., 1., 2.]]])
     """
-    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, impl)
+    reach = gradient_scale, image_gradient
+    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, reach, impl)
 
 
 def warp_perspective(
@@ -159,6 +173,8 @@ def warp_perspective(
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
     channels_last: bool | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Warp through a homography, as ``cv2.warpPerspective``, with gradients to the image, the matrix and the border value.
@@ -172,6 +188,8 @@ def warp_perspective(
         border_value: as in :func:`warp_affine`.
         inverse_map: as in :func:`warp_affine`.
         channels_last: as in :func:`warp_affine`.
+        gradient_scale: as in :func:`warp`.
+        image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
 
     Returns:
@@ -193,7 +211,8 @@ def warp_perspective(
         >>> warp_perspective(image, [[2, 0, 2], [0, 2, 0], [0, 0, 2]], (3, 1))
         tensor([[[0., 1., 2.]]])
     """
-    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, impl)
+    reach = gradient_scale, image_gradient
+    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, reach, impl)
 
 
 def _cv_warp(
@@ -206,6 +225,7 @@ def _cv_warp(
     border_value: FillValue,
     inverse_map: bool,
     channels_last: bool | None,
+    reach: tuple[Factor, str],
     impl: str,
 ) -> Tensor:
     mode, inverse_flag = read_interpolation(interpolation)
@@ -215,7 +235,8 @@ def _cv_warp(
     dtype = compute_dtype(pixels.dtype)
     src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
     pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
-    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, "border_value", border_value, impl)
+    pixels, layout, slopes = reached(pixels, layout, *reach)
+    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, "border_value", border_value, impl, slopes=slopes)
 
 
 def resample(
@@ -229,6 +250,7 @@ def resample(
     fill: FillValue,
     impl: str = "auto",
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
+    slopes: Float[Tensor, "b_or_1"] | None = None,
 ) -> Shaped[Tensor, "..."]:
     """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
     dtype, like = read_dtype(pixels, interpolation)
@@ -241,5 +263,6 @@ def resample(
         field=field,
         dtype=dtype,
         levels=True,
+        slopes=slopes,
     )
     return close_image(kernel.warp(pixels, resample, impl=impl), layout)

@@ -28,8 +28,8 @@ TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPR
 
 
 class Primitive(NamedTuple):
-    """What computes a primitive: up to six tensors, whose first axis is the batch (or 1, for all; some may be None), and what else
-    there is to say, which is static.
+    """What computes a primitive: up to seven tensors, whose first axis is the batch (or 1, for all; some may be None), and what
+    else there is to say, which is static.
 
     Args:
         name: for errors.
@@ -67,11 +67,11 @@ def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) 
     return call(*tensors, *static)
 
 
-_MOST = 6
+_MOST = 7
 
 
 class Explicit(torch.autograd.Function):
-    """(primitive, what is static, how many tensors, six tensors or None) -> the result."""
+    """(primitive, what is static, how many tensors, seven tensors or None) -> the result."""
 
     generate_vmap_rule = True
 
@@ -86,9 +86,10 @@ class Explicit(torch.autograd.Function):
         c: Tensor | None,
         d: Tensor | None,
         e: Tensor | None,
+        f: Tensor | None,
     ) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        return primitive.forward(*(image, a, b, c, d, e)[:count], *static)
+        return primitive.forward(*(image, a, b, c, d, e, f)[:count], *static)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -38,12 +38,13 @@ class Lowered:
         plan: what is fused with what.
         params: the drawn values, on ``device``.
         device: of the images and everything else.
+        slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape.
     """
 
-    def __init__(self, plan: Plan, params: Params, device: torch.device) -> None:
-        self.plan, self.params, self.device = plan, params, device
+    def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None) -> None:
+        self.plan, self.params, self.device, self.slopes = plan, params, device, slopes
         self._segments: dict[int, Segment] = {}
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (
@@ -73,7 +74,7 @@ class Lowered:
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
         function = partial(_resample, scale, nearest, self.device)
         found: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
-        return found
+        return found._replace(slopes=self.slopes)
 
     def _lower(
         self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False

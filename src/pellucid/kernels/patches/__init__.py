@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 from pellucid.kernels.patches import cpu, reference
+from pellucid.kernels.softened import blurred, softened, with_slopes
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "patches"]
@@ -25,17 +26,19 @@ def patches(
     *,
     size: Size,
     levels: int,
+    slopes: Float[Tensor, "b_or_1"] | None = None,
     impl: str = "auto",
 ) -> Float[Tensor, "b n c h2 w2"]:
     """See :func:`pellucid.kernels.patches.reference.patches`; ``impl`` says who computes it.
 
     The compiled one reads 16-bit floats as float32. Its second derivative goes through the reference, forward mode raises. Bit for
-    bit the same for any number of threads: each patch, and each plane's gradient, has one owner.
+    bit the same for any number of threads: each patch, and each plane's gradient, has one owner. ``slopes``: gradients to frames
+    and span come from the image blurred by so many pixels.
     """
     if implementation(impl, image.device) == "reference":
-        return reference.patches(image, frames, span, size=size, levels=levels)
+        return with_slopes(_again, _PLACES, blurred, (image, frames, span), slopes, (list(size), levels))
     dtype = torch.promote_types(torch.promote_types(image.dtype, frames.dtype), torch.float32)
-    return run(_PATCHES, (list(size), levels), image.to(dtype), frames.to(dtype), span.to(dtype))
+    return run(_PATCHES, (list(size), levels), image.to(dtype), frames.to(dtype), span.to(dtype), slopes)
 
 
 def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int) -> Tensor:
@@ -43,4 +46,5 @@ def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
     return reference.patches(image, frames, span, size=(size[0], size[1]), levels=levels)
 
 
-_PATCHES = Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward)
+_PLACES = (1, 2)
+_PATCHES = softened(Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward), 3, _PLACES)

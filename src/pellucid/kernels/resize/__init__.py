@@ -13,7 +13,8 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation
 from pellucid.kernels.resize import cpu, reference
-from pellucid.kernels.warp.around import between_stages, compiled
+from pellucid.kernels.softened import softened, with_slopes
+from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
 from pellucid.kernels.warp.operators import backwards, forwards
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -27,7 +28,12 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
     forward mode raises. Bit for bit the same for any number of threads: a sample has one owner.
     """
     chosen = implementation(impl, image.device)
-    return between_stages(reference.resize if chosen == "reference" else _compiled, image, resample)
+    return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample)
+
+
+def _by_reference(image: Tensor, resample: Resample) -> Tensor:
+    *tensors, slopes = parts(image, resample, moves=False)
+    return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
 
 
 def _compiled(image: Tensor, resample: Resample) -> Tensor:
@@ -40,4 +46,10 @@ def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recip
     return reference.resize(image, Resample(recipe, mapping, window, params))
 
 
-_PRIMITIVE = Primitive("the resize", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward))
+_PLACES = (1, 2)
+_PRIMITIVE = softened(
+    Primitive("the resize", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)),
+    4,
+    _PLACES,
+    blurred_colors,
+)

@@ -18,8 +18,9 @@ from torch.autograd import forward_ad
 from pellucid.kernels import color
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import cpu, reference, triton
-from pellucid.kernels.warp.around import between_stages, compiled
+from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
@@ -69,7 +70,12 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
-    return between_stages(reference.warp if chosen == "reference" else partial(_compiled, chosen), image, resample)
+    return between_stages(_by_reference if chosen == "reference" else partial(_compiled, chosen), image, resample)
+
+
+def _by_reference(image: Tensor, resample: Resample) -> Tensor:
+    *tensors, slopes = parts(image, resample)
+    return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
 
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
@@ -99,6 +105,7 @@ def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resam
         field=torch.stack((chained.x, chained.y), 1),
         dtype=None if recipe.dtype is None else mapping.dtype,
         levels=recipe.levels,
+        slopes=resample.slopes,
     )
     found = laid_over(function(image, plain), chained.share, chained.ground)
     return rounded(color.stages(found, stages), recipe.dtype, levels=recipe.levels)
@@ -131,10 +138,13 @@ def _again(
     return reference.warp(image, Resample(recipe, mapping, window, params, field, links))
 
 
+_PLACES = (1, 2, 4, 5)
+"""Which of those tensors say where the image is read: mapping, window, field, links."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    "cpu": Primitive("the warp", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward), "cpu"),
-    "triton": Primitive(
-        "the warp", _again, forwards(triton.forward), forwards(triton.forward), backwards(triton.backward), "triton"
-    ),
+    name: softened(Primitive("the warp", _again, *computes, name), 6, _PLACES, blurred_colors)
+    for name, computes in {
+        "cpu": (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)),
+        "triton": (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)),
+    }.items()
 }

@@ -1,6 +1,6 @@
 """What is the same around every pass, whoever computes it and whatever it is.
 
-Owns: `between_stages`, the stages that the pass itself does not hold, and `compiled`, a pass by a compiled primitive.
+Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`.
 Must not: choose who computes.
 Read next: ``../explicit.py``.
 """
@@ -15,10 +15,11 @@ from torch import Tensor
 
 from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
+from pellucid.kernels.softened import blurred
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.packing import Resample
+from pellucid.kernels.warp.packing import Recipe, Resample
 
-__all__ = ["between_stages", "compiled"]
+__all__ = ["between_stages", "blurred_colors", "compiled", "parts"]
 
 
 def between_stages(
@@ -36,10 +37,22 @@ def between_stages(
     return rounded(color.stages(found, resample.epilogue), recipe.dtype, levels=recipe.levels)
 
 
+def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Recipe) -> Tensor:
+    """The source of a pass, blurred."""
+    dtype = torch.promote_types(image.dtype, torch.float32) if image.is_floating_point() else torch.float32
+    return blurred(to_colors(image, dtype, levels=recipe.levels), sigma)
+
+
 def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: Resample, *, moves: bool = True) -> Tensor:
-    """The pass by compiled operators; ``moves``: whether they take a displacement field and canvases."""
-    recipe, *tensors = resample[:6]
-    tensors = [image, *(tensors if moves else tensors[:3])]
+    """The pass by softened operators; ``moves``: whether they take a displacement field and canvases."""
+    recipe, tensors = resample.recipe, parts(image, resample, moves=moves)
     if recipe.dtype == torch.uint8:  # which has no derivative
-        tensors = [None if tensor is None else tensor.detach() for tensor in tensors]
+        tensors = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
     return run(primitive, (recipe,), *tensors)
+
+
+def parts(image: Tensor, resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:
+    """The pass's tensors as softened operators take them; there is nothing to learn of how the slopes are blurred."""
+    slopes = None if resample.slopes is None else resample.slopes.detach()
+    further = (resample.field, resample.links) if moves else ()
+    return (image, resample.mapping, resample.window, resample.params, *further, slopes)

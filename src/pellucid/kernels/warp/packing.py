@@ -100,6 +100,7 @@ class Resample(NamedTuple):
         links: of each canvas, first canvas first, its map from the next and its rectangle.
         params: the colours, as ``layout.py`` lays them out.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
+        slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
 
     recipe: Recipe
@@ -110,12 +111,13 @@ class Resample(NamedTuple):
     links: Float[Tensor, "b_or_1 k 13"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
+    slopes: Float[Tensor, "b_or_1"] | None = None
 
     def to(self, dtype: torch.dtype) -> Resample:
         """The same numbers in another dtype; stages convert theirs when they run."""
         window, field, links = (None if part is None else part.to(dtype) for part in (self.window, self.field, self.links))
         mapping, params = self.mapping.to(dtype), self.params.to(dtype)
-        return Resample(self.recipe, mapping, window, params, field, links, self.prologue, self.epilogue)
+        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
         """The same pass, whose result is of this dtype (None: as computed)."""
@@ -145,6 +147,7 @@ def pack(
     links: Sequence[Link] = (),
     prologue: Sequence[Stage] = (),
     epilogue: Sequence[Stage] = (),
+    slopes: Float[Tensor, "b_or_1"] | None = None,
 ) -> Resample:
     """Say how to resample: the one place where all of it is listed.
 
@@ -168,6 +171,7 @@ def pack(
         links: the canvases that lie between the source's map and the output, first canvas first; then ``src_from_dst`` leads to the
             source from the first. A warp's, without a field.
         prologue, epilogue: pointwise colour stages applied to the source and to the result.
+        slopes: a Gaussian's standard deviation in pixels: gradients to what says where to read come from the source blurred by it.
     """
     fused = fusable(epilogue)
     flags = (LEVELS if levels else 0) | (0 if antialias else SHARP)
@@ -199,7 +203,7 @@ def pack(
     recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds)
     rows = _row(pieces, src_from_dst)
     chain = _chain(links) if links else None
-    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, tuple(prologue), tuple(epilogue[fused:]))
+    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, tuple(prologue), tuple(epilogue[fused:]), slopes)
 
 
 def _chain(links: Sequence[Link]) -> Float[Tensor, "b_or_1 k 13"]:
