@@ -26,7 +26,7 @@ REFERENCES = (
     "patches.reference",
     "resize.reference",
     "warp.reference",
-    "warp.prefilter",
+    "warp.footprint",
 )
 NAMES = (*PACKAGES, *RANDOM, *(f"kernels.{name}" for name in REFERENCES))
 

@@ -16,7 +16,7 @@ TAPED = ("lowered.py", "tapes.py")  # read values, and only where no gradient is
 GRAPH = [
     *SOURCE.glob("kernels/**/reference.py"),
     *SOURCE.glob("kernels/warp/taps.py"),
-    *SOURCE.glob("kernels/warp/prefilter.py"),
+    *SOURCE.glob("kernels/warp/footprint.py"),
     *SOURCE.glob("transforms/*.py"),
     *SOURCE.glob("geometry/*.py"),
     *SOURCE.glob("color/*.py"),

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from pellucid_bench.antialias import antialias_table, measure_antialias
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.documents import write_case, write_documents
 from pellucid_bench.loader import loader_table, measure_loader
@@ -166,6 +167,30 @@ def loader(
         write_json(output / "loader.json", data)
     if docs_page is not None:
         insert(docs_page, "loader", f"{images} files, the best of {rounds} epochs taken in turns.\n\n{text}")
+
+
+@app.command()
+def antialias(
+    batch: Annotated[int, typer.Option(min=1, help="Images of the timed batch.")] = 8,
+    threads: Threads = 1,
+    budget: Budget = 1.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on antialiasing to rewrite.")] = None,
+) -> None:
+    """How near a turned, shrinking warp of photographs comes to integration, its slopes, and its time."""
+    with _setting(threads):
+        rows = measure_antialias(budget=budget, batch=batch, say=_say)
+        data = report("antialias", {"batch": batch, "budget_s": budget}, rows)
+    text = f"{describe(data['environment'])}\n\n{antialias_table(rows)}"
+    _show(text)
+    if output is not None:
+        write_json(output / "antialias.json", data)
+    if docs_page is not None:
+        insert(
+            docs_page,
+            "antialias",
+            f"Eight photographs; times for {batch}x3x480x640 to 224x224, a zoom of 1/1.8 at 10 degrees.\n\n{text}",
+        )
 
 
 @app.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pellucid_bench.antialias import antialias_table, measure_antialias
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.environment import environment
 from pellucid_bench.measure import Say, on_threads
@@ -31,6 +32,8 @@ def write_documents(folder: Path, *, batch: int, size: int, budget: float, impl:
     say("sizes")
     with on_threads(1):
         insert(page, "sizes", sizes_table(measure_sizes(impl=impl)))
+        say("antialias")
+        insert(page, "antialias", antialias_table(measure_antialias(budget=budget)))
     rows: list[Row] = []
     for case in ("flagship", "geometry", "warp", "remap", *SINGLES):
         measured = compare(case, batch=batch, size=size, budget=budget, impl=impl, memory=memory, say=say)

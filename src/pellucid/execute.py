@@ -105,7 +105,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     resample = lowered.resample(run, mean, scale, computed).returning(dtype)
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
-    if not run.warps and implementation(impl, image, resample.recipe) == "reference":
+    if not run.warps and implementation(impl, image, resample) == "reference":
         return _colored(image, resample)
     # Nearest warps have a gradient to their maps that kernels know nothing of.
     return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)

@@ -125,7 +125,7 @@ def test_opcheck():
     stages = (HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage())
     resample = pack(src_from_dst, size=(7, 8), matrix=torch.eye(3, dtype=torch.float64)[None], window=window, epilogue=stages)
     for dtype in (torch.float64, torch.float16, torch.uint8):
-        image_on, mapping, window, params, _, _, *static = operands(image, resample.returning(dtype))
+        image_on, mapping, window, params, _, _, _, *static = operands(image, resample.returning(dtype))
         given = image_on, mapping, window, params, *static
         torch.library.opcheck(torch.ops.pellucid.cpu_resize.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)

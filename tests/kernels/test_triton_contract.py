@@ -93,12 +93,12 @@ def test_opcheck(tests):
     torch.library.opcheck(torch.ops.pellucid.triton_warp.default, arguments(), **tests)
     grad = torch.rand(2, 3, 4, 5, dtype=torch.float64, device=DEVICE)
     backward = torch.ops.pellucid.triton_warp_backward.default
-    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, True, False, False]), **tests)
-    torch.library.opcheck(backward, (grad, *arguments(), [False, False, False, True, False, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [True, True, True, True, False, False, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(), [False, False, False, True, False, False, False]), **tests)
     field = torch.randn(1, 2, 4, 5, dtype=torch.float64, device=DEVICE)
     torch.library.opcheck(torch.ops.pellucid.triton_warp.default, arguments(field=field, dtype=torch.bfloat16), **tests)
-    torch.library.opcheck(backward, (grad.half(), *arguments(field=field), [*[True] * 5, False]), **tests)
-    torch.library.opcheck(backward, (grad, *arguments(field=field), [False, False, False, False, True, False]), **tests)
+    torch.library.opcheck(backward, (grad.half(), *arguments(field=field), [*[True] * 5, False, False]), **tests)
+    torch.library.opcheck(backward, (grad, *arguments(field=field), [False, False, False, False, True, False, False]), **tests)
 
 
 def test_vmap_and_its_gradients():

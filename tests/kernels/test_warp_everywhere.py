@@ -149,7 +149,7 @@ def test_opcheck():
     given = operands(image, pack(src_from_dst, size=(30, 60), field=field[:2], dtype=BRAIN))
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 30, 60).to(BRAIN)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [*[True] * 5, False]))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [*[True] * 5, False, False]))
 
 
 def test_vmap_of_halves():

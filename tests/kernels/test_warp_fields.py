@@ -115,7 +115,7 @@ def test_opcheck():
     given = operands(image, resample)
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    for needs in ([*[True] * 5, False], [False, False, False, False, True, False]):
+    for needs in ([*[True] * 5, False, False], [False, False, False, False, True, False, False]):
         torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
     labels = torch.randint(0, 9, (2, 3, 9, 11), dtype=torch.uint8)
     fill = torch.zeros(1, 3, dtype=torch.uint8)

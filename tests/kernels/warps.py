@@ -41,8 +41,8 @@ def sample(image, x, y, *, impl="auto", **given):
 
 def operands(image, resample) -> tuple[Any, ...]:
     """What the warp's operators take."""
-    tensors = image, resample.mapping, resample.window, resample.params, resample.field, resample.links
-    return *tensors, *operators.arguments(image, resample.mapping, resample.recipe)
+    recipe, *tensors = resample[:7]
+    return image, *tensors, *operators.arguments(image, resample.mapping, recipe)
 
 
 cpu = SimpleNamespace(warp=_by("cpu"), resize=partial(resize, impl="cpu"))

@@ -28,7 +28,7 @@ TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPR
 
 
 class Primitive(NamedTuple):
-    """What computes a primitive: up to seven tensors, whose first axis is the batch (or 1, for all; some may be None), and what
+    """What computes a primitive: up to eight tensors, whose first axis is the batch (or 1, for all; some may be None), and what
     else there is to say, which is static.
 
     Args:
@@ -67,11 +67,11 @@ def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) 
     return call(*tensors, *static)
 
 
-_MOST = 7
+_MOST = 8
 
 
 class Explicit(torch.autograd.Function):
-    """(primitive, what is static, how many tensors, seven tensors or None) -> the result."""
+    """(primitive, what is static, how many tensors, eight tensors or None) -> the result."""
 
     generate_vmap_rule = True
 
@@ -87,9 +87,10 @@ class Explicit(torch.autograd.Function):
         d: Tensor | None,
         e: Tensor | None,
         f: Tensor | None,
+        g: Tensor | None,
     ) -> Tensor:
         """Every argument by name: Dynamo counts them to tell whether a context comes first."""
-        return primitive.forward(*(image, a, b, c, d, e, f)[:count], *static)
+        return primitive.forward(*(image, a, b, c, d, e, f, g)[:count], *static)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -20,7 +20,7 @@ from numba.core import cgutils, imputils
 from numba.core.typing import templates
 from numba.extending import intrinsic, models, register_model
 
-__all__ = ["Narrow", "half_bits", "half_number", "numbers", "steps"]
+__all__ = ["Narrow", "half_bits", "half_number", "numbers", "steps", "widened"]
 
 _FLOAT, _INT, _SHORT = ir.FloatType(), ir.IntType(32), ir.IntType(16)
 _KINDS = {types.uint16: "float16", types.int16: "bfloat16", types.uint8: "fractions", types.int8: "levels"}
@@ -219,6 +219,23 @@ def _widened(context: Any, builder: Any, kind: str, bits: Any) -> Any:
     if _converts_halves():
         return builder.fpext(builder.bitcast(bits, ir.HalfType()), _FLOAT)
     return context.compile_internal(builder, half_number, types.float32(types.uint16), [bits])
+
+
+def widened(context: Any, builder: Any, kind: str, bits: Any) -> Any:
+    """A vector of such elements as one of float32."""
+    lanes = bits.type.count
+    if kind in _BYTES:
+        return builder.uitofp(bits, ir.VectorType(_FLOAT, lanes))
+    if kind == "bfloat16":
+        wide = ir.VectorType(_INT, lanes)
+        return builder.bitcast(builder.shl(builder.zext(bits, wide), ir.Constant(wide, [16] * lanes)), ir.VectorType(_FLOAT, lanes))
+    if _converts_halves():
+        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), lanes)), ir.VectorType(_FLOAT, lanes))
+    vector = ir.Constant(ir.VectorType(_FLOAT, lanes), ir.Undefined)
+    for lane in range(lanes):
+        number = _widened(context, builder, kind, builder.extract_element(bits, _INT(lane)))
+        vector = builder.insert_element(vector, number, _INT(lane))
+    return vector
 
 
 def _narrowed(context: Any, builder: Any, kind: str, number: Any) -> Any:

@@ -17,8 +17,7 @@ from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.layout import SHARP
 from pellucid.kernels.warp.packing import Resample, unpack
-from pellucid.kernels.warp.prefilter import tent
-from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.kernels.warp.taps import FILLED_MODES, tent
 
 __all__ = ["resize"]
 

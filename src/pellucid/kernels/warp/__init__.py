@@ -23,6 +23,7 @@ from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
+from pellucid.kernels.warp.footprint import weight_table
 from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
@@ -37,10 +38,18 @@ _MOST_MIXED = {"cpu": None, "triton": 4}
 _MIXING = MATRIX | HUE | SECOND_MIX | CLIP | LAST_MIX
 
 
-def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, out_dtype: torch.dtype | None = None) -> str:
+def unsupported(
+    dtype: torch.dtype,
+    interpolation: str,
+    footprint: Size | None,
+    out_dtype: torch.dtype | None = None,
+    *,
+    device: str,
+    projective: bool,
+) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
-    if footprint is not None:
-        return "an antialiased warp (antialias=True)"
+    if footprint is not None and (projective or device != "cpu"):
+        return "an antialiased homography (antialias=True)" if projective else "an antialiased warp (antialias=True)"
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         return "forward-mode differentiation"
     if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
@@ -48,9 +57,10 @@ def unsupported(dtype: torch.dtype, interpolation: str, footprint: Size | None, 
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
 
 
-def implementation(impl: str, image: Tensor, recipe: Recipe) -> str:
+def implementation(impl: str, image: Tensor, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
-    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype)
+    recipe, device, projective = resample.recipe, image.device.type, resample.mapping.shape[1] == 9
+    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, device=device, projective=projective)
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
 
@@ -60,7 +70,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "a
     The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. Their second derivative goes through
     the reference, forward mode raises. Bit for bit the same in every run, for any number of threads.
     """
-    return compute(implementation(impl, image, resample.recipe), image, resample)
+    return compute(implementation(impl, image, resample), image, resample)
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
@@ -70,6 +80,9 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
+    if recipe.footprint is not None and resample.mapping.shape[1] == 6:
+        table = weight_table(resample.mapping.unflatten(1, (2, 3)), recipe.footprint, recipe.interpolation, recipe.weights)
+        resample = resample._replace(table=table)
     return between_stages(_by_reference if chosen == "reference" else partial(_compiled, chosen), image, resample)
 
 
@@ -132,17 +145,18 @@ def _again(
     params: Tensor,
     field: Tensor | None,
     links: Tensor | None,
+    table: Tensor | None,
     recipe: Recipe,
 ) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    return reference.warp(image, Resample(recipe, mapping, window, params, field, links))
+    return reference.warp(image, Resample(recipe, mapping, window, params, field, links, table))
 
 
-_PLACES = (1, 2, 4, 5)
-"""Which of those tensors say where the image is read: mapping, window, field, links."""
+_PLACES = (1, 2, 4, 5, 6)
+"""Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name), 6, _PLACES, blurred_colors)
+    name: softened(Primitive("the warp", _again, *computes, name), 7, _PLACES, blurred_colors)
     for name, computes in {
         "cpu": (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)),
         "triton": (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)),

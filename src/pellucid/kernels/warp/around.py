@@ -44,7 +44,7 @@ def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Reci
 
 
 def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: Resample, *, moves: bool = True) -> Tensor:
-    """The pass by softened operators; ``moves``: whether they take a displacement field and canvases."""
+    """The pass by softened operators; ``moves``: whether they take a displacement field, canvases and weights."""
     recipe, tensors = resample.recipe, parts(image, resample, moves=moves)
     if recipe.dtype == torch.uint8:  # which has no derivative
         tensors = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
@@ -54,5 +54,5 @@ def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: R
 def parts(image: Tensor, resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:
     """The pass's tensors as softened operators take them; there is nothing to learn of how the slopes are blurred."""
     slopes = None if resample.slopes is None else resample.slopes.detach()
-    further = (resample.field, resample.links) if moves else ()
+    further = (resample.field, resample.links, resample.table) if moves else ()
     return (image, resample.mapping, resample.window, resample.params, *further, slopes)

@@ -34,12 +34,14 @@ class Chained(NamedTuple):
     ground: Float[Tensor, "b c h2 w2"] | None
 
 
-def coordinates(src_from_dst: Float[Tensor, "b rows 3"], size: Size) -> tuple[Tensor, Tensor]:
-    """Input x and y of every output pixel, each (b, h2, w2)."""
+def coordinates(
+    src_from_dst: Float[Tensor, "b rows 3"], size: Size, shift: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Input x and y of every output pixel, or of points that lie (right, down) of their centres, each (b, h2, w2)."""
     height, width = size
     u = torch.arange(width, dtype=src_from_dst.dtype, device=src_from_dst.device)
     v = torch.arange(height, dtype=src_from_dst.dtype, device=src_from_dst.device)[:, None]
-    return _project(src_from_dst, u, v)
+    return _project(src_from_dst, u, v) if shift is None else _project(src_from_dst, u + shift[0], v + shift[1])
 
 
 def follow(

@@ -20,29 +20,31 @@ from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "empty_gradients", "forwards"]
 
-Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
-_COMMON = f"{_TENSORS}, SymInt[] size, int[] options, float cubic, ScalarType dtype"
+_COMMON = f"{_TENSORS}, Tensor? table, SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _LABELS = f"{_TENSORS}, SymInt[] size, int[] options".replace("params", "fills")
-_COUNT = 6  # of tensors, in either
+_LABEL_COUNT, _COUNT = 6, 7  # of tensors
 _GRADIENTS = ", ".join(["Tensor"] * _COUNT)
 
 
 def define(name: str) -> None:
     """Define ``pellucid::{name}_warp``, ``_warp_backward`` and ``_labels``, without the kernels themselves.
 
-    The warp takes (image, mapping, window, params, field, links, size, (taps, mode, flags, out_channels, kinds of canvases), cubic,
-    dtype) and returns the output, of that dtype.
+    The warp takes (image, mapping, window, params, field, links, table, size, (taps, mode, flags, out_channels, kinds of canvases),
+    cubic, dtype) and returns the output, of that dtype.
 
     * image: uint8 (read as fractions of 255), float16, bfloat16, float32 or float64, any strides.
     * mapping: (b or 1, 6 or 9), of the dtype in which everything is computed (float32 or float64), as are the next four.
     * window: (b or 1, 4) or None; params: (b or 1, n); ``layout.py`` says what these and the options mean.
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
     * links: (b or 1, k, 13) or None: the canvases; with them there is no field.
+    * table: (b or 1, phases, rows, phases, columns) or None: weights of the pixels around a point; with it there is nothing
+      but the map.
 
     Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
     tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the
-    arguments had), field (as computed, one per sample) and links (as params). What is not needed has no elements.
+    arguments had), field (as computed, one per sample), links (as params) and table (as field). What is not needed has no elements.
 
     The labels take (image, mapping, window, fills, field, links, size, (mode, kinds of canvases)) and return the nearest pixels;
     image and fills (b or 1, c and then c for each canvas) are of one integer dtype.
@@ -51,13 +53,13 @@ def define(name: str) -> None:
     torch.library.define(warp, f"({_COMMON}) -> Tensor")
     torch.library.define(backward, f"(Tensor grad, {_COMMON}, bool[] needs) -> ({_GRADIENTS})")
     torch.library.define(labels, f"({_LABELS}) -> Tensor")
-    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[6], given[7][3], given[9]))
+    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[7], given[8][3], given[10]))
     torch.library.register_fake(backward, _fake_backward)
     torch.library.register_fake(labels, lambda *given: _empty(given[0], given[6], given[0].shape[1], given[0].dtype))
     operators = torch.ops.pellucid
     batched(warp, getattr(operators, f"{name}_warp"), _COUNT, 0)
     batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _COUNT, 1)
-    batched(labels, getattr(operators, f"{name}_labels"), _COUNT, 0)
+    batched(labels, getattr(operators, f"{name}_labels"), _LABEL_COUNT, 0)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:
@@ -106,10 +108,11 @@ def empty_gradients(
     params: Tensor,
     field: Tensor | None,
     links: Tensor | None,
+    table: Tensor | None,
     needs: list[bool],
 ) -> Gradients:
     """Uninitialised memory for what a backward returns."""
-    batch, moves = image.shape[0], needs[1] or needs[2] or needs[5]
+    batch, moves = image.shape[0], needs[1] or needs[2] or needs[5] or needs[6]
     rows = [
         (batch, mapping.shape[1]) if moves else (0,),
         (batch, 4) if moves and window is not None else (0,),
@@ -118,21 +121,14 @@ def empty_gradients(
     ]
     to_map, to_window, to_params, to_links = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
     to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
-    return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field, to_links
+    to_table = mapping.new_empty((batch, *table.shape[1:]) if moves and table is not None else (0,))
+    return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field, to_links, to_table
 
 
-def _fake_backward(
-    grad: Tensor,
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    *rest: Any,
-) -> Gradients:
+def _fake_backward(grad: Tensor, *arguments: Any) -> Gradients:
     del grad
-    return empty_gradients(image, mapping, window, params, field, links, rest[-1])
+    image, mapping, window, params, field, links, table = arguments[:_COUNT]
+    return empty_gradients(image, mapping, window, params, field, links, table, arguments[-1])
 
 
 def _empty(image: Tensor, size: list[int], channels: int, dtype: torch.dtype) -> Tensor:

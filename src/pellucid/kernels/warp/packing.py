@@ -65,7 +65,7 @@ class Recipe(NamedTuple):
         flags: which colour stages there are, and more, as in ``layout.py``.
         out_channels: of the output; 0: as many as the image has.
         dtype: of the result; None: as computed.
-        footprint: as :func:`pack` takes it.
+        footprint, weights: as :func:`pack` takes them.
         canvases: the kinds of the canvases between the maps.
     """
 
@@ -77,6 +77,7 @@ class Recipe(NamedTuple):
     dtype: torch.dtype | None = None
     footprint: Size | None = None
     canvases: tuple[str, ...] = ()
+    weights: str = "tent"
 
     @property
     def levels(self) -> bool:
@@ -99,6 +100,7 @@ class Resample(NamedTuple):
         window, field: as :func:`pack` takes them.
         links: of each canvas, first canvas first, its map from the next and its rectangle.
         params: the colours, as ``layout.py`` lays them out.
+        table: the weights of an affine footprint, as :func:`pellucid.kernels.warp.footprint.weight_table` makes them.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
@@ -109,15 +111,17 @@ class Resample(NamedTuple):
     params: Shaped[Tensor, "b_or_1 n"]
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
     links: Float[Tensor, "b_or_1 k 13"] | None = None
+    table: Float[Tensor, "b_or_1 phases rows phases columns"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
     slopes: Float[Tensor, "b_or_1"] | None = None
 
     def to(self, dtype: torch.dtype) -> Resample:
         """The same numbers in another dtype; stages convert theirs when they run."""
-        window, field, links = (None if part is None else part.to(dtype) for part in (self.window, self.field, self.links))
         mapping, params = self.mapping.to(dtype), self.params.to(dtype)
-        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links)
+        moves = self.window, self.field, self.links, self.table
+        window, field, links, table = (None if part is None else part.to(dtype) for part in moves)
+        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
         """The same pass, whose result is of this dtype (None: as computed)."""
@@ -140,6 +144,7 @@ def pack(
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
     window: Float[Tensor, "b_or_1 4"] | None = None,
     footprint: Size | None = None,
+    weights: str = "tent",
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
     levels: bool = False,
@@ -160,8 +165,11 @@ def pack(
         matrix, offset: colour map on the channels.
         window: (x0, y0, x1, y1), pixel centres: sampling is clamped to this rectangle, and what lies more than half a
             pixel outside of it counts as outside the image. The meaning of crop-then-resize.
-        footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, the
-            image is low-passed to each sample's own footprint first (antialiasing), which the map alone decides. A warp's.
+        footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, each output
+            pixel is a mean over all that it spans (antialiasing), of which :func:`pellucid.kernels.warp.footprint.shares` says
+            how much counts. Affine maps weigh pixels from a table. A warp's, not with field, window or links.
+        weights: with a footprint, ``tent`` stretches the kernel over the pixel's parallelogram, as a resize does along the axes;
+            ``box`` averages what the kernel reads over it (homographies: in sub-samples).
         field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
             whose map or displacement is not finite is nowhere.
         dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
@@ -200,10 +208,12 @@ def pack(
         flags, out_channels = flags | GROUND, shown.shape[-1]
         pieces += [(fill, out_channels) for fill in grounds]
     kinds = tuple(link.kind for link in links)
-    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds)
+    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds, weights)
     rows = _row(pieces, src_from_dst)
     chain = _chain(links) if links else None
-    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, tuple(prologue), tuple(epilogue[fused:]), slopes)
+    return Resample(
+        recipe, src_from_dst.flatten(1), window, rows, field, chain, None, tuple(prologue), tuple(epilogue[fused:]), slopes
+    )
 
 
 def _chain(links: Sequence[Link]) -> Float[Tensor, "b_or_1 k 13"]:

@@ -2,7 +2,7 @@
 
 Owns: gathering, coverage, fill and the colour map of one pass over the image.
 Must not: know where the matrices come from.
-Read next: ``prefilter.py``.
+Read next: ``footprint.py``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.chain import coordinates, follow, laid_over
 from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.packing import Resample, unpack
-from pellucid.kernels.warp.prefilter import fold_coordinate, prefilter
+from pellucid.kernels.warp.footprint import gather_stretched, gather_table, local_steps, longer_axis, sample_counts, shares
+from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
 
 __all__ = ["warp"]
@@ -37,7 +38,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
-    recipe, mapping, window, _, field, links, *_ = resample
+    recipe, mapping, window, _, field, links, table, *_ = resample
     fill, matrix, offset, epilogue, grounds = unpack(resample, image.shape[1])
     if recipe.dtype is not None or image.dtype.is_floating_point:
         image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
@@ -46,13 +47,14 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     x, y = coordinates(src_from_dst, recipe.size) if chained is None else (chained.x, chained.y)
     if field is not None:
         x, y = x + field[:, 0], y + field[:, 1]
-    filtered_coverage = None
-    if recipe.footprint is not None:
-        x, y = fold_coordinate(x, image.shape[-1], padding_mode), fold_coordinate(y, image.shape[-2], padding_mode)
-        image, filtered_coverage, margin = prefilter(image, src_from_dst, recipe.size, padding_mode, recipe.footprint)
-        x, y = x + margin[1], y + margin[0]
-        padding_mode = padding_mode if padding_mode in FILLED_MODES else "border"
-    warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window, filtered_coverage)
+    if recipe.footprint is None:
+        warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window)
+    else:
+        assert field is None
+        assert window is None
+        assert links is None
+        total, covered = _footprints(image, src_from_dst, x, y, table, recipe)
+        warped = compose(total, covered[:, None], fill, matrix, offset).unflatten(-1, recipe.size)
     if chained is not None:
         warped = laid_over(warped, chained.share, chained.ground)
     return rounded(stages(warped, epilogue), recipe.dtype, levels=recipe.levels)
@@ -68,8 +70,19 @@ def _resample(
     matrix: Tensor | None,
     offset: Tensor | None,
     window: Tensor | None,
-    filtered_coverage: tuple[Tensor, Tensor] | None,
 ) -> Tensor:
+    total, covered = _read(image, x, y, interpolation, padding_mode, window)
+    if total.dtype.is_floating_point:
+        total = compose(total, covered[:, None], fill, matrix, offset)
+    else:
+        total = torch.where(covered[:, None], total, total.new_zeros(()) if fill is None else fill[:, :, None].to(total.dtype))
+    return total.unflatten(-1, x.shape[-2:])
+
+
+def _read(
+    image: Tensor, x: Tensor, y: Tensor, interpolation: str, padding_mode: str, window: Tensor | None
+) -> tuple[Float[Tensor, "b c n"], Shaped[Tensor, "b n"]]:
+    """The weighted sums of the pixels around points, and their total weight inside of the image."""
     height, width = image.shape[-2:]
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
     x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
@@ -81,14 +94,43 @@ def _resample(
     x_taps = axis_taps(x, width, interpolation, padding_mode)
     y_taps = axis_taps(y, height, interpolation, padding_mode)
     total = _gather(image, x_taps, y_taps)  # b c h2*w2
-    covered = _coverage(x_taps, y_taps, usable, total.dtype, filtered_coverage).flatten(-2)[:, None]  # b 1 n
-    flat_usable = usable.flatten(-2)[:, None]
-    if total.dtype.is_floating_point:
-        total = torch.where(flat_usable, total, 0.0)
-        total = compose(total, covered, fill, matrix, offset)
+    covered = _coverage(x_taps, y_taps, usable, total.dtype).flatten(-2)  # b n
+    return torch.where(usable.flatten(-2)[:, None], total, 0.0) if total.dtype.is_floating_point else total, covered
+
+
+def _footprints(
+    image: Tensor, src_from_dst: Tensor, x: Tensor, y: Tensor, table: Tensor | None, recipe: Recipe
+) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
+    """What :func:`_read` gives, but of all that each output pixel spans."""
+    bound, interpolation, padding_mode = recipe.footprint, recipe.interpolation, recipe.padding_mode
+    assert bound is not None
+    usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
+    x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
+    if table is not None:
+        total, covered = gather_table(image, x, y, table, padding_mode)
+    elif recipe.weights == "tent":
+        total, covered = gather_stretched(image, x, y, local_steps(src_from_dst, x, y), bound, interpolation, padding_mode)
     else:
-        total = torch.where(covered, total, total.new_zeros(()) if fill is None else fill[:, :, None].to(total.dtype))
-    return total.unflatten(-1, x.shape[-2:])
+        total, covered = _subsampled(image, src_from_dst, x, y, recipe)
+    usable = usable.flatten(1)
+    return torch.where(usable[:, None], total, 0.0), torch.where(usable, covered, 0.0)
+
+
+def _subsampled(image: Tensor, src_from_dst: Tensor, x: Tensor, y: Tensor, recipe: Recipe) -> tuple[Tensor, Tensor]:
+    """The mean of what :func:`_read` gives for sub-samples of each output pixel."""
+    assert recipe.footprint is not None
+    counts, most = sample_counts(src_from_dst, recipe.size, recipe.footprint)
+    share_of = shares(longer_axis(local_steps(src_from_dst, x, y)))  # b h2 w2
+    sums: list[Tensor] = []
+    for j in range(most):
+        for i in range(most):
+            place = constant((i + 0.5, j + 0.5), x.dtype, x.device) / counts - 0.5  # b 2
+            share = ((place < 0.5).all(1) / counts.prod(1))[:, None]
+            at = coordinates(src_from_dst, recipe.size, (share_of * place[:, :1, None], share_of * place[:, 1:, None]))
+            total, covered = _read(image, *at, recipe.interpolation, recipe.padding_mode, None)
+            parts = total * share[:, None], covered * share
+            sums = [before + part for before, part in zip(sums, parts, strict=True)] if sums else [*parts]
+    return sums[0], sums[1]
 
 
 def _clamp(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Bool[Tensor, "b h2 w2"]]:
@@ -118,16 +160,12 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
     return as_before(total, image.dtype) if not image.dtype.is_floating_point else total
 
 
-def _coverage(
-    x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype, filtered: tuple[Tensor, Tensor] | None
-) -> Tensor:
+def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype) -> Tensor:
     """The total weight of in-image taps: b h2 w2 (bool for integer images)."""
     if not dtype.is_floating_point:
         for tap in (x_taps[0], y_taps[0]):
             usable = usable if tap.inside is None else usable & tap.inside
         return usable
-    if filtered is not None:
-        return torch.where(usable, _axis_cover(x_taps, filtered[1]) * _axis_cover(y_taps, filtered[0]), 0.0)
     cover: Tensor = usable.to(dtype)
     for taps in (x_taps, y_taps):
         if taps[0].inside is not None:
@@ -142,17 +180,5 @@ def _total_weight(taps: list[Tap]) -> Tensor:
         part = tap.inside if tap.weight is None else tap.weight
         assert part is not None
         total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-def _axis_cover(taps: list[Tap], profile: Float[Tensor, "b n"]) -> Tensor:
-    """Interpolate a coverage profile along one axis with the taps of the image."""
-    total: Tensor | None = None
-    for tap in taps:
-        shape = tap.position.shape
-        value = torch.gather(profile.expand(shape[0], -1), 1, tap.position.flatten(1)).reshape(shape)
-        value = value if tap.weight is None else value * tap.weight
-        total = value if total is None else total + value
     assert total is not None
     return total

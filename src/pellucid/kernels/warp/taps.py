@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-__all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "half_up", "keys_cubic"]
+__all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "half_up", "keys_cubic", "tent"]
 
 PADDING_MODES = ("zeros", "constant", "border", "reflection", "reflect_101", "wrap")
 FILLED_MODES = ("zeros", "constant")
@@ -52,6 +52,11 @@ def keys_cubic(t: Float[Tensor, "*grid"], a: float) -> tuple[Tensor, Tensor, Ten
     inner_left = 1.0 + t * t * ((a + 2.0) * t - (a + 3.0))
     inner_right = 1.0 + s * s * ((a + 2.0) * s - (a + 3.0))
     return outer_left, inner_left, inner_right, outer_right
+
+
+def tent(t: Float[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
+    """max(0, 1 - |t|)."""
+    return torch.relu(1.0 - t.abs())
 
 
 def half_up(length: int, dtype: torch.dtype) -> float:

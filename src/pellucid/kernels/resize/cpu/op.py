@@ -50,7 +50,7 @@ def _gradients(
     grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     del grad
-    found = empty_gradients(image, mapping, window, params, None, None, [*rest[-1], False, False])
+    found = empty_gradients(image, mapping, window, params, None, None, None, [*rest[-1], False, False, False])
     return found[0], found[1], found[2], found[3]
 
 

@@ -13,6 +13,7 @@ from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
+from pellucid.kernels.warp.cpu.footprint import add_table, read_table, table_of
 from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
@@ -99,8 +100,10 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 
 @entry
-def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, edge, taps, start, stop):  # type: ignore[no-untyped-def]
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases, parameters, field).
+def backward(  # type: ignore[no-untyped-def]
+    grad, img, call, rows, fields, chain, tables, needs, sums, room, cubics, edge, taps, start, stop
+):
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
@@ -119,6 +122,7 @@ def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, ed
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
     to_image, to_maps, to_windows = without_refcount(sums.image), without_refcount(sums.maps), without_refcount(sums.windows)
     to_params, to_fields, to_links = without_refcount(sums.params), without_refcount(sums.fields), without_refcount(sums.links)
+    to_tables = without_refcount(sums.tables)
     floats, quad, into = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into)
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic = call.unit, call.cubic
@@ -147,7 +151,7 @@ def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, ed
             if needs_image and first == 0:
                 to_image[owned : owned + channels * plane] = floats.dtype.type(0.0)
         whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
-        if not whole and v >= band:
+        if tables is None and not whole and v >= band:
             next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, own, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
@@ -172,11 +176,16 @@ def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, ed
         rest = zero
         if not whole:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
-            _, rest = settle_strip(call, window, strip, frame, here, where)
+            if tables is None:
+                _, rest = settle_strip(call, window, strip, frame, here, where)
         if whole and reads:
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
-            read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
+            if tables is None:
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
+            else:
+                table, sizes = table_of(tables, b)
+                read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], source, strip[7])
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
@@ -222,7 +231,7 @@ def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, ed
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, rule = not whole and frame[STAGED] == 1, rule_of(call, window)
+        staged, rule = tables is None and not whole and frame[STAGED] == 1, rule_of(call, window)
         if whole and needs_image:
             add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
         if staged:
@@ -232,7 +241,14 @@ def backward(grad, img, call, rows, fields, chain, needs, sums, room, cubics, ed
                 quad, into[8:], frame[PLANE], frame[COLUMNS], channels, call.taps, shares, where, strip[2], strip[3], cubics,
                 to_source, to_cover if rule == FILLED else strip[17], strip[17], quads, along_x, along_y,
             )  # fmt: skip
-        if not whole and (rest > 0 or not staged):
+        if tables is not None:
+            if not whole:
+                table, sizes = table_of(tables, b)
+                add_table(
+                    img, base, channels, shape, strides, unit, call.mode, table, sizes, shares, to_image, owned, strip[0], strip[1],
+                    to_source, to_cover, to_tables[b if needs_slopes else 0], along_x, along_y,
+                )  # fmt: skip
+        elif not whole and (rest > 0 or not staged):
             scatter_edge(
                 img, base, strides, unit, to_image, np.uint64(owned), channels, shape, shares, call.taps, cubic, call.mode, window,
                 strip[0], strip[1], here, taps[0], taps[1], taps[2], to_source, to_cover, along_x, along_y,

@@ -79,6 +79,8 @@ class Sums(NamedTuple):
     fields: Any
     """(batch * 2, height * width)."""
     links: Any
+    tables: Any
+    """A row per sample, in the dtype in which everything is computed."""
 
 
 class Chain(NamedTuple):

@@ -41,10 +41,13 @@ class _Call:
         params: Tensor,
         field: Tensor | None,
         links: Tensor | None,
+        table: Tensor | None,
         size: list[int],
         options: list[int],
         cubic: float,
     ) -> None:
+        if table is not None and image.stride(3) != 1:  # rows are read eight pixels at a time
+            image = image.contiguous()
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels, *kinds = options
         self.out_shape = (batch, out_channels, size[0], size[1])
@@ -53,9 +56,9 @@ class _Call:
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
-        self.cubic = taps == 4
+        self.cubic = taps == 4 and table is None
         # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
-        self.general = taps != 2 or MODES["zeros"] != mode or window is not None
+        self.general = table is None and (taps != 2 or MODES["zeros"] != mode or window is not None)
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall, wide = (1, 1) if mode <= MODES["border"] or window is not None else (3, 3)
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
@@ -97,7 +100,9 @@ class _Call:
             chain = Chain(links.contiguous().numpy(), np.array(kinds, np.int64), int(links.shape[0] > 1))
             self.floats += 4 + 2 * out_channels + 4 * len(kinds)
         rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
-        self.arguments = (elements(image), call, rows_of, fields, chain)
+        # None, too, where nothing is antialiased.
+        weights = None if table is None else _weights(table, across[2], width)
+        self.arguments = (elements(image), call, rows_of, fields, chain, weights)
 
     def scratch(self, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory."""
@@ -114,6 +119,18 @@ class _Call:
         return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
+def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
+    """The weights, how many rows and columns they have, which of those a sample uses, and where rows lie in image and gradient."""
+    table = table.contiguous()
+    rows, columns = table.shape[2], table.shape[4]
+    some = (table != 0).transpose(2, 3).flatten(1, 2).any(1)  # b rows columns
+    used = []
+    for axis in (2, 1):
+        seen = some.any(axis).numpy()  # b n
+        used += [seen.argmax(1), seen.shape[1] - seen[:, ::-1].argmax(1)]
+    return table.flatten(1).numpy(), rows, columns, np.stack(used, 1), *(np.arange(rows) * step for step in steps)
+
+
 def direct(
     image: Tensor,
     mapping: Tensor,
@@ -121,6 +138,7 @@ def direct(
     params: Tensor,
     field: Tensor | None,
     links: Tensor | None,
+    table: Tensor | None,
     size: list[int],
     options: list[int],
     cubic: float,
@@ -129,7 +147,7 @@ def direct(
     """The operator's kernel."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(image, mapping, window, params, field, links, size, options, cubic)
+    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic)
     out = torch.empty(call.out_shape, dtype=dtype)
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
@@ -153,6 +171,7 @@ def _(
     params: Tensor,
     field: Tensor | None,
     links: Tensor | None,
+    table: Tensor | None,
     size: list[int],
     options: list[int],
     cubic: float,
@@ -162,10 +181,10 @@ def _(
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
 
     del dtype
-    shares = needs[0], needs[1] or needs[2] or needs[5], needs[3], needs[4]
-    call = _Call(image, mapping, window, params, field, links, size, options, cubic)
-    results = empty_gradients(image, mapping, window, params, field, links, needs)
-    for gradient in (*results[1:4], results[5]):
+    shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
+    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic)
+    results = empty_gradients(image, mapping, window, params, field, links, table, needs)
+    for gradient in (*results[1:4], *results[5:]):
         gradient.zero_()
     if not grad.numel():
         results[0].zero_()
@@ -176,6 +195,7 @@ def _(
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_links = results[5].view(-1, 1 if links is None else links.shape[1], LINK).numpy()
+    to_table = results[6].view(-1, 1 if table is None else table[0].numel()).numpy()
     to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
@@ -185,7 +205,7 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links)
+            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, to_table)
             backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), call.room(), first, last)
             if apart:
                 round_into(into, to_image[first])
@@ -212,12 +232,12 @@ def _(
 
     bits = _UNSIGNED[image.element_size()]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
-    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, size, numbers, 0.0)
+    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, None, size, numbers, 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 8 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(*call.arguments, rows, floats, index, call.room(), start, stop)
+        copy_labels(*call.arguments[:-1], rows, floats, index, call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

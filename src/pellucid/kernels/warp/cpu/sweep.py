@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, without_refcount
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
 from pellucid.kernels.warp.cpu.stages import clip, mix
@@ -32,7 +33,7 @@ __all__ = ["forward"]
 
 
 @entry
-def forward(img, call, rows, fields, chain, out, room, cubics, edge, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, call, rows, fields, chain, tables, out, room, cubics, edge, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
     wide = max(channels, out_channels)
@@ -62,7 +63,7 @@ def forward(img, call, rows, fields, chain, out, room, cubics, edge, start, stop
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         own = strip[13 + 2 * wide :]
-        if not whole and v >= band:
+        if tables is None and not whole and v >= band:
             end = min(call.out_height, v + (stop - r) * call.strip)
             next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, own, frame, quad, True)
             band = v + frame[ROWS]
@@ -73,11 +74,16 @@ def forward(img, call, rows, fields, chain, out, room, cubics, edge, start, stop
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
         else:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
-            _, rest = settle_strip(call, window, strip, frame, kind[:n], index[:n])
             base = np.uint64(b * call.stride_b)
-            read_strip(
-                img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
-            )
+            if tables is None:
+                _, rest = settle_strip(call, window, strip, frame, kind[:n], index[:n])
+                read_strip(
+                    img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
+                )
+            else:
+                shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
+                table, sizes = table_of(tables, b)
+                read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], read, strip[7])
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if chain is not None:

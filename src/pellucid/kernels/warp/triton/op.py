@@ -28,23 +28,26 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _warp(*arguments: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
-    image, *_, size, options, _, dtype = arguments
+    image, *_, links, table, size, options, _, dtype = arguments
+    assert links is None
+    assert table is None
     out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel():
-        forward_warp(out, (*arguments[:5], *arguments[6:-1]))
+        forward_warp(out, (*arguments[:5], *arguments[7:-1]))
     return out
 
 
 def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     from pellucid.kernels.warp.triton.launch import backward_warp
 
-    image, mapping, window, params, field, links, *rest = arguments
+    image, mapping, window, params, field, links, table, *rest = arguments
     needs = rest[-1]
     if grad.numel() and image.numel():
         call = image, mapping, window, params, field, *rest[:-2]
         to_image, to_map, to_window, to_params, to_field = backward_warp(grad, call, [needs[0], needs[1] or needs[2], *needs[3:5]])
-        return to_image, to_map, to_window, to_params, to_field, to_params.new_empty((0,))
-    empty = empty_gradients(image, mapping, window, params, field, links, needs)
+        nothing = to_params.new_empty((0,))
+        return to_image, to_map, to_window, to_params, to_field, nothing, mapping.new_empty((0,))
+    empty = empty_gradients(image, mapping, window, params, field, links, table, needs)
     for gradient in empty:
         gradient.zero_()
     return empty
