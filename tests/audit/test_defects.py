@@ -46,6 +46,22 @@ def test_what_was_not_judged_does_not_pass(make):
     assert audit(make(), X).exit_code >= 1
 
 
+def test_a_result_kept_with_its_graph_is_an_error_and_no_drift():
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.average = torch.zeros(3, 1, 1)
+
+        def forward(self, x):
+            self.average = 0.9 * self.average + 0.1 * x.square().mean((0, 2, 3))[:, None, None]
+            return x - self.average
+
+    report = audit(Keeps(), X)
+    assert "second" in report.at_least(Severity.ERROR)[0].message, str(report)
+    assert report.of("state")
+    assert not report.of("drift"), str(report)
+
+
 def test_neighbours_that_raise_leave_the_gradient_unjudged():
     assert audit(state.refuses_neighbours, X).of("unjudged")
 
@@ -103,6 +119,22 @@ def test_casts_are_lifted_to_check_the_formula():
     assert "casts lifted" in audit(lambda x: torch.einsum("ij,bjhw->bihw", numerics.W32, x), SMALL).measures["x"].precision
 
 
+def test_lifted_casts_are_no_fault_of_checkpointing():
+    report = audit(numerics.downcast_mean, X)
+    assert report.of("precision")
+    assert not report.of("checkpoint"), str(report)
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor, lambda value: torch.full((), value)])
+def test_a_value_that_comes_back_in_the_default_dtype_is_a_cut_and_no_kink(make):
+    def scaled(x):
+        return x * make(x.mean().item())
+
+    report = audit(scaled, SMALL, quick=True, modes=False, degenerate=False)
+    assert report.measures["x"].gradient == "wrong", str(report)
+    assert report.of("detached")[0].evidence["cut"] == "torch.Tensor.item"
+
+
 @pytest.mark.parametrize("size", [16, 32, 64])
 def test_a_staircase_is_one_at_every_size(size):
     image = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(size))
@@ -129,6 +161,14 @@ def test_a_staircase_is_one_at_every_size(size):
 def test_another_layout_shape_sign_or_call_is_tried(subject, category):
     assert category in above_note(audit(subject, X, modes=False, degenerate=False))
     assert category not in above_note(audit(subject, X, modes=False, degenerate=False, quick=True))
+
+
+def test_a_picture_without_a_batch_is_tried_odd_and_not_square():
+    def transposed(g, x):
+        return g.mT if g.shape[-1] == g.shape[-2] else g.reshape(x.shape)
+
+    report = audit(numerics.function(lambda x: 1 * x.mT, transposed), X[0], modes=False, degenerate=False)
+    assert "shape" in above_note(report), str(report)
 
 
 def test_the_other_mode_of_a_module_is_tried():
@@ -188,6 +228,12 @@ def test_a_saturated_clamp_is_no_staircase():
     report = audit(lambda x: (10 * x + 5).clamp(0, 1), SMALL)
     assert not report.of("jump")
     assert "plateau" in report.of("coverage")[0].message
+
+
+def test_an_input_that_is_saturated_out_of_reach_is_not_called_unused():
+    report = audit(lambda x: (x + 50).clamp(0, 1), SMALL)
+    assert "saturated" in report.of("no-effect")[0].message
+    assert "signature" in audit(lambda x, y: 2 * x + 0 * y.shape[0], (SMALL, SMALL)).of("no-effect")[0].advice
 
 
 def test_a_dead_parameter_is_not_called_a_stale_copy():

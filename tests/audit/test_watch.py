@@ -73,6 +73,16 @@ def test_nan_is_told_with_its_step():
     assert found[0].evidence["step"] == 2
 
 
+def test_the_first_nan_is_told_and_not_everything_that_it_spread_to():
+    net = nn.Sequential(*(m for _ in range(4) for m in (nn.Linear(3, 3), nn.Tanh())))
+    net.zero = nn.Parameter(torch.zeros(1))
+    step = step_of(net, lambda n: n[:8](torch.rand(8, 3)).square().mean() * (1 + (0 * n.zero).sqrt().sum()))
+    found = [f for f in watch_training(step, 3).findings if str(f.category) == "non-finite"]
+    assert [f.evidence["step"] for f in found] == [0, 1]
+    assert found[0].subject == "net.zero"
+    assert "7 other" in found[1].message
+
+
 def test_a_gradient_that_vanishes_between_layers_is_told():
     class Fades(nn.Module):
         def forward(self, x):

@@ -115,9 +115,9 @@ def test_dynamic_shapes_with_gradients_by_default(transform, backend):
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("transform", [Normalize(MEAN, STD), RandomAffine(10), ColorJitter(0.2, 0.2, 0.2, 0.05)], ids=repr)
-def test_export_by_default(transform):
-    x, eager = torch.rand(2, 3, 8, 9), Pipeline([transform], seed=1)
-    program = torch.export.export(Pipeline([transform], seed=1), (x,)).module()
+@pytest.mark.parametrize("case", sampled(CASES, 6, IDS))
+def test_export_by_default(case):
+    x, eager = images(case, dtype=torch.float32), pipeline(case)
+    program = torch.export.export(pipeline(case), (x,)).module()
     for other in (x, x.flip(-1)):
         torch.testing.assert_close(program(other), eager(other))

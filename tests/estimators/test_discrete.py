@@ -188,6 +188,11 @@ def test_the_boundary_is_right_for_a_threshold(loss_weight):
     assert low.grad.item() == pytest.approx(oracle[0], abs=3 * error)
     assert high.grad.item() == pytest.approx(oracle[1], abs=3 * error)
     assert max(map(abs, oracle)) > 10 * error
+    # The default goes through the draw by secants, and is as far off as docs/estimators.md says.
+    ends = [torch.nn.Parameter(torch.tensor(v, dtype=F64)) for v in (0.3, 0.8)]
+    augment = always(P.RandomSolarize(Uniform(*ends), p=1.0))
+    augment.expected(loss, x.expand(4000, -1, -1, -1), key=Key(1, 1)).backward()
+    assert [end.grad.item() / want for end, want in zip(ends, oracle, strict=True)] == pytest.approx([0.77, 0.85], abs=0.02)
 
 
 @pytest.mark.parametrize(

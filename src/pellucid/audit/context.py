@@ -45,6 +45,11 @@ class Context:
         return watched(self.subject, self.subject.point(), self.announce)
 
     @cached_property
+    def native(self) -> list[Tensor]:
+        """The outputs of the first call: at the given inputs, before a float64 run leaves anything behind."""
+        return self.subject.run(self.subject.point())
+
+    @cached_property
     def dtype(self) -> torch.dtype:
         """float64 where the subject runs in it, if need be with its casts lifted; else the dtype it was given."""
         wide = self.subject.point(torch.float64)

@@ -7,6 +7,7 @@ Read next: ``context.py`` (who decides when).
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ __all__ = ["Lifted"]
 
 _NARROW = {torch.float16, torch.bfloat16, torch.float32}
 _CASTS = {"half", "bfloat16", "float"}
+_FROM_NUMBERS = {"tensor", "as_tensor", "asarray", "scalar_tensor", "full", "new_tensor"}
 _ALIASES = {"set_", "data_ptr", "untyped_storage", "storage", "__get__", "__set__", "_make_subclass", "requires_grad_"}
 
 
@@ -35,10 +37,12 @@ class Lifted(TorchFunctionMode):
         widened = rebuild((list(args), dict(kwargs)), lambda _, t: _wide(t))
         positional = [torch.float64 if isinstance(a, torch.dtype) and a in _NARROW else a for a in widened[0]]
         named = {k: torch.float64 if isinstance(v, torch.dtype) and v in _NARROW else v for k, v in widened[1].items()}
-        if torch.is_autocast_enabled("cpu"):
-            with torch.autocast("cpu", enabled=False):
-                out = func(*positional, **named)
-        else:
+        with ExitStack() as stack:
+            if torch.is_autocast_enabled("cpu"):
+                stack.enter_context(torch.autocast("cpu", enabled=False))
+            if name in _FROM_NUMBERS:  # Python's numbers have the digits of float64
+                stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+                torch.set_default_dtype(torch.float64)
             out = func(*positional, **named)
         return rebuild(out, lambda _, t: _wide(t)) if isinstance(out, Tensor | tuple | list) else out
 

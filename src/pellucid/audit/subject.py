@@ -258,6 +258,15 @@ class Subject:
                 for k, t in wanted.items():
                     t.grad = kept[k]
 
+    @contextmanager
+    def by_backward(self) -> Iterator[None]:
+        """Differentiate as a training step does: through the whole graph, and what an earlier call left of its own."""
+        kept, self._plain_grad = self._plain_grad, False
+        try:
+            yield
+        finally:
+            self._plain_grad = kept
+
     def weights(self, outs: list[Tensor]) -> list[Tensor]:
         """Return fixed normal weights for the outputs, zero where the output is not finite."""
         generator = torch.Generator().manual_seed(20_011)

@@ -36,6 +36,7 @@ RANDOM = {
 }  # fmt: skip
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
 _LIKE_FIRST = {"to", "type_as", "expand_as", "view_as", "reshape_as"}  # of the other tensor they read dtype or shape
+_FROM_NUMBERS = {"tensor", "as_tensor", "asarray", "scalar_tensor", "full"}
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
 
 
@@ -130,6 +131,8 @@ class Tracer(TorchFunctionMode):
             elif attached and op in {"bernoulli", "multinomial", "poisson"}:
                 self._note("hard-sample", func, sources, attached[0])
             self._width(func, tensor, inputs, sources)
+            if op in _FROM_NUMBERS and not inputs and tensor.is_floating_point() and self.of("host"):
+                self.bits = min(self.bits, torch.finfo(tensor.dtype).bits)  # perhaps of a value that Python has read
 
     def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor]) -> None:
         sources = frozenset[str]().union(*(self._of(t) for t in attached))

@@ -180,6 +180,9 @@ def _raised(error: str) -> Finding:
 
 def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Finding]:
     findings = []
+    bad = {k: [i for i, n in enumerate(v) if n is not None and not math.isfinite(n)] for k, v in gradients.items()}
+    spoilt = {k: at[0] for k, at in bad.items() if at}
+    start = min(spoilt.values(), default=0)
     largest = max((_middle(n) for n in gradients.values()), default=0.0)
     for name, norms in gradients.items():
         came = [n for n in norms if n is not None]
@@ -187,14 +190,20 @@ def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Find
             text = f"{name} never got a gradient in {steps} steps."
             advice = "It is unused, detached, or hidden from backward; freeze it if that is meant."
             findings.append(Finding(Category.DETACHED, Severity.ERROR, name, text, {"steps": steps}, None, advice))
-        elif bad := [i for i, n in enumerate(norms) if n is not None and not math.isfinite(n)]:
-            text = f"The gradient of {name} is NaN or infinite from step {bad[0]} on."
+        elif spoilt.get(name) == start:
+            text = f"The gradient of {name} is NaN or infinite from step {start} on."
             advice = "Audit the loss on the inputs of that step."
-            findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": bad[0]}, None, advice))
+            findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": start}, None, advice))
         elif largest > 0 and _middle(norms) < _VANISHED * largest:
             text = f"The gradient of {name} all but vanishes: {_middle(norms):.1e}, {largest:.1e} in the layer where it is largest."
             advice = "Look between the two for saturation, a factor of zero, or missing residual connections."
             findings.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"norm": _middle(norms)}, None, advice))
+    later = {k: step for k, step in spoilt.items() if step > start}
+    if later:
+        name, step = min(later.items(), key=lambda item: item[1])
+        text = f"The gradient of {name} and of {len(later) - 1} other parameters is NaN or infinite later, from step {step} on."
+        advice = "Most likely an update carried it there: mend what was named first."
+        findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": step}, None, advice))
     return findings
 
 

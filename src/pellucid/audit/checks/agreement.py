@@ -158,8 +158,12 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
     elif part:
         _staircase(context, sink, name, grad, numbers)
     elif not drawn:
-        text = f"{name} has no effect on the output."
-        advice = "Use it, or take it out of the signature; declare it as none where only its shape or dtype is read."
+        if grad is None:
+            text = f"{name} has no effect on the output."
+            advice = "Use it, or take it out of the signature; declare it as none where only its shape or dtype is read."
+        else:
+            text = f"{name} is read, but no value near the given one changes the output: it is saturated, or multiplied by zero."
+            advice = "Audit with inputs inside the range; look for a factor of zero or a result that is overwritten."
         sink.emit(Finding(Category.NO_EFFECT, Severity.WARNING, name, text, numbers, None, advice))
 
 

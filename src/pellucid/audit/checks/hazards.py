@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pellucid.audit.checks.smoke import first_line
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Evidence, Finding, Severity, Sink
 from pellucid.audit.trace import Event
@@ -69,7 +70,14 @@ def traced(context: Context, sink: Sink) -> None:
 def repeats(context: Context, sink: Sink) -> None:
     """Two runs from the same random state must agree in every bit, forward and backward."""
     subject, point = context.subject, context.subject.point()
-    first, second = subject.gradient(point), subject.gradient(point)
+    try:
+        with subject.by_backward():
+            first, second = subject.gradient(point), subject.gradient(point)
+    except Exception as error:  # the same call ran once
+        text = f"A second step raises {type(error).__name__}: {first_line(error)}"
+        advice = "Keep nothing of a call that still has its graph: detach what the next call reads."
+        sink.emit(Finding(Category.STATE, Severity.ERROR, "call", text, {}, None, advice))
+        return
     worst = max((_gap(a, b) for a, b in zip(first[0], second[0], strict=False)), default=0.0)
     back = max((_gap(a, second[1][k]) for k, a in first[1].items()), default=0.0)
     if worst or back:
@@ -111,7 +119,7 @@ def _drifts(context: Context, sink: Sink, dtype: torch.dtype) -> bool:
     subject, point = context.subject, context.subject.point(dtype)
     inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
     try:
-        outs = subject.run(point)
+        outs = context.native if dtype == subject.native else subject.run(point)
     except Exception:
         if dtype == subject.native:
             raise

@@ -40,7 +40,7 @@ def check(context: Context, sink: Sink) -> None:
         _file(context, sink, Category.FORWARD_MODE, name, _forward_mode)
         sink.mark(f"double backward of {name}")
         _file(context, sink, Category.DOUBLE_BACKWARD, name, _double_backward)
-    if not context.random:
+    if context.subject.inputs and not context.random:
         sink.mark("vmap")
         _file(context, sink, Category.VMAP, "call", _vmap)
     sink.mark("checkpoint")
@@ -157,9 +157,11 @@ def _arguments(context: Context, point: dict[str, Tensor]) -> tuple[tuple[Any, .
 
 
 def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Evidence]) -> str | None:
-    """Compare gradients with and without recomputing the whole call in backward."""
-    subject, point = context.subject, context.generic
-    with subject.placed(point):
+    """Compare gradients with and without recomputing the whole call in backward, both with the casts that the call has."""
+    subject, point, truth = context.subject, context.generic, context.run[1]
+    lifts = subject.lift is not None
+    with subject.lifted(None), subject.placed(point):
+        truth = subject.gradient(point)[1] if lifts else truth
         roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
         args, kwargs = subject.arguments({k: v.clone() for k, v in roots.items()})
         subject.rewind()
@@ -171,7 +173,7 @@ def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Ev
         grads = subject.reverse([o for o, _ in live], wanted, [w for _, w in live])
     worst = 0.0
     for key, got in grads.items():
-        want = context.run[1][key]
+        want = truth[key]
         if got is None or want is None:
             worst = worst if got is want else float("inf")
             continue

@@ -25,16 +25,15 @@ _IN_PLACE = ("modified by an inplace operation", "is being modified inplace", "i
 def check(context: Context, sink: Sink) -> bool:
     """Run forward, then backward; return whether both work, so that further checks make sense."""
     subject = context.subject
-    point = subject.point()
     sink.mark("forward at the given inputs")
     try:
-        outs = subject.run(point)
+        outs = context.native
     except Exception as error:
         sink.emit(raised(error, "forward", None))
         return False
     if not outs:
         for name in subject.judged:
-            sink.measure(name, Measure("parameter" if name in subject.params else "input", tuple(point[name].shape), "none"))
+            sink.measure(name, Measure("parameter" if name in subject.params else "input", tuple(subject.base[name].shape), "none"))
         sink.emit(
             Finding(
                 Category.COVERAGE,

@@ -355,8 +355,8 @@ def _more(context: Context, value: Tensor) -> Tensor:
 
 
 def _odd(_context: Context, value: Tensor) -> Tensor:
-    """Crop an image to an odd height and an odd, smaller width."""
-    if value.ndim < 4 or min(value.shape[-2:]) < _EDGE:
+    """Crop an image, or a batch of planes, to an odd height and an odd, smaller width."""
+    if value.ndim < 3 or min(value.shape[-2:]) < _EDGE:
         return value
     height, width = ((n - k) // 2 * 2 + 1 for n, k in zip(value.shape[-2:], (1, 3), strict=True))
     return value[..., : min(height, value.shape[-2]), : min(width, value.shape[-1])].clone()
