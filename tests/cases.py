@@ -152,6 +152,33 @@ CASES = (
     ),
     Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
     Case(P.Denormalize(MEAN, STD), P.Denormalize((0.0,), (1.0,))),
+    Case(
+        P.OneOf([P.RandomRotation(30), [P.RandomHorizontalFlip(), P.RandomBrightness(0.2)], P.RandomShear(20)], weights=(2, 1, 1)),
+        P.OneOf([[], []]),
+        off_kinks={"choice": 0.3},
+        unclipped=True,
+        targets=True,
+    ),
+    Case(
+        P.OneOf([P.RandomCrop((5, 4)), P.RandomResizedCrop((5, 4), antialias=False)]),
+        P.OneOf([P.CenterCrop((11, 13)), P.RandomCrop((11, 13))]),
+        off_kinks={"choice": 0.5},
+        batch_exact=False,
+    ),
+    Case(
+        P.SomeOf([P.RandomTranslate((0.2, 0.1)), P.RandomInvert(p=1.0), P.RandomGaussianBlur(3)], n=2, replace=True),
+        P.SomeOf([P.RandomInvert(p=1.0)], n=0),
+        off_kinks={"choice_0": 0.3, "choice_1": 0.25},
+    ),
+    Case(P.SomeOf([P.RandomTranslate((0.2, 0.1)), P.RandomInvert(p=1.0)], n=1), P.SomeOf([[]], n=1), targets=True),
+    Case(P.Shuffle([P.RandomSolarize(0.5, p=1.0), P.RandomInvert(p=1.0)]), P.Shuffle([[]]), jumps=True),
+    Case(
+        P.Apply([P.RandomHorizontalFlip(p=1.0), P.RandomBrightness(0.2)], p=0.7),
+        P.Apply([P.RandomHorizontalFlip(p=1.0)], p=0.0),
+        off_kinks={"gate": 0.317},
+        unclipped=True,
+        targets=True,
+    ),
 )
 IDS = [f"{case.name}-{i}" for i, case in enumerate(CASES)]
 

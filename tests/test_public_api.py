@@ -44,6 +44,7 @@ def test_no_transform_of_the_first_release_is_lost():
         *("RandomInvert", "RandomGamma", "RandomPosterize", "RandomSolarize", "RandomEqualize", "RandomAutoContrast"),
         *("RandomChannelShuffle", "RandomGaussianBlur", "RandomSharpness", "RandomGaussianNoise"),
         *("RandomErasing", "Normalize", "Denormalize"),
+        *("OneOf", "SomeOf", "Shuffle", "Apply"),
     }
 
 

@@ -16,16 +16,16 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.constants import constant
 from pellucid.lowering import Replayed
-from pellucid.plan import Plan
+from pellucid.plan import Draw, Plan, for_size
 from pellucid.random.compiled import draw_rows
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 from pellucid.tape import Recording, cached_recording, is_plain_eager
 
-__all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of"]
+__all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of", "words_of"]
 
 DrawnParams = tuple[dict[str, Tensor], ...]
-"""For each transform, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
+"""For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
 
 
 def draw_params(
@@ -47,7 +47,7 @@ def draw_params(
         learned: as the distributions declare.
     """
     if not plan.draws:
-        return tuple({} for _ in plan.transforms)
+        return tuple({} for _ in plan.steps)
     if not learned and index.is_cpu and len(index) and is_plain_eager() and numba_works():
         return _replayed(plan, seed, step, index)
     return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
@@ -67,7 +67,7 @@ class _Tape:
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
-        planned = plan.for_size()
+        planned = for_size(plan)
 
         def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
             return unpack(planned(height, width), words)
@@ -97,7 +97,7 @@ def draw_uniforms(
 def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:
     """Map uniforms to the values of every draw."""
     device = u.device
-    params: DrawnParams = tuple({} for _ in plan.transforms)
+    params: DrawnParams = tuple({} for _ in plan.steps)
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
     affine = set()
     for draw in plan.draws:
@@ -111,8 +111,14 @@ def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[in
             value = linear[draw.word]
         else:
             distribution = draw.distribution
-            source = u[:, draw.word : draw.word + distribution.words] if distribution.vector else u[:, draw.word]
+            source = words_of(draw, u)
             raw = {name: tensor.to(u.dtype) for name, tensor in learned.get((draw.transform, draw.name), {}).items()}
             value = distribution.sample(source, raw)
         params[draw.transform][draw.name] = value
     return params
+
+
+def words_of(draw: Draw, u: Float[Tensor, "b words"]) -> Float[Tensor, "b *own"]:
+    """The uniforms of one draw: a row where it takes several or gives a row."""
+    words = draw.distribution.words
+    return u[:, draw.word : draw.word + words] if draw.distribution.vector or words > 1 else u[:, draw.word]

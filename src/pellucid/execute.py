@@ -53,7 +53,7 @@ def hops(lowered: Lowered) -> list[tuple[Float[Tensor, "b_or_1 3 3"], Size]]:
             assert isinstance(segment, Warp)
             total = segment.src_from_dst if total is None else total @ segment.src_from_dst
         assert total is not None
-        found.append((total, plan.specs[indices[-1] + 1].size))
+        found.append((total, plan.size_after(indices[-1])))
     return found
 
 
@@ -205,7 +205,7 @@ def _warped_field(
         shows = canvas.exposes and mode in FILLED_MODES
         kind = canvas_kind(mode, hard=canvas.hard or interpolation == "nearest")
         links.append(link._replace(kind=kind, fill=outside if shows else None))
-    followed = padding_mode if run.fill_at is not None or not links else None
+    followed = padding_mode if run.fills or not links else None
     resample = pack(
         geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
         size=run.size_out,

@@ -8,6 +8,7 @@ Read next: ``pipeline.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 import torch
 
@@ -15,6 +16,7 @@ from pellucid.kernels import blend, codec, convolve, explicit, resize, warp
 from pellucid.kernels.dispatch import choose
 from pellucid.plan import Plan, Run, Single
 from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, SegmentSpec
+from pellucid.transforms.choices import Choice
 
 __all__ = ["explain"]
 
@@ -35,13 +37,28 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
         f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
         f"impl   {impl} -> {resolved} on {device}",
     ]
+    lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
     for number, group in enumerate(plan.groups, 1):
         how = _how(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device)
         lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
         for index in group.indices if isinstance(group, Run) else (group.index,):
-            drawn = [d.name for d in plan.draws if d.transform == index]
-            lines.append(f"    [{index}] {plan.transforms[index]}" + (f"  draws {', '.join(drawn)}" if drawn else ""))
+            branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
+            lines.append(f"    [{index}] {plan.steps[index].transform}{_drawn(plan, index)}{branches}")
     return "\n".join(lines)
+
+
+def _drawn(plan: Plan, index: int) -> str:
+    drawn = [d.name for d in plan.draws if d.transform == index]
+    return f"  draws {', '.join(drawn)}" if drawn else ""
+
+
+def _choice(plan: Plan, index: int) -> str:
+    """A choice and its options, without what it is among: that stands where it runs."""
+    choice, _, _ = plan.steps[index]
+    assert isinstance(choice, Choice)
+    options = [f"{f.name}={getattr(choice, f.name)!r}" for f in fields(choice) if f.name != "transforms"]  # type: ignore[arg-type]
+    count = f"{len(choice.branches)} branch{'es' * (len(choice.branches) > 1)}"
+    return f"{type(choice).__name__}({', '.join([count, *options])}){_drawn(plan, index)}"
 
 
 def _how(run: Run, impl: str, device: str) -> str:
@@ -49,7 +66,7 @@ def _how(run: Run, impl: str, device: str) -> str:
         return f"pointwise, by {_who(run, impl, device)}"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
     parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
-    parts.append(f"padding {run.padding_mode}" if run.fill_at is not None else "never outside")
+    parts.append(f"padding {run.padding_mode}" if run.fills else "never outside")
     if run.footprint is not None:
         parts.append("antialiased")
     if run.windows:
@@ -63,6 +80,7 @@ def _how(run: Run, impl: str, device: str) -> str:
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     """The implementation of a pass that is a single segment; empty where there is only one."""
     segment = plan.segments[single.index]
+    assert segment is not None
     available = explicit.AVAILABLE if isinstance(segment, ColorSpec) else _AVAILABLE.get(segment)
     return "" if available is None else f"by {choose(impl, available=available, device=device)}"
 

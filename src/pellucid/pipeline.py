@@ -8,7 +8,7 @@ Read next: ``__init__.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.apply import apply_targets, invert_targets
-from pellucid.draw import draw_params, draw_uniforms, params_of
+from pellucid.draw import draw_params, draw_uniforms, params_of, words_of
 from pellucid.errors import invalid, wrong_type
-from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen
+from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree
 from pellucid.explain import explain
 from pellucid.kinds import IMAGE
 from pellucid.options import Options, dtype_named
@@ -40,6 +40,7 @@ from pellucid.record import Record, read_record, record_agrees
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag, set_runner
+from pellucid.transforms.choices import steps_of
 from pellucid.types import ImageSpec
 from pellucid.units import looked_at
 
@@ -50,7 +51,7 @@ class Pipeline(nn.Module):
     """Transforms as one differentiable, batched, reproducible step.
 
     Args:
-        transforms: what may happen, in order.
+        transforms: what may happen, in order; a pipeline among them stands for its transforms.
         seed: with the step counter and the sample's index, decides every draw: equal pipelines with one seed draw the same. None
             (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
             repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
@@ -115,6 +116,7 @@ class Pipeline(nn.Module):
     ) -> None:
         super().__init__()
         self.transforms = as_transforms(transforms)
+        self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
         self.options = Options(
             same_on_batch=same_on_batch,
@@ -137,7 +139,7 @@ class Pipeline(nn.Module):
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
             self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64))
             self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
-            self.learned = LearnedParameters(self.transforms)
+            self.learned = LearnedParameters(self.steps)
         self._losses = LossesSeen()
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._looked = False
@@ -326,8 +328,9 @@ class Pipeline(nn.Module):
         for label, now in self.learned.ranges().items() if not self.learned.predicts else ():
             index, name = label.split(".", 1)
             numbers.setdefault(int(index), {})[name] = {field: value.detach().tolist() for field, value in now.items()}
-        transforms = [frozen(transform, numbers.get(index, {})) for index, transform in enumerate(self.transforms)]
-        plain = Pipeline(transforms, seed=int(self._seed) if self._named else None, **self.options.settings())
+        plain = Pipeline(
+            frozen_tree(self.transforms, numbers), seed=int(self._seed) if self._named else None, **self.options.settings()
+        )
         plain.load_state_dict({"_seed": self._seed, "_step": self._step})
         return plain.train(self.training)
 
@@ -402,6 +405,37 @@ class Pipeline(nn.Module):
             raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
         return plan, seed, step, index
 
+    def __len__(self) -> int:
+        """How many transforms; a choice is one."""
+        return len(self.transforms)
+
+    def __iter__(self) -> Iterator[Transform]:
+        """The transforms."""
+        return iter(self.transforms)
+
+    def __getitem__(self, item: int | slice) -> Any:
+        """A transform, or a pipeline of some: with these options, a stream of its own, and the learned numbers as they are."""
+        if not isinstance(item, slice):
+            return self.transforms[item]
+        return self._of([(self, i) for i in range(len(self))[item]])
+
+    def __add__(self, other: Pipeline | Sequence[Transform]) -> Pipeline:
+        """This, then the other, with these options, a stream of its own and the learned numbers as they are; in one plan."""
+        if isinstance(other, Pipeline) and other.options != self.options:
+            raise invalid("pipelines", expected="the same options on both sides of +", got=f"{self.options} and {other.options}")
+        other = other if isinstance(other, Pipeline) else Pipeline(other, **self.options.settings())
+        return self._of([(one, i) for one in (self, other) for i in range(len(one))])
+
+    def _of(self, parts: Sequence[tuple[Pipeline, int]]) -> Pipeline:
+        """A pipeline of transforms of others."""
+        seed = int(self._seed) if self._named else None
+        new = Pipeline([one.transforms[i] for one, i in parts], seed=seed, **self.options.settings())
+        places = [(one.learned, place) for one, i in parts for place in _steps(one.transforms, i)]
+        with torch.no_grad():
+            for index, (learned, place) in enumerate(places):
+                new.learned.take(index, learned, place)
+        return new
+
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""
         seed = {"seed": int(self._seed)} if self._named else {}
@@ -447,6 +481,12 @@ class Pipeline(nn.Module):
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
 
 
+def _steps(transforms: tuple[Transform, ...], at: int) -> range:
+    """The steps that one of the transforms is laid out in."""
+    before = len(steps_of(transforms[:at]))
+    return range(before, before + len(steps_of(transforms[at : at + 1])))
+
+
 def check_no_more(unknown: Mapping[str, Any]) -> None:
     """Refuse what a call does not take, such as the ``params`` of other libraries."""
     for name in unknown:
@@ -473,9 +513,8 @@ def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str,
         at = (draw.transform, draw.name)
         if at in learned:
             d = draw.distribution
-            source = u[:, draw.word : draw.word + d.words] if d.vector else u[:, draw.word]
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
-            sites.append(Site(at, d, raw, source, plan.shared[draw.word // 4]))
+            sites.append(Site(at, d, raw, words_of(draw, u), plan.shared[draw.word // 4]))
     return sites
 
 

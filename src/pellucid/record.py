@@ -21,11 +21,12 @@ from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
-from pellucid.lowering import Lowered, Replayed
+from pellucid.lowering import Lowered, Replayed, opened
 from pellucid.plan import CANVAS_RULES, Plan, make_plan
 from pellucid.random.arguments import check_choice
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
+from pellucid.transforms.choices import Apply
 from pellucid.types import ImageSpec, Size
 from pellucid.writing import whole
 
@@ -124,10 +125,22 @@ class Record:
         return replace(self, params=tuple({n: v.to(device) for n, v in values.items()} for values in self.params))
 
     def step(self, transform: int) -> Record:
-        """The record of one transform on its own, as a pipeline of that transform would have made it."""
+        """The record of one transform on its own, as a pipeline of that transform would have made it.
+
+        Of a choice it is the whole of it. Inside of a choice it is that of ``Apply([transform])``, with the gate that was open.
+        """
         transform %= len(self.params)
-        plan = make_plan((self.plan.transforms[transform],), self.plan.specs[transform], canvas=self.plan.canvas)
-        return replace(self, plan=plan, params=(self.params[transform],))
+        alone, params = self.plan.steps[transform].transform, list(self.params[transform : transform + self._extent(transform)])
+        gate = opened(self.plan, self.params, transform)
+        if gate is not None:
+            alone, params = Apply((alone,)), [{"gate": gate}, *params]
+        plan = make_plan((alone,), self.plan.specs[transform], canvas=self.plan.canvas)
+        return replace(self, plan=plan, params=tuple(params))
+
+    def _extent(self, step: int) -> int:
+        """How many steps a transform is: one, or a choice and all that lies in it."""
+        inside = [step == gate.choice for one in self.plan.steps for gate in one.gates]
+        return 1 + sum(inside)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file in PyTorch's format, whole or not at all."""
@@ -193,12 +206,11 @@ def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: 
 
 def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples: int) -> None:
     """Every drawn value the plan wants, with a row per sample."""
-    if not isinstance(params, list) or len(params) != len(plan.transforms):
-        raise invalid(f"{path}: params", expected=f"a list of {len(plan.transforms)} tables", got=type(params).__name__)
+    if not isinstance(params, list) or len(params) != len(plan.steps):
+        raise invalid(f"{path}: params", expected=f"a list of {len(plan.steps)} tables", got=type(params).__name__)
     for i, values in enumerate(params):
         wanted = {draw.name for draw in plan.draws if draw.transform == i}
-        # A choice among branches adds gates to transforms that have none of their own.
-        if not isinstance(values, dict) or not wanted <= values.keys() <= wanted | {"gate"}:
+        if not isinstance(values, dict) or values.keys() != wanted:
             got = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
             raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
         for name, value in values.items():

@@ -64,7 +64,11 @@ def register(kind: Kind) -> Kind:
 
 def transforms_to_list(transforms: Sequence[Transform]) -> list[dict[str, Any]]:
     """Each transform as its name and the fields that differ from their defaults."""
-    return [{"name": _name_of(type(transform)), **_changed_fields(transform)} for transform in transforms]
+    return [_table_of(transform) for transform in transforms]
+
+
+def _table_of(transform: Transform) -> dict[str, Any]:
+    return {"name": _name_of(type(transform)), **_changed_fields(transform)}
 
 
 def transforms_from_list(items: Sequence[Mapping[str, Any]], *, allow: Sequence[str] = ()) -> tuple[Transform, ...]:
@@ -136,6 +140,8 @@ def _encode(value: Any, name: str) -> Any:
     if isinstance(value, Learnable) and not value.predicted and value.value is not None:
         bounds = {k: v for k, v in (("low", value.low), ("high", value.high)) if v is not None}
         return {"learnable": _encode(value.value, name), **bounds}
+    if isinstance(value, Transform):
+        return _table_of(value)
     if isinstance(value, Distribution):
         return {"distribution": type(value).__name__, **_changed_fields(value)}
     if isinstance(value, tuple | list):
@@ -150,18 +156,20 @@ def _encode(value: Any, name: str) -> Any:
     )
 
 
-def _decode(value: Any, name: str) -> Any:
+def _decode(value: Any, name: str, allowed: tuple[str, ...]) -> Any:
     if isinstance(value, Mapping):
+        if "name" in value:
+            return _transform(value, name, allowed)
         if "learnable" in value:
-            return _build(Learnable, {"value" if k == "learnable" else k: v for k, v in value.items()}, name)
+            return _build(Learnable, {"value" if k == "learnable" else k: v for k, v in value.items()}, name, allowed)
         kind = DISTRIBUTIONS.get(str(value.get("distribution")))
         if kind is None:
             raise invalid(
                 name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value)
             )
-        return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name)
+        return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name, allowed)
     if isinstance(value, list):
-        return tuple(_decode(item, name) for item in value)
+        return tuple(_decode(item, name, allowed) for item in value)
     return value
 
 
@@ -170,12 +178,12 @@ def _transform(item: Mapping[str, Any], where: str, allowed: tuple[str, ...]) ->
         raise wrong_type(where, expected="a table with a name", got=repr(item), fix="For example {name = 'RandomHorizontalFlip'}.")
     name = item.get("name")
     kind = _kind_of(name, f"{where}.name", allowed)
-    built = _build(kind, {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})")
+    built = _build(kind, {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})", allowed)
     assert isinstance(built, Transform)
     return built
 
 
-def _build(kind: Any, items: Mapping[str, Any], where: str) -> Any:
+def _build(kind: Any, items: Mapping[str, Any], where: str, allowed: tuple[str, ...]) -> Any:
     known = fields(kind)
     names = tuple(field.name for field in known)
     for key in items:
@@ -184,7 +192,7 @@ def _build(kind: Any, items: Mapping[str, Any], where: str) -> Any:
     for field in known:
         if field.name not in items and field.default is MISSING and field.default_factory is MISSING:
             raise invalid(f"{where}.{field.name}", expected="a value, as it has no default", got="none")
-    decoded = {key: _decode(value, f"{where}.{key}") for key, value in items.items()}
+    decoded = {key: _decode(value, f"{where}.{key}", allowed) for key, value in items.items()}
     try:
         return kind(**decoded)
     except (InvalidArgument, InvalidType) as error:

@@ -48,7 +48,7 @@ def looked_at(plan: Plan, image: Tensor) -> bool:
 
 def _first_clip(plan: Plan) -> Transform | None:
     """The first transform for which 1 is white, unless an earlier one changes the units."""
-    for transform, segment in zip(plan.transforms, plan.segments, strict=True):
+    for (transform, *_), segment in zip(plan.steps, plan.segments, strict=True):
         if transform.units is not None:
             return None
         # Tone curves have no choice; the others say whether they clip.

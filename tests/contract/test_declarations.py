@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from pellucid import ALL, RandomAffine, RandomPosterize, RandomRotation
+from pellucid.transforms.choices import Choice
 from pellucid.types import ClipRule, CodecGradient, EndClip, ImageGradient, Interpolation, Magnitude
 from tests.cases import CASES
 
@@ -55,6 +56,8 @@ def documented(kind, names):
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_docstrings_say_what_is_declared(kind):
     expected = declared(kind)
+    if issubclass(kind, Choice):
+        del expected["image"]  # as its branches say
     assert documented(kind, list(expected)) == expected
 
 

@@ -1,5 +1,7 @@
 """Every transform: identity, purity, batching, dtypes, replay."""
 
+import re
+
 import pytest
 import torch
 
@@ -197,5 +199,5 @@ def test_plan_is_static_hashable_and_printable(case):
     plan = make_plan((case.transform,), spec_of(case))
     assert hash(plan) == hash(make_plan((case.transform,), spec_of(case)))
     assert plan == make_plan((case.transform,), spec_of(case))
-    assert "[0]" in str(plan)
+    assert re.search(r"\[\d", str(plan))
     assert plan.size_in == size_of(case)

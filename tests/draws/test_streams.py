@@ -140,9 +140,8 @@ def test_the_stages_of_rand_augment_are_independent_between_seeds():
     x = images(2048)
     chosen = {}
     for seed in (0, 1):
-        policy = rand_augment(seed=seed)
-        key = policy.pipeline.key_of(x)
-        chosen |= {(seed, turn): policy.choose(2048, key, x.device, turn=turn).argmax(1).double() for turn in range(2)}
+        drawn = rand_augment(seed=seed).draw(x).params[0]
+        chosen |= {(seed, turn): drawn[f"choice_{turn}"].argmax(1).double() for turn in range(2)}
     names = list(chosen)
     assert all(independent(chosen[a], chosen[b]) for i, a in enumerate(names) for b in names[:i])
 

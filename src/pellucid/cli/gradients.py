@@ -172,7 +172,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
             def shifted(shift: float, index: int = index, name: str = name, value: Tensor = value) -> Tensor:
                 return feature_loss(pipeline, net, images, frozen.with_param(index, name, value + shift), wanted)
 
-            transform = pipeline.transforms[index]
+            transform = pipeline.steps[index].transform
             declared = transform.gradients.get(name, "undeclared")
             yield _compare(name, f"[{index}] {type(transform).__name__}", declared, gradient, here, shifted)
 

@@ -96,7 +96,7 @@ def _drawn(show: Show) -> str:
     top = "".join(f'<th colspan="{len(records)}" class="group">{escape(name)}</th>' for name in show.names)
     head = "".join(f'<th class="number{_first(d)}">{d + 1}</th>' for _ in show.names for d in draws)
     rows = []
-    for index, transform in enumerate(show.last.plan.transforms):
+    for index, (transform, *_) in enumerate(show.last.plan.steps):
         values = show.last.params[index]
         if values:
             rows.append(f'<tr class="owner"><th colspan="{width}">[{index}] {type(transform).__name__}</th></tr>')

@@ -6,7 +6,7 @@ Read next: ``expected.py``, ``docs/estimators.md``.
 """
 
 from pellucid.estimators.expected import evaluations, expected_loss
-from pellucid.estimators.freeze import frozen
+from pellucid.estimators.freeze import frozen_tree
 from pellucid.estimators.mixing import LossesSeen
 from pellucid.estimators.parameters import LearnedParameters
 from pellucid.estimators.site import LOSS_BASED, Site
@@ -20,6 +20,6 @@ __all__ = [
     "entropy",
     "evaluations",
     "expected_loss",
-    "frozen",
+    "frozen_tree",
     "kl_divergence",
 ]

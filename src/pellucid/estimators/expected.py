@@ -39,8 +39,8 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
         A scalar: the value is the mean loss of this draw.
 
     The loss is evaluated once with gradient. Without gradient it is evaluated once more per exact gate (with that gate alone
-    the other way), k - 1 times per exact choice among k values, once for all ARM gates together (all of them antithetic), and
-    once per end of a range under ``boundary``.
+    the other way), k - 1 times per exact choice among k values, once for all ARM gates and choices together (all of them
+    antithetic), and once per end of a range under ``boundary``.
 
     Gradient:
         what ``evaluate`` depends on: as the drawn sample gives it. raw tensors: unbiased, except ``relaxed`` and
@@ -108,11 +108,11 @@ def _terms(
         return terms.boundary(distribution, site.raw, here, known, at)
     if estimator == "reinforce":
         return terms.reinforce(distribution, site.raw, here, known, site.shared)
-    if isinstance(distribution, Categorical):
-        return terms.exact_choice(distribution, site.raw, site.u, known, at)
-    assert isinstance(distribution, Bernoulli)
+    assert isinstance(distribution, Bernoulli | Categorical)
     if estimator == "arm":
         return terms.arm(distribution, site.raw, site.u, known, opposite)
+    if isinstance(distribution, Categorical):
+        return terms.exact_choice(distribution, site.raw, site.u, known, at)
     return terms.exact_gate(distribution, site.raw, here, known, at)
 
 

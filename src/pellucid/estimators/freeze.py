@@ -7,8 +7,9 @@ Read next: ``../pipeline.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import count
 from typing import Any
 
 from torch import Tensor
@@ -17,8 +18,26 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution
 from pellucid.random.learnable import Learnable, nested
 from pellucid.transforms.base import ANY_IMAGE, Transform
+from pellucid.transforms.choices import Choice
 
-__all__ = ["frozen"]
+__all__ = ["frozen", "frozen_tree"]
+
+
+def frozen_tree(transforms: Sequence[Transform], now: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> tuple[Transform, ...]:
+    """All transforms of a tree with plain numbers; ``now`` by step, as the tree is laid out in a row."""
+    steps = count()
+
+    def row(sequence: Sequence[Transform]) -> tuple[Transform, ...]:
+        plain = []
+        for transform in sequence:
+            one = frozen(transform, now.get(next(steps), {}))
+            if isinstance(one, Choice):
+                turns = [[row(branch) for branch in one.branches] for _ in range(one.turns)]
+                one = one.among(turns[0]) if turns else one  # whose numbers the others share
+            plain.append(one)
+        return tuple(plain)
+
+    return row(transforms)
 
 
 class _Mark:
@@ -74,15 +93,17 @@ def _settled(number: Any, value: Any) -> Any:
     return nested("now", value)
 
 
-def _rebuilt(value: Any, change: Any) -> Any:
-    """The same structure of fields, pairs and distributions, with every learned number changed."""
+def _rebuilt(value: Any, change: Any, *, inside: bool = False) -> Any:
+    """The same structure of fields, pairs and distributions, with every learned number changed; transforms inside stay."""
     if isinstance(value, Learnable | Tensor):
         return change(value)
+    if isinstance(value, Transform) and inside:
+        return value
     if isinstance(value, Transform | Distribution):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
-        changed = {name: _rebuilt(part, change) for name, part in parts.items()}
+        changed = {name: _rebuilt(part, change, inside=True) for name, part in parts.items()}
         return replace(value, **{n: part for n, part in changed.items() if part is not parts[n]})  # type: ignore[type-var]
     if isinstance(value, tuple | list):
-        rebuilt = tuple(_rebuilt(part, change) for part in value)
+        rebuilt = tuple(_rebuilt(part, change, inside=True) for part in value)
         return rebuilt if any(new is not old for new, old in zip(rebuilt, value, strict=True)) else value
     return change(value) if callable(value) and not isinstance(value, type) else value

@@ -25,7 +25,7 @@ __all__ = ["MIXING", "LossesSeen", "check_separate"]
 
 MIXING = (
     "If the loss mixes the samples (InfoNCE, triplets, batch statistics), share the draw by same_on_batch=True, or return its "
-    "mean, a scalar, and choose estimators that take one: 'arm' or 'reinforce' for gates, 'reinforce' for choices, "
+    "mean, a scalar, and choose estimators that take one: 'arm' or 'reinforce' for gates and choices, "
     "'reparameterised' for ranges."
 )
 """What to do about a loss that is no function of single samples."""
@@ -75,7 +75,10 @@ def check_separate(
     if not apart:
         return
     moved = _moved(known.shape[0], known.device)
-    changed = {site.at: torch.where(moved, _elsewhere(site, drawn[site.at]), drawn[site.at]) for site in apart}
+    changed = {}
+    for site in apart:
+        here = drawn[site.at]
+        changed[site.at] = torch.where(moved.reshape(-1, *[1] * (here.dim() - 1)), _elsewhere(site, here), here)
 
     def losses(values: Mapping[Any, Tensor]) -> Tensor:
         with torch.no_grad(), _same_randomness(known.device):
@@ -113,9 +116,9 @@ def _elsewhere(site: Site, here: Tensor) -> Tensor:
         return 1.0 - here
     if isinstance(site.distribution, Categorical):
         values = site.distribution.values
-        nexts = torch.tensor([*values[1:], values[0]], dtype=here.dtype, device=here.device)
         known = torch.tensor(values, dtype=here.dtype, device=here.device)
-        return nexts[(here[:, None] - known).abs().argmin(1)]
+        gaps = (here[:, None] - known).abs()
+        return known.roll(-1, 0)[(gaps.sum(-1) if gaps.dim() == 3 else gaps).argmin(1)]
     return terms.ends(site.distribution, site.raw, here)[0]
 
 

@@ -20,7 +20,8 @@ from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
 from pellucid.random.information import entropy, kl_divergence
 from pellucid.random.learnable import Learnable
-from pellucid.transforms.base import ANY_IMAGE, Transform
+from pellucid.transforms.base import ANY_IMAGE
+from pellucid.transforms.choices import Step
 
 __all__ = ["At", "LearnedParameters"]
 
@@ -37,7 +38,7 @@ class LearnedParameters(nn.Module):
     Numbers that a module predicts have no parameter here; the module itself is registered, so that its parameters train along.
     """
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
+    def __init__(self, steps: Sequence[Step]) -> None:
         super().__init__()
         self.predictors = nn.ModuleList()
         self._distributions: dict[At, Distribution] = {}
@@ -45,13 +46,16 @@ class LearnedParameters(nn.Module):
         self._predicted: dict[str, tuple[int, int, float]] = {}  # raw name -> (function, column, offset)
         self._functions: list[Callable[[Tensor], Tensor]] = []
         self._arrays: set[str] = set()  # whose parameters have a shape
-        for index, transform in enumerate(transforms):
+        for index, (transform, _, first) in enumerate(steps):
             shared: dict[str, str] | None = None
             for name, distribution in transform.draws(ANY_IMAGE).items():
                 learned = distribution.learned()
                 if not learned:
                     continue
                 self._distributions[index, name] = distribution
+                if first != index:  # the same transform, once more
+                    self._names[index, name] = self._names[first, name]
+                    continue
                 if name in transform.tied and shared is not None:
                     self._names[index, name] = shared
                     continue
@@ -200,6 +204,13 @@ class LearnedParameters(nn.Module):
                 )
             outputs.append(output)
         return outputs
+
+    def take(self, index: int, other: LearnedParameters, place: int) -> None:
+        """Set the numbers of a step to those of the same transform in other parameters."""
+        for (step, name), names in self._names.items():
+            for raw, full in names.items() if step == index else ():
+                if full not in self._predicted:
+                    getattr(self, full).copy_(getattr(other, other._names[place, name][raw]))
 
     def ranges(self, images: Tensor | None = None) -> dict[str, dict[str, Tensor]]:
         """The learned distributions' numbers as they are now."""

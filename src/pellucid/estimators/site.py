@@ -28,14 +28,14 @@ class Site(NamedTuple):
         at: what it is called among the values.
         distribution: where it comes from; its ``estimator`` says how it learns.
         raw: the unbounded tensors behind the distribution's numbers.
-        u: (b,) the uniforms it was drawn with.
+        u: the uniforms it was drawn with, one or a row per sample.
         shared: every sample has the same draw.
     """
 
     at: Hashable
     distribution: Distribution
     raw: Raw
-    u: Float[Tensor, "b"]
+    u: Float[Tensor, "b *words"]
     shared: bool = False
 
     @property

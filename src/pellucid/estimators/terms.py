@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.constants import constant, scalar
 from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
-from pellucid.random.learnable import Learnable
+from pellucid.random.learnable import Learnable, flat, shape_of
 
 __all__ = ["Term", "antithetic", "arm", "boundary", "ends", "exact_choice", "exact_gate", "reinforce", "value"]
 
@@ -28,9 +28,9 @@ At: TypeAlias = Callable[[Tensor], Tensor]
 """The losses with this one drawn value replaced."""
 
 
-def value(distribution: Distribution, u: Float[Tensor, "b"], raw: Raw) -> Tensor:
-    """The drawn value, one per sample."""
-    return distribution.sample(u, raw).expand(u.shape)
+def value(distribution: Distribution, u: Float[Tensor, "b *words"], raw: Raw) -> Tensor:
+    """The drawn value, one (or one row) per sample."""
+    return distribution.sample(u, raw)
 
 
 def exact_gate(gate: Bernoulli, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
@@ -47,8 +47,8 @@ def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: A
     """
     probabilities = choice.probabilities(raw, u)
     k = len(choice.values)
-    values = constant(choice.values, u.dtype, u.device)
-    drawn = choice.choose(u, probabilities)  # b
+    values = constant(flat(choice.values), u.dtype, u.device).reshape(shape_of(choice.values))
+    drawn = choice.shares(u, probabilities).detach().argmax(1)  # b
     rows = probabilities.expand(u.shape[0], k)
     terms = []
     for step in range(1, k):
@@ -58,21 +58,30 @@ def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: A
     return terms
 
 
-def antithetic(gate: Distribution, u: Tensor, raw: Raw) -> Tensor:
-    """The gate that the opposite uniform opens."""
-    return value(gate, 1.0 - u, raw).detach()
+def antithetic(distribution: Distribution, u: Tensor, raw: Raw) -> Tensor:
+    """What the opposite uniforms draw."""
+    return value(distribution, 1.0 - u, raw).detach()
 
 
-def arm(gate: Bernoulli, raw: Raw, u: Tensor, losses: Tensor, opposite: Tensor) -> list[Term]:
+def arm(distribution: Bernoulli | Categorical, raw: Raw, u: Tensor, losses: Tensor, opposite: Tensor) -> list[Term]:
     """dE/dlogit(p) = E (f(gate of 1 - u) - f(gate of u)) (u - 1/2), with all ARM gates opposite at once.
+
+    A choice is the first of its gates that opens: a function of gates like any other.
 
     Source:
         Yin and Zhou: "ARM: Augment-REINFORCE-merge gradient for stochastic binary networks", ICLR 2019.
     """
-    p = _number(gate, raw, "p", u)
+    gap = opposite - losses
+    if isinstance(distribution, Bernoulli):
+        p = _number(distribution, raw, "p", u)
+        return [(p, _inside(distribution, p, _arm_credit(p, gap, u)))]
+    gates = distribution.gates(distribution.probabilities(raw, u))
+    return [(p, _arm_credit(p, gap, u[..., k])) for k, p in enumerate(gates.unbind(-1))]
+
+
+def _arm_credit(p: Tensor, gap: Tensor, u: Tensor) -> Tensor:
     # The slope of the logit, at the current p, as part of the credit: finite for every p that can be drawn.
-    slope = 1.0 / torch.clamp(p * (1.0 - p), min=1e-12)
-    return [(p, _inside(gate, p, (opposite - losses) * (u - 0.5) * slope.detach()))]
+    return gap * (u - 0.5) / torch.clamp(p * (1.0 - p), min=1e-12).detach()
 
 
 def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, shared: bool) -> list[Term]:
@@ -85,9 +94,11 @@ def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tenso
         count = losses.shape[0]
         credit = losses - (losses.sum() - losses) / (count - 1)
     if isinstance(distribution, Categorical):
-        rows = distribution.probabilities(raw, drawn).expand(drawn.shape[0], len(distribution.values))
-        values = constant(distribution.values, drawn.dtype, drawn.device)
-        chance = torch.where(drawn[:, None] == values, rows, 0.0).sum(1)  # equal values count as one
+        like = drawn[:, 0] if distribution.vector else drawn
+        rows = distribution.probabilities(raw, like).expand(drawn.shape[0], len(distribution.values))
+        values = constant(flat(distribution.values), drawn.dtype, drawn.device).reshape(shape_of(distribution.values))
+        same = drawn[:, None] == values
+        chance = torch.where(same.all(-1) if distribution.vector else same, rows, 0.0).sum(1)  # equal values count as one
     else:
         assert isinstance(distribution, Bernoulli)
         p = _number(distribution, raw, "p", drawn)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pellucid.learn.data import Batches, Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
-from pellucid.policy import RandomChoice
+from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.training import TrainState, World, descend
 from pellucid.training.settings import Amount, Count, Number
@@ -105,7 +105,7 @@ class DensitySettings(Settings):
     penalty: Amount = 10.0
 
 
-def density(task: Task, augment: RandomChoice, settings: DensitySettings, world: World) -> Learning:
+def density(task: Task, augment: Pipeline, settings: DensitySettings, world: World) -> Learning:
     """Move the policy so that augmented images look like other images of the training set and keep their class.
 
     Each step takes two different batches: the policy changes the first, the critic compares it with the second. The identity
@@ -136,7 +136,7 @@ def density(task: Task, augment: RandomChoice, settings: DensitySettings, world:
         realness, logits = critic(fake)
         content = F.cross_entropy(logits, task.y[first])
         # One branch is active per picture, so each branch is paid its share of the reward only.
-        spread = torch.stack(list(augment.pipeline.entropy().values())).sum() / len(augment.branches)
+        spread = torch.stack(list(augment.entropy().values())).sum() / len(augment.steps[0].transform.transforms)  # type: ignore[attr-defined]
         objective = -realness.mean() + settings.content * content - settings.policy_entropy * spread.to(content)
         descend(objective, ranges, world=world)
         return {"loss": loss.detach(), "distance": distance.detach(), "content": content.detach(), **numbers_of(augment)}

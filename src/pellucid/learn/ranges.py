@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from pellucid.pipeline import Pipeline
-from pellucid.policy import RandomChoice
 from pellucid.training import read_log
 from pellucid.training.curves import plot_curves
 
@@ -28,13 +27,10 @@ def numbers_of(augment: nn.Module) -> dict[str, float]:
     """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends."""
     numbers: dict[str, float] = {}
     with torch.no_grad():
-        pipeline = augment.pipeline if isinstance(augment, RandomChoice) else augment
-        if isinstance(augment, RandomChoice) and augment.logits.requires_grad:
-            numbers |= {f"{i}.branch.weight": float(w) for i, w in enumerate(augment.weights)}
-        if isinstance(pipeline, Pipeline):
-            for label, now in pipeline.ranges().items():
+        if isinstance(augment, Pipeline):
+            for label, now in augment.ranges().items():
                 index, name = label.split(".", 1)
-                stem = f"{index}.{type(pipeline.transforms[int(index)]).__name__}.{name}"
+                stem = f"{index}.{type(augment.steps[int(index)].transform).__name__}.{name}"
                 plain = {field: float(value.mean()) for field, value in now.items()}
                 if "half_width" in plain:
                     middle, half = plain.pop("center"), plain.pop("half_width")

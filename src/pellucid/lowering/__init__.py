@@ -8,5 +8,6 @@ Read next: ``compose.py``.
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Lowered
 from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.segments_of import opened
 
-__all__ = ["Composed", "Lowered", "Replayed"]
+__all__ = ["Composed", "Lowered", "Replayed", "opened"]

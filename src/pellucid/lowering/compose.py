@@ -7,9 +7,9 @@ Read next: ``tapes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -21,17 +21,15 @@ from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import color
 from pellucid.kernels.warp.packing import Link, canvas_kind
 from pellucid.kernels.warp.taps import half_up
+from pellucid.lowering.segments_of import Segments, widened
 from pellucid.plan import Canvas, Plan, Run
 from pellucid.segments import Color, Segment, Warp
 from pellucid.segments.chain import Chain, FillColors, Stage
-from pellucid.segments.specs import ColorSpec
+from pellucid.segments.specs import ColorSpec, WarpSpec
 from pellucid.tape import Number
 from pellucid.types import Fill, Size
 
-__all__ = ["Composed", "Geometry", "Link", "SegmentOf", "compose", "geometry", "unmoved"]
-
-SegmentOf: TypeAlias = Callable[[int], Segment]
-"""A transform's segment by its place in the plan."""
+__all__ = ["Composed", "Geometry", "Link", "compose", "geometry", "unmoved"]
 
 
 class Geometry(NamedTuple):
@@ -74,7 +72,7 @@ def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
     return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
-def geometry(run: Run, segment_of: SegmentOf, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
+def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
     """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave.
 
     Args:
@@ -122,7 +120,7 @@ def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torc
 def compose(
     plan: Plan,
     run: Run,
-    segment_of: SegmentOf,
+    segment_of: Segments,
     mean: Float[Tensor, "b c"] | None,
     scale: float,
     device: torch.device,
@@ -139,17 +137,17 @@ def compose(
     """
     src_from_dst, window, links = geometry(run, segment_of, device, nearest)
     chain = Chain(mean)
-    canvases = {canvas.at: canvas for canvas in run.canvases if canvas.exposes}
     fills: dict[int, FillColors] = {}
     if not run.warps:
         chain.mark_resample()  # as if a map that moves nothing came first
+    marks = {*run.fills, *(index for canvas in run.canvases for index in canvas.fills)}
     for index in run.indices:
         segment = segment_of(index)
         if isinstance(segment, Color):
             spec = plan.segments[index]
             assert isinstance(spec, ColorSpec)
             chain.add(segment, spec.clip)
-        if index == run.fill_at or index in canvases:
+        if index in marks:
             fills[index] = chain.mark_fill()
         if index == run.resample_at:
             chain.mark_resample()
@@ -157,11 +155,11 @@ def compose(
     matrix, offset = chain.fused or (None, None)
     channels = plan.specs[run.indices[0]].channels
 
-    def fill_of(at: int | None, layer: Run | Canvas) -> Tensor | None:
-        return None if at not in fills else _fill(layer, fills[at], channels, scale, device)
+    def fill_of(layer: Run | Canvas) -> Tensor | None:
+        return _fill(plan, layer, fills, segment_of, channels, scale, device)
 
-    links = tuple(link._replace(fill=fill_of(canvas.at, canvas)) for link, canvas in zip(links, run.canvases, strict=True))
-    fill = fill_of(run.fill_at, run)
+    links = tuple(link._replace(fill=fill_of(canvas)) for link, canvas in zip(links, run.canvases, strict=True))
+    fill = fill_of(run)
     return Composed(src_from_dst, window, fill, matrix, offset, tuple(chain.prologue), tuple(chain.epilogue), links)
 
 
@@ -170,14 +168,35 @@ def _warp(segment: Segment) -> Warp:
     return segment
 
 
-def _fill(layer: Run | Canvas, colors: FillColors, channels: int, scale: float, device: torch.device) -> Tensor | None:
-    """The fill as the resample must show it: with the colour maps that follow its warp."""
+def _fill(
+    plan: Plan,
+    layer: Run | Canvas,
+    colors: Mapping[int, FillColors],
+    segment_of: Segments,
+    channels: int,
+    scale: float,
+    device: torch.device,
+) -> Tensor | None:
+    """The fill as the resample must show it: with the colour maps that follow its warp; of alternatives, that of the open one."""
     if layer.padding_mode not in ("zeros", "constant"):
         return None
-    plain = layer.padding_mode == "zeros" and layer.fill in (0, 0.0)
-    if plain and not colors.stages and (colors.map is None or colors.map[1] is None):
+    found: list[tuple[int, Tensor | None]] = []
+    for index in layer.fills:
+        spec = plan.segments[index]
+        assert isinstance(spec, WarpSpec)
+        found.append((index, _one_fill(layer.padding_mode, spec.fill, colors[index], channels, scale, device)))
+    if all(fill is None for _, fill in found):
         return None
-    fill = _fill_vector(layer.fill, channels, device) / scale
+    nothing = _fill_vector(0.0, channels, device)
+    rows = [(segment_of.opened(index), nothing if fill is None else fill) for index, fill in found]
+    chosen = [fill if gate is None or len(rows) == 1 else gate[:, None] * fill for gate, fill in rows]
+    return reduce(torch.add, chosen)
+
+
+def _one_fill(padding_mode: str, own: Fill, colors: FillColors, channels: int, scale: float, device: torch.device) -> Tensor | None:
+    if padding_mode == "zeros" and own in (0, 0.0) and not colors.stages and (colors.map is None or colors.map[1] is None):
+        return None
+    fill = _fill_vector(own, channels, device) / scale
     if colors.stages:
         fill = color.stages(fill[:, :, None, None], colors.stages)[:, :, 0, 0]
     return apply_to_vector(colors.map, fill)
@@ -188,7 +207,7 @@ def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tenso
     return constant(numbers * (channels // len(numbers)), wide_dtype(device), device)[None]
 
 
-def _window(run: Run, segment_of: SegmentOf, device: torch.device) -> Float[Tensor, "b 4"]:
+def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tensor, "b 4"]:
     """The rectangle sampling may not leave, in pixel centres of the run's input: the crops', else the whole image."""
     total: Tensor | None = None
     before: Tensor | None = None
@@ -196,8 +215,11 @@ def _window(run: Run, segment_of: SegmentOf, device: torch.device) -> Float[Tens
     for index in run.warps[: 1 + run.warps.index(run.windows[-1].at)] if bounds else ():
         warp = _warp(segment_of(index))
         if index in bounds:
-            window = warp.window if bounds[index].windowed else _rectangle(bounds[index].size, device)
+            gate = segment_of.opened(index)
+            window = warp.window if bounds[index].windowed else widened(_rectangle(bounds[index].size, device), gate)
             assert window is not None
+            if total is None and gate is not None:  # nothing may bound this sample but its picture
+                total = _rectangle(run.size_in, device)
             window = window if before is None else _sent_back(window, before)
             total = window if total is None else _common(total, window)
         before = warp.src_from_dst if before is None else before @ warp.src_from_dst

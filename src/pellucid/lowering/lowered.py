@@ -17,8 +17,9 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.packing import Resample, pack
-from pellucid.lowering.compose import Geometry, SegmentOf, compose, geometry, unmoved
+from pellucid.lowering.compose import Geometry, compose, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.plan import Plan, Run
@@ -27,7 +28,7 @@ from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, pla
 
 __all__ = ["Lowered"]
 
-_Function: TypeAlias = Callable[[Plan, Run, SegmentOf, Tensor | None], Any]
+_Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
 """(plan, run, its segments, mean colour) -> a named tuple of tensors."""
 
 
@@ -45,7 +46,7 @@ class Lowered:
 
     def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None) -> None:
         self.plan, self.params, self.device, self.slopes = plan, params, device, slopes
-        self._segments: dict[int, Segment] = {}
+        self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (
             device.type == "cpu"
@@ -55,10 +56,8 @@ class Lowered:
         )
 
     def segment(self, index: int) -> Segment:
-        """A transform's segment."""
-        if index not in self._segments:
-            self._segments[index] = _segments_of(self.plan, self.params, self.device)(index)
-        return self._segments[index]
+        """A step's segment."""
+        return self._segments(index)
 
     def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
         """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
@@ -92,7 +91,7 @@ class Lowered:
                     found = None
                 if found is not None:
                     return found
-        return function(self.plan, run, self.segment, mean).to(dtype)
+        return function(self.plan, run, self._segments, mean).to(dtype)
 
     def _tape(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The run's tape of a function, recorded if need be, and its inputs; None if there is none."""
@@ -113,13 +112,8 @@ class Lowered:
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
 
 
-def _segments_of(plan: Plan, params: Params | Mapping[int, Mapping[str, Tensor]], device: torch.device) -> SegmentOf:
-    like = torch.zeros((), dtype=wide_dtype(device), device=device)
-    return lambda index: plan.transforms[index].lower(params[index], plan.specs[index], like)
-
-
 def _geometry(
-    nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: SegmentOf, mean: Tensor | None
+    nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
 ) -> Geometry:
     del plan, mean
     return geometry(run, segment_of, device, nearest)
@@ -131,7 +125,7 @@ def _resample(
     device: torch.device,
     plan: Plan,
     run: Run,
-    segment_of: SegmentOf,
+    segment_of: Segments,
     mean: Tensor | None,
 ) -> Resample:
     composed = compose(plan, run, segment_of, mean, scale, device, nearest)
@@ -165,15 +159,4 @@ def _taped(
 ) -> Any:
     """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
     run = next(group for group in plan.groups if isinstance(group, Run) and group.indices[0] == first)
-    return function(plan, run, _once(_segments_of(plan, values, device)), mean)
-
-
-def _once(segment_of: SegmentOf) -> SegmentOf:
-    known: dict[int, Segment] = {}
-
-    def segment(index: int) -> Segment:
-        if index not in known:
-            known[index] = segment_of(index)
-        return known[index]
-
-    return segment
+    return function(plan, run, Segments(plan, values, device), mean)

@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from pellucid.lowering.replayed import Replayed
-from pellucid.plan import Plan
+from pellucid.plan import Plan, for_size
 from pellucid.tape import Recording, Rows
 from pellucid.types import Size
 
@@ -35,16 +35,18 @@ class RunTape:
         function: the lowering.
         plan: one that it is for.
         params: what is drawn, for names and shapes.
-        indices: the transforms whose values matter.
+        indices: the steps whose values matter, beside those of the choices above them.
         channels: of the mean colour; 0 where there is none.
     """
 
     def __init__(self, function: Lowering, plan: Plan, params: Params, indices: Sequence[int], channels: int) -> None:
+        above = {gate.choice for i in indices for gate in plan.steps[i].gates}
+        indices = sorted({*indices, *above})
         inputs = [(i, name, tuple(value.shape[1:])) for i in indices for name, value in params[i].items()]
         self._inputs = inputs
         self._counts = [(i, len(params[i])) for i in indices]
         self._width = sum(math.prod(shape) for _, _, shape in inputs) + 2 + channels
-        planned = plan.for_size()
+        planned = for_size(plan)
 
         def taped(*given: Any) -> Any:
             values: dict[int, dict[str, Tensor]] = {i: {} for i in indices}
@@ -94,7 +96,7 @@ class WordsTape:
     """
 
     def __init__(self, function: Lowering, plan: Plan, params: Replayed, channels: int) -> None:
-        unpack, planned = params.unpack, plan.for_size()  # not the draw itself, which ends with its call
+        unpack, planned = params.unpack, for_size(plan)  # not the draw itself, which ends with its call
 
         def taped(words: Tensor, height: int, width: int, mean: Tensor | None = None) -> Any:
             now = planned(height, width)

@@ -1,7 +1,7 @@
 """Published policies as plain values: TrivialAugment, RandAugment, and the space that a search starts from.
 
 Owns: which transforms with which ranges they consist of.
-Must not: hold state; `RandomChoice` does.
+Must not: hold state; the pipeline does.
 Read next: ``../learn/density.py``.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from pellucid.errors import invalid
+from pellucid.pipeline import Pipeline
 from pellucid.policy.choice import RandomChoice
 from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable
 from pellucid.random.arguments import finite_number, whole_number
@@ -34,7 +35,7 @@ _REACH = {"shear": 45.0, "translate": 0.45, "rotate": 135.0, "factor": 0.95}
 """The largest magnitudes of TrivialAugment's wide space (shear in degrees, translation as a fraction of the size)."""
 
 
-def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | None = None) -> RandomChoice:
+def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | None = None) -> Pipeline:
     """One operation per sample, with a uniform magnitude: nothing to tune.
 
     Args:
@@ -53,7 +54,7 @@ def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | Non
     return RandomChoice([(), *([one] for one in branches)], seed=seed)
 
 
-def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed: int | None = None) -> RandomChoice:
+def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed: int | None = None) -> Pipeline:
     """``n`` operations per sample, one after the other in one pass, all of one magnitude and random sign.
 
     Args:
@@ -71,7 +72,7 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
     return RandomChoice([(), *([one] for one in branches)], times=n, seed=seed)
 
 
-def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int | None = None) -> RandomChoice:
+def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int | None = None) -> Pipeline:
     """Sub-policies of two operations, with learnable gates (relaxed) and magnitudes: where a policy search starts.
 
     Args:

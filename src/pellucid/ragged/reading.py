@@ -18,9 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.kinds import kind_of
 from pellucid.options import Options
+from pellucid.plan import ends_of
 from pellucid.ragged.record import RaggedRecord, scattered
 from pellucid.record import size_agrees
-from pellucid.segments import WarpSpec
 from pellucid.targets import Entry, Parsed, Sorted, parse_sorted, sort
 from pellucid.transforms.base import Transform
 from pellucid.tv import wrap_like
@@ -202,9 +202,5 @@ def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
     """Whether the result has one size whatever the pictures have: the size of three of different shapes says so."""
     sizes = set()
     for up, along in ((1, 1), (2, 3), (3, 2)):
-        at = ImageSpec(spec.channels, up * spec.height, along * spec.width)
-        for transform in transforms:
-            segment = transform.segment(at)
-            at = at.resized(segment.size) if isinstance(segment, WarpSpec) else at
-        sizes.add(at.size)
+        sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
     return len(sizes) == 1

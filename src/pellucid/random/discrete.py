@@ -7,6 +7,7 @@ Read next: ``internal.py``, ``fields.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,13 +21,14 @@ from pellucid.constants import constant, scalar
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution
-from pellucid.random.learnable import Learnable, Number
+from pellucid.random.learnable import Learnable, Number, flat, nested, shape_of
 from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, value_of
 
-__all__ = ["CHOICE_ESTIMATORS", "GATE_ESTIMATORS", "Bernoulli", "Categorical"]
+__all__ = ["ESTIMATORS", "Bernoulli", "Categorical"]
 
-GATE_ESTIMATORS = ("exact", "arm", "reinforce", "relaxed", "straight_through")
-CHOICE_ESTIMATORS = ("exact", "reinforce", "straight_through")
+ESTIMATORS = ("exact", "arm", "reinforce", "relaxed", "straight_through")
+_COLDEST = 1e-6
+"""Below, logits overflow."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,7 @@ class Bernoulli(Distribution):
                     "Bernoulli.p", expected="bounds within [0, 1]", got=f"low={p.low}, high={p.high}", fix="Leave them out."
                 )
         object.__setattr__(self, "p", p)
-        check_choice("Bernoulli.estimator", self.estimator, GATE_ESTIMATORS)
-        if self.temperature is not None:
-            object.__setattr__(self, "temperature", finite_number("Bernoulli.temperature", self.temperature))
-        if self.temperature is not None and self.temperature <= 0:
-            raise invalid("Bernoulli.temperature", expected="a number > 0, or None for hard gates", got=self.temperature)
-        if self.temperature is not None and self.estimator == "exact":
-            object.__setattr__(self, "estimator", "relaxed")
-        if self.temperature is None and self.estimator == "relaxed":
-            object.__setattr__(self, "temperature", 0.5)
-        if self.temperature is not None and self.estimator != "relaxed":
-            raise invalid("Bernoulli.temperature", expected="None, as only 'relaxed' has one", got=self.temperature)
+        _read_estimator(self)
 
     def density(self, now: Mapping[str, Tensor]) -> D.Bernoulli:
         return D.Bernoulli(now["p"], validate_args=False)
@@ -113,27 +105,53 @@ class _StraightThroughGate(torch.autograd.Function):
         return (grad.sum() if ctx.scalar else grad), None
 
 
+def _read_estimator(owner: Bernoulli | Categorical) -> None:
+    """A temperature is that of the relaxed estimator, and chooses it."""
+    name = type(owner).__name__
+    check_choice(f"{name}.estimator", owner.estimator, ESTIMATORS)
+    temperature = owner.temperature
+    if temperature is not None and finite_number(f"{name}.temperature", temperature) < _COLDEST:
+        raise invalid(f"{name}.temperature", expected=f"a number >= {_COLDEST:g}, or None for hard draws", got=temperature)
+    if temperature is None and owner.estimator == "relaxed":
+        temperature = 0.5
+    object.__setattr__(owner, "temperature", None if temperature is None else float(temperature))
+    if temperature is not None and owner.estimator == "exact":
+        object.__setattr__(owner, "estimator", "relaxed")
+    if temperature is not None and owner.estimator != "relaxed":
+        raise invalid(f"{name}.temperature", expected="None, as only 'relaxed' has one", got=temperature)
+
+
 @dataclass(frozen=True)
 class Categorical(Distribution):
     """One of ``values``, with the given weights.
 
     Args:
-        values: the numbers to choose from.
+        values: the numbers to choose from, or rows of numbers of one length.
         weights: non-negative, one per value, normalised here; default equal. A `Learnable` weight gets the lower bound 0.
-        estimator: how learned weights get their gradient: ``exact`` (the loss at every other value, too) or ``reinforce`` (both
-            in ``pipeline.expected``), or ``straight_through`` (the value is taken to be linear in the probabilities).
+        estimator: how learned weights get their gradient: ``exact`` (the loss at every other value, too), ``arm`` (once more with
+            every such draw antithetic) or ``reinforce``, all three in ``pipeline.expected``; ``relaxed`` or ``straight_through``
+            (the value is taken to be linear in the probabilities) need no further evaluation and are biased.
+        temperature: of the ``relaxed`` estimator (0.5 if not given): the shares of the values become those of the Gumbel-softmax,
+            whose largest falls on each value with exactly its weight. Giving a temperature chooses that estimator.
+
+    Under ``arm`` a choice among k is drawn as k - 1 gates, each by a uniform of its own: the first that opens is chosen.
 
     Gradient:
-        weights: surrogate (straight-through) in a plain call.
+        weights: surrogate (straight-through) in a plain call; exact for relaxed shares.
+    Source:
+        Jang, Gu, Poole: "Categorical reparameterization with Gumbel-softmax", ICLR 2017.
     """
 
-    values: tuple[float, ...]
+    values: tuple[Any, ...]
     weights: tuple[Number, ...] | None = None
     estimator: str = "exact"
+    temperature: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", finite_numbers("Categorical.values", self.values))
-        check_choice("Categorical.estimator", self.estimator, CHOICE_ESTIMATORS)
+        rows = isinstance(self.values, tuple | list) and any(isinstance(value, tuple | list) for value in self.values)
+        read = nested("Categorical.values", self.values) if rows else finite_numbers("Categorical.values", self.values)
+        object.__setattr__(self, "values", read)
+        _read_estimator(self)
         if self.weights is None:
             return
         weights = as_numbers("Categorical.weights", self.weights)
@@ -142,9 +160,21 @@ class Categorical(Distribution):
                 "Categorical.values and weights", expected="one weight per value", got=f"{len(self.values)} and {len(weights)}"
             )
         starts = [value_of(w) for w in weights]
-        if any(w < 0 for w in starts) or sum(starts) <= 0:
+        known = not any(math.isnan(w) for w in starts)
+        if known and (min(starts) < 0 or not 0 < sum(starts) < math.inf):
             raise invalid("Categorical.weights", expected="non-negative numbers with a positive sum", got=weights)
         object.__setattr__(self, "weights", tuple(at_least(w, 0.0) for w in weights))
+
+    @property
+    def vector(self) -> bool:  # type: ignore[override]
+        """Whether the values are rows."""
+        return len(shape_of(self.values)) > 1
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """One, but for estimators that draw every value."""
+        count = len(self.values)
+        return count if self.temperature is not None else max(1, count - 1) if self.estimator == "arm" else 1
 
     def _weights(self) -> tuple[Number, ...]:
         return self.weights or (1.0,) * len(self.values)
@@ -165,31 +195,44 @@ class Categorical(Distribution):
     def density(self, now: Mapping[str, Tensor]) -> D.Categorical:
         return D.Categorical(torch.stack(torch.broadcast_tensors(*now.values()), -1), validate_args=False)
 
-    def choose(self, u: Float[Tensor, "b"], probabilities: Float[Tensor, "*b k"]) -> Tensor:
-        """Which of the values each uniform falls on, as an index."""
-        return (u[:, None] >= probabilities.cumsum(-1)[..., :-1]).sum(1)
+    def gates(self, probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "*b k-1"]:
+        """Of each value but the last, the probability that it is chosen where none before it is."""
+        rest = 1.0 - (probabilities.cumsum(-1) - probabilities)[..., :-1]
+        # Nothing is left for values after the last of positive weight; there any gate does.
+        return probabilities[..., :-1] / torch.where(rest > 1e-12, rest, 1.0)
 
-    def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
-        values = constant(self.values, u.dtype, u.device)
-        probabilities = self.probabilities(raw, u)
-        if not any(isinstance(weight, Learnable) for weight in self._weights()):
-            return values[self.choose(u, probabilities)]
-        one_hot: Tensor = _StraightThroughChoice.apply(probabilities, u)
-        return one_hot @ values
+    def shares(self, u: Float[Tensor, "b *words"], probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "b k"]:
+        """How much each value has in each draw: all or nothing, but for relaxed draws."""
+        if self.temperature is not None:
+            noisy = torch.log(torch.where(probabilities > 0, probabilities, 1e-38)) - torch.log(-torch.log(u))
+            return torch.softmax(noisy / self.temperature, -1)
+        if self.estimator == "arm" and len(self.values) > 1:
+            shut = (u.reshape(len(u), -1) >= self.gates(probabilities)).to(u.dtype).cumprod(1).sum(1)  # that many before it
+        else:
+            shut = (u.reshape(-1, 1) >= probabilities.cumsum(-1)[..., :-1]).to(u.dtype).sum(1)
+        hard = (shut[:, None] == constant(range(len(self.values)), u.dtype, u.device)).to(u.dtype)
+        learned = any(isinstance(weight, Learnable) for weight in self._weights())
+        return _StraightThroughChoice.apply(probabilities, hard) if learned else hard
+
+    def sample(self, u: Float[Tensor, "b *words"], raw: Raw) -> Float[Tensor, "b *n"]:
+        shares = self.shares(u, self.probabilities(raw, u))
+        values = constant(flat(self.values), u.dtype, u.device)
+        if not self.vector:
+            return (shares * values).sum(1)
+        return (shares[:, :, None] * values.reshape(len(self.values), -1)).sum(1)
 
     def span(self) -> tuple[float, float]:
-        return (min(self.values), max(self.values))
+        return (min(flat(self.values)), max(flat(self.values)))
 
 
 class _StraightThroughChoice(torch.autograd.Function):
-    """Forward: the one-hot choice by inverse CDF; backward as if it were the probabilities."""
+    """Forward: the hard choice; backward as if it were the probabilities."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(probabilities: Tensor, u: Tensor) -> Tensor:
-        index = (u[:, None] >= probabilities.cumsum(-1)[..., :-1]).sum(1, keepdim=True)
-        return (index == torch.arange(probabilities.shape[-1], device=u.device)).to(u.dtype)
+    def forward(probabilities: Tensor, hard: Tensor) -> Tensor:
+        return hard.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

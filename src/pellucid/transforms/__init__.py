@@ -8,6 +8,7 @@ Read next: ``base.py``.
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomShear, RandomTranslate
 from pellucid.transforms.base import Transform
 from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
+from pellucid.transforms.choices import Apply, OneOf, Shuffle, SomeOf
 from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
@@ -20,7 +21,7 @@ from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.resize import Letterbox, Pad, Resize
 from pellucid.transforms.tone import RandomGamma
 
-__all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then colour, then the rest
+__all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then colour, then the rest, then choices
     "RandomHorizontalFlip",
     "RandomVerticalFlip",
     "RandomRotation90",
@@ -57,6 +58,10 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomJPEG",
     "Normalize",
     "Denormalize",
+    "OneOf",
+    "SomeOf",
+    "Shuffle",
+    "Apply",
 ]
 
 ALL: tuple[type[Transform], ...] = tuple(globals()[name] for name in __all__)

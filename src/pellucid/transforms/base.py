@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid import types
 from pellucid.errors import invalid, wrong_type
@@ -230,7 +230,12 @@ def check_kind(name: str, kind: object) -> None:
 
 def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, ...]:
     """Read the transforms of a pipeline or branch, from anything ordered."""
-    transforms = ordered(name, value, "a list of transforms", "For example [RandomInvert()].")
+    given = ordered(name, value, "a list of transforms", "For example [RandomInvert()].")
+    # A pipeline in the place of a transform is its transforms.
+    transforms: tuple[Any, ...] = ()
+    for one in given:
+        inner = getattr(one, "transforms", None) if isinstance(one, nn.Module) else None
+        transforms += inner if isinstance(inner, tuple) else (one,)
     for i, transform in enumerate(transforms):
         if not isinstance(transform, Transform):
             raise wrong_type(

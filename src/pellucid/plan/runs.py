@@ -1,0 +1,296 @@
+"""Putting runs together: what goes with what in one resample.
+
+Owns: how warps meet, canvases, windows, and what a run is like as a whole.
+Must not: know of transforms; it sees segments, and which steps exclude one another.
+Read next: ``../lowering/compose.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pellucid.plan.values import Canvas, Group, Run
+from pellucid.segments import ColorSpec, SegmentSpec, WarpSpec
+from pellucid.types import ImageSpec, Size
+
+__all__ = ["Pending", "Tree", "cuts"]
+
+
+class Tree(NamedTuple):
+    """What is known of the steps of a plan.
+
+    Args:
+        segments, specs: the plan's.
+        apart: whether two steps are never open together.
+        resizing: of each step the outermost choice around it in which sizes change, or None.
+        rule: the canvas rule.
+    """
+
+    segments: Sequence[SegmentSpec | None]
+    specs: Sequence[ImageSpec]
+    apart: Callable[[int, int], bool]
+    resizing: Sequence[int | None]
+    rule: str
+
+    def warp(self, index: int) -> WarpSpec:
+        """The segment of a step that is a warp."""
+        spec = self.segments[index]
+        assert isinstance(spec, WarpSpec)
+        return spec
+
+
+class Pending:
+    """The run that is being put together; lives for one plan."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._indices: list[int] = []
+        self._starts: list[list[int]] = []  # the first warps after each canvas that matters: one, or alternatives
+
+    def add(self, index: int) -> list[Group]:
+        """Take in the next segment; returns the runs that end before it."""
+        ended: list[Group] = []
+        if isinstance(self._tree.segments[index], WarpSpec):
+            warps = self._warps()
+            how = self._meeting(index, warps)
+            if how == "pass":
+                # Colours after the last warp meet the next one: what closes them, and their pivot, see what it sees.
+                last = 1 + self._indices.index(warps[-1])
+                rest, self._indices = self._indices[last:], self._indices[:last]
+                ended = self.closed()
+                self._indices = rest
+            elif how == "canvas":
+                self._starts.append([index])
+        self._indices.append(index)
+        return ended
+
+    def closed(self) -> list[Group]:
+        """The run, if there is one; the next segment begins another."""
+        run = [_run(self._indices, self._starts, self._tree)] if self._indices else []
+        self._indices, self._starts = [], []
+        return [*run]
+
+    def _warps(self) -> list[int]:
+        return [i for i in self._indices if isinstance(self._tree.segments[i], WarpSpec)]
+
+    def _step(self, index: int) -> _Step:
+        spec = self._tree.warp(index)
+        return _Step(spec, cuts(spec, self._tree.specs[index].size))
+
+    def _meeting(self, index: int, warps: list[int]) -> str:
+        """As :func:`_meeting`, for the steps that can be open with this one, and with those that cannot: its alternatives."""
+        tree, step = self._tree, self._step(index)
+        before = [i for i in warps if not tree.apart(i, index)]
+        own = [start for start in self._starts if not all(tree.apart(i, index) for i in start)]
+        done = sum(warps.index(i) < warps.index(own[-1][0]) for i in before) if own else 0
+        how = _meeting([self._step(i) for i in before], done, step, tree.rule)
+        choice = tree.resizing[index]
+        if choice is not None and (how == "canvas" or all(tree.resizing[i] != choice for i in warps)):
+            # What sits between pictures of different sizes is no canvas; a pass of crops begins with the whole picture.
+            return "pass" if any(not self._step(i).plain for i in before) else how
+        if len(before) == len(warps) or how == "pass":
+            return how
+        late = [start for start in self._starts if start not in own and _after(warps, start[0], before)]
+        if how == "canvas" and late and _alike(tree, late[-1][0], index):
+            late[-1].append(index)
+            how = "one"
+        elif late and not step.plain:
+            return "pass"
+        return how if self._shares(index, warps) else "pass"
+
+    def _shares(self, index: int, warps: list[int]) -> bool:
+        """Whether a warp, alone with what can be open beside it, would mean the same as in the pass of its alternatives."""
+        tree = self._tree
+        others = [i for i in warps if tree.apart(i, index)]
+        steps = [self._step(i) for i in [*others, index]]
+        if any(s.integrates for s in steps) and not all(s.spec.along_axes for s in steps):
+            return False
+        mine = self._character(index, [*warps, index])
+        if mine is not None and any(self._character(i, [*warps, index]) not in (None, mine) for i in others):
+            return False
+        # A colour of another branch that stands after the warp of that branch must not come before this one, which interpolates.
+        colored = [i for i in self._indices if isinstance(tree.segments[i], ColorSpec) and tree.apart(i, index)]
+        return not (
+            tree.warp(index).resamples and any(tree.warp(w).resamples and self._later(c, w) for c in colored for w in others)
+        )
+
+    def _later(self, color: int, warp: int) -> bool:
+        return not self._tree.apart(color, warp) and self._indices.index(color) > self._indices.index(warp)
+
+    def _character(self, index: int, warps: list[int]) -> Any:
+        """What decides how a pass samples, of all warps that can be open with this one; None where any will do."""
+        tree = self._tree
+        path = [i for i in warps if not tree.apart(i, index)]
+        starts = [i for start in self._starts for i in start if i in path]
+        specs = [tree.warp(i) for i in path]
+        if not any(s.resamples or s.exposes for s in specs):
+            return None
+        interpolation = [s.interpolation for s in specs if s.resamples][-1:]
+        antialias = any(s.antialias and _shrinks(s.shrink) for s in specs)
+        return *_sampling([tree.warp(i) for i in _first(path, starts)]), interpolation, antialias
+
+
+class _Step(NamedTuple):
+    """A warp of a run, and whether it may leave something of its input out without exposing anything."""
+
+    spec: WarpSpec
+    cuts: bool
+
+    @property
+    def axial(self) -> bool:
+        """Upright rectangles stay upright ones."""
+        return self.spec.along_axes or not self.spec.resamples
+
+    @property
+    def integrates(self) -> bool:
+        """Low-passes where it shrinks."""
+        return self.spec.antialias and _shrinks(self.spec.shrink)
+
+    @property
+    def plain(self) -> bool:
+        """Only moves all its pixels: a flip, a quarter turn."""
+        return not (self.spec.exposes or self.spec.resamples or self.cuts)
+
+
+def _shrinks(shrink: tuple[float, float]) -> bool:
+    return any(step > 1.0 for step in shrink)
+
+
+def cuts(spec: WarpSpec, size: Size) -> bool:
+    """Whether a warp may leave something of its input out without exposing anything."""
+    return spec.windowed or (not spec.exposes and not spec.resamples and spec.size != size)
+
+
+def _after(warps: list[int], start: int, before: list[int]) -> bool:
+    """Whether a canvas stands behind all these."""
+    return all(warps.index(i) < warps.index(start) for i in before)
+
+
+def _alike(tree: Tree, one: int, other: int) -> bool:
+    """Whether the canvas that one warp reads is the one that another reads, but for its fill."""
+    first, second = (replace(_canvas([i], tree), at=0, fills=()) for i in (one, other))
+    return first == second
+
+
+def _meeting(before: list[_Step], done: int, step: _Step, rule: str) -> str:
+    """How a warp goes with those before it: ``one`` map, a ``canvas`` between two maps, or a ``pass`` of its own.
+
+    Args:
+        before: the run's warps.
+        done: how many of them lie before the last canvas.
+        step: the next.
+        rule: the canvas rule.
+    """
+    if not before:
+        return "one"
+    axial = all(s.axial for s in [*before, step])
+    if axial and any(s.integrates for s in [*before, step]) and not all(s.spec.along_axes for s in [*before, step]):
+        return "pass"  # a quarter turn is exact on its own, and what integrates along the axes can do so
+    if rule == "image" or not (step.spec.exposes or step.spec.resamples):
+        return "one"
+    recent = before[done:]
+    if all(s.plain for s in recent):
+        return "one"
+    # Clamping to a rectangle of the source says the same as clamping to what is left of it, while rectangles stay upright.
+    mixed = step.spec.resamples or any(s.spec.resamples for s in recent)
+    held = axial and mixed and not any(s.spec.exposes for s in recent)
+    # What is left of a crop ends half a pixel beyond its own pixels' centres: those of the source only if none were made since.
+    enlarged = any(s.cuts and any(t.spec.resamples for t in before[:i]) for i, s in enumerate(before))
+    filled = step.spec.padding_mode in ("zeros", "constant") and not enlarged
+    if done == 0 and held and (filled or not step.spec.exposes):
+        return "one"
+    # Where nothing was interpolated, a pass is a copy; and what integrates reads more of a canvas than one point.
+    copied = not any(s.spec.resamples for s in before)
+    return "pass" if copied or any(s.integrates for s in [*before, step]) else "canvas"
+
+
+def _first(warps: list[int], starts: list[int]) -> list[int]:
+    """Those of a run's warps that see the source itself: before the first canvas."""
+    return warps[: warps.index(starts[0])] if starts else warps
+
+
+def _sampling(specs: list[WarpSpec]) -> tuple[str, bool]:
+    """What warps that see the source show beyond it, and whether they are clamped to it."""
+    exposing = [s for s in specs if s.exposes]
+    padding_mode = exposing[-1].padding_mode if exposing else "border"
+    axial = all(s.along_axes or not s.resamples for s in specs)
+    return padding_mode, axial and any(s.resamples for s in specs) and padding_mode != "reflection"
+
+
+def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
+    warps = [i for i in indices if isinstance(tree.segments[i], WarpSpec)]
+    colors = [i for i in indices if isinstance(tree.segments[i], ColorSpec)]
+    size_in = tree.specs[indices[0]].size
+    run = {
+        "indices": tuple(indices),
+        "warps": tuple(warps),
+        "colors": tuple(colors),
+        "size_in": size_in,
+        "size_out": tree.warp(warps[-1]).size if warps else size_in,
+    }
+    pivot = any(getattr(tree.segments[i], "pivot", False) for i in colors)
+    if not warps:
+        return Run(**run, pivot=pivot)  # type: ignore[arg-type]
+    first = _first(warps, [start[0] for start in starts])
+    padding_mode, clamped = _sampling([tree.warp(i) for i in first])
+    resampling = [i for i in warps if tree.warp(i).resamples]
+    exposing = [i for i in first if tree.warp(i).exposes]
+    vertical, horizontal = _shrink(warps, tree)
+    shrinking = (s for s in map(tree.warp, warps) if s.antialias and _shrinks(s.shrink))
+    antialias = _shrinks((vertical, horizontal)) and any(True for _ in shrinking)
+    interpolation = tree.warp(resampling[-1]).interpolation if resampling else "bilinear"
+    return Run(
+        **run,  # type: ignore[arg-type]
+        resample_at=resampling[-1] if resampling else warps[-1],
+        moved=bool(resampling) and resampling[-1] != warps[0],
+        fills=tuple(i for at, i in enumerate(exposing) if all(tree.apart(i, j) for j in exposing[at + 1 :])),
+        windows=_windows(first, tree) if clamped else (),
+        padding_mode=padding_mode,
+        interpolation=interpolation,
+        projective=any(tree.warp(i).projective for i in warps),
+        along_axes=all(tree.warp(i).along_axes for i in first) and not starts,
+        clamped=clamped,
+        canvases=tuple(_canvas(start, tree) for start in starts),
+        footprint=(math.ceil(vertical), math.ceil(horizontal)) if antialias and interpolation != "nearest" else None,
+        pivot=pivot,
+    )
+
+
+def _shrink(warps: list[int], tree: Tree) -> tuple[float, float]:
+    """Bounds (vertical, horizontal) of the source's pixels per pixel of the result, for whatever is open together."""
+    reached: list[tuple[int, float, float]] = []
+    for i in warps:
+        vertical, horizontal = tree.warp(i).shrink
+        open_with = [(v, h) for j, v, h in reached if not tree.apart(i, j)]
+        reached.append((i, vertical * max([1.0, *[v for v, _ in open_with]]), horizontal * max([1.0, *[h for _, h in open_with]])))
+    return max([v for _, v, _ in reached]), max([h for _, _, h in reached])
+
+
+def _windows(warps: list[int], tree: Tree) -> tuple[Canvas, ...]:
+    """The rectangles that bound the sampling, each as the canvas that its warp reads."""
+    specs = [(i, tree.warp(i)) for i in warps]
+    if tree.rule == "image":  # only where no other resampling blurs its meaning and it sees the image itself
+        windowed = [Canvas(i, tree.specs[i].size, windowed=True) for i, s in specs if s.windowed]
+        alone = sum(s.resamples for _, s in specs) == 1 and not any(s.exposes for _, s in specs)
+        return tuple(windowed[:1]) if alone else ()
+    found: list[Canvas] = []
+    left: list[int] = []  # what an earlier crop has left matters to the next warp that reads beyond
+    for i, s in specs:
+        mine = [j for j in left if not tree.apart(i, j)]
+        if s.windowed or (mine and (s.resamples or s.exposes)):
+            found.append(Canvas(i, tree.specs[i].size, windowed=s.windowed))
+            left = [j for j in left if j not in mine]
+        if not s.windowed and cuts(s, tree.specs[i].size):
+            left.append(i)
+    return tuple(found)
+
+
+def _canvas(start: list[int], tree: Tree) -> Canvas:
+    index = start[0]
+    spec, size = tree.warp(index), tree.specs[index].size
+    if not spec.exposes:
+        return Canvas(index, size, windowed=spec.windowed)
+    return Canvas(index, size, spec.padding_mode, tuple(start), exposes=True, hard=spec.along_axes)

@@ -1,0 +1,179 @@
+"""The plan as a value: passes, and what is drawn for them.
+
+Owns: `Plan` and its parts.
+Must not: hold tensors, or decide anything.
+Read next: ``make.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pellucid.random.distributions import Distribution
+from pellucid.segments import SegmentSpec, WarpSpec
+from pellucid.transforms.base import Transform
+from pellucid.transforms.choices import Step
+from pellucid.types import ImageSpec, Size
+
+__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Plan", "Run", "Single"]
+
+CANVAS_RULES = ("each", "image")
+"""What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One drawn value: of which step, under which name, from which words of the sample's hash."""
+
+    transform: int
+    name: str
+    distribution: Distribution
+    word: int
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A picture between two warps of a run, which is never painted: what it cuts off stays cut off.
+
+    Args:
+        at: the warp that reads it, or the first of those in branches that exclude one another.
+        size: (height, width).
+        padding_mode: what that warp sees outside of it.
+        fills: it and its alternatives, whose own fills show there.
+        exposes: whether outside is what the warp is allowed to show, or only half a pixel that a resize touches.
+        windowed: what it reads of the canvas is the rectangle of its own crop.
+        hard: the canvas ends with its pixels, as that of a resize does, and does not fade out over one.
+    """
+
+    at: int
+    size: Size
+    padding_mode: str = "border"
+    fills: tuple[int, ...] = ()
+    exposes: bool = False
+    windowed: bool = False
+    hard: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """Geometric maps and colour maps that become one resample.
+
+    Args:
+        indices: the steps, in the order they run in; ``warps`` and ``colors`` split them.
+        size_in, size_out: (height, width) before and after.
+        resample_at: the last warp that interpolates: non-linear colour before it acts on the source, after it on the result.
+        moved: steps before that one move whole pixels (or interpolate), so that a half-way point is so in a frame of their making.
+        fills: the warp that exposes what lies outside of the source, with the padding mode and its own fill; several where branches
+            of a choice exclude one another.
+        windows: what bounds the sampling: a crop's own rectangle, or what an earlier crop left.
+        clamped: sampling never leaves the window (the image, where there is no crop): the meaning of crops and resizes.
+        canvases: the pictures between its warps that matter; fill, window and clamping are of the warps before the first.
+        footprint: bounds of the input pixels per output pixel, where antialiasing is on.
+        pivot: some colour map needs the source's mean colour.
+    """
+
+    indices: tuple[int, ...]
+    warps: tuple[int, ...]
+    colors: tuple[int, ...]
+    size_in: Size
+    size_out: Size
+    resample_at: int | None = None
+    moved: bool = False
+    fills: tuple[int, ...] = ()
+    windows: tuple[Canvas, ...] = ()
+    padding_mode: str = "zeros"
+    interpolation: str = "bilinear"
+    projective: bool = False
+    along_axes: bool = False
+    clamped: bool = False
+    canvases: tuple[Canvas, ...] = ()
+    footprint: Size | None = None
+    pivot: bool = False
+
+    @property
+    def separable(self) -> bool:
+        """Whether the resample is a weighted sum along each axis, normalised at the borders: antialiased or bicubic resizing."""
+        return self.clamped and not self.canvases and (self.footprint is not None or self.interpolation == "bicubic")
+
+    def __str__(self) -> str:
+        parts = []
+        if self.warps:
+            parts.append(f"Warp[{','.join(map(str, self.warps))}]")
+        if self.colors:
+            parts.append(f"Color[{','.join(map(str, self.colors))}]")
+        return " + ".join(parts)
+
+
+@dataclass(frozen=True)
+class Single:
+    """A segment that runs on its own."""
+
+    index: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.index}]"
+
+
+Group: TypeAlias = Run | Single
+
+
+class Kind:
+    """What plans have in common that differ in sizes alone. Their recordings hang on it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a list of transforms runs on images of one kind. Hashable and printable; holds no tensors.
+
+    Args:
+        transforms: the transforms.
+        steps: them as a row, choices before their branches.
+        specs: the image kind before each step, and at the end the result's.
+        segments: what each step lowers to; None for choices.
+        groups: the passes, in order.
+        draws: everything drawn.
+        slots: which number of the hash gives each four words.
+        shared: whether the draw in that slot is the same for the whole batch.
+        fuse: whether runs were composed.
+        canvas: what a run sees of its source, of ``CANVAS_RULES``.
+        hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size.
+        kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
+    """
+
+    transforms: tuple[Transform, ...]
+    steps: tuple[Step, ...]
+    specs: tuple[ImageSpec, ...]
+    segments: tuple[SegmentSpec | None, ...]
+    groups: tuple[Group, ...]
+    draws: tuple[Draw, ...]
+    slots: tuple[int, ...]
+    shared: tuple[bool, ...]
+    fuse: bool = True
+    canvas: str = "each"
+    hops: tuple[tuple[int, ...], ...] = ()
+    kind: Kind | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def owner(self) -> object:
+        """What recordings of this plan hang on."""
+        return self.kind or self
+
+    @property
+    def size_in(self) -> Size:
+        """(height, width) of the input."""
+        return self.specs[0].size
+
+    @property
+    def size_out(self) -> Size:
+        """(height, width) of the output."""
+        return self.specs[-1].size
+
+    def __str__(self) -> str:
+        return " -> ".join(map(str, self.groups)) or "nothing"
+
+    def size_after(self, index: int) -> Size:
+        """(height, width) after a step."""
+        segment = self.segments[index]
+        return segment.size if isinstance(segment, WarpSpec) else self.specs[index].size

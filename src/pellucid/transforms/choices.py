@@ -1,0 +1,371 @@
+"""Choices among transforms, and how a tree of them is laid out in a row.
+
+Owns: OneOf, SomeOf, Shuffle, Apply, and `Step`.
+Must not: draw, plan, or gate anything; a choice only says which of its branches are open.
+Read next: ``../plan/schedule.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pellucid.constants import wide_dtype
+from pellucid.errors import invalid
+from pellucid.random.arguments import whole_number
+from pellucid.random.distributions import Categorical, Permutation
+from pellucid.random.fields import Chance
+from pellucid.random.learnable import Learnable, Number, flat
+from pellucid.transforms.base import Params, Transform, as_transforms, by_options, ordered
+
+__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "exclude", "steps_of"]
+
+Branch: TypeAlias = Transform | tuple[Transform, ...]
+"""One transform, or several in a row; none leaves the picture alone."""
+
+_MOST_TURNS = 64
+
+
+class Choice(Transform):
+    """What the four have in common: branches, laid out ``turns`` times, each open or closed in each sample.
+
+    A choice draws; what it opens is decided step by step (`Step`).
+    """
+
+    transforms: tuple[Branch, ...]
+
+    turns: int = 1
+    whole: ClassVar[bool] = False  # in every turn some branch is open
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        branches = self.branches if isinstance(self, Choice) else ()
+        kinds = {transform.gradients["image"] for branch in branches for transform in branch}
+        plain = {"exact", "almost_everywhere"}
+        image = next((kind for kind in sorted(kinds - plain)), "almost_everywhere" if "almost_everywhere" in kinds else "exact")
+        drawn = self._fixed if isinstance(self, Choice) else {}
+        return {"image": image, **{name: "none" if name == "order" else "almost_everywhere" for name in drawn}}
+
+    @property
+    def branches(self) -> tuple[tuple[Transform, ...], ...]:
+        """Each as several in a row."""
+        return self._rows()
+
+    def _rows(self) -> tuple[tuple[Transform, ...], ...]:
+        return tuple(branch if isinstance(branch, tuple) else (branch,) for branch in self.transforms)
+
+    def check(self) -> None:
+        name = type(self).__name__
+        fix = f"For example {name}([RandomInvert(p=1.0), [RandomHorizontalFlip(p=1.0), RandomRotation(9)]])."
+        given = ordered(name, self.transforms, "a list of transforms, or of lists of them", fix)
+        if not given:
+            raise invalid(name, expected="at least one transform", got=repr(self.transforms), fix=fix)
+        read = (
+            one
+            if isinstance(one, Transform)
+            else as_transforms([one] if isinstance(one, nn.Module) else one, f"{name}.transforms[{i}]")
+            for i, one in enumerate(given)
+        )
+        object.__setattr__(self, "transforms", tuple(read))
+
+    def among(self, branches: Sequence[Sequence[Transform]]) -> Choice:
+        """The same choice among other transforms."""
+        return replace(self, transforms=tuple(map(tuple, branches)))  # type: ignore[type-var]
+
+    def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"] | None:
+        """How far a branch is open in a turn: 0 or 1 per sample, or between where a relaxed choice was drawn.
+
+        None where it is open always.
+        """
+        raise NotImplementedError
+
+    def excludes(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        """Whether two branches, each as (turn, branch), are never open together."""
+        del one, other
+        return False
+
+
+@dataclass(frozen=True)
+class OneOf(Choice):
+    """Apply one of several branches, drawn for each sample.
+
+    All branches lie in one plan; those not chosen rest, and geometry and colour of all of them are one pass.
+
+    Args:
+        transforms: the branches: transforms, or lists of them, which may hold choices again; an empty list leaves the picture
+            alone. Their own probabilities hold: where a picture is not to be left alone, say ``p=1.0``. All end in one size.
+        weights: of the branches, not negative, normalised here; default equal. Numbers, `Learnable`s, or one `Learnable` of
+            as many numbers.
+        estimator: how learned weights get their gradient, as in `Categorical`.
+        temperature: of relaxed choices, which mix the branches, as in `Categorical`.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        choice: almost everywhere (of the shares of the branches). The image's is as the branches', that of weights as the
+        estimator's.
+    On each target:
+        as the branches.
+    Identity at:
+        an empty branch.
+    Errors:
+        InvalidArgument for no branch, for weights that do not fit, for branches that end in different sizes, and for
+        `Normalize` inside.
+
+    Example:
+        >>> import torch, pellucid
+        >>> flip = pellucid.OneOf([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)])
+        >>> sorted({tuple(row) for row in flip(torch.arange(4.0).reshape(1, 1, 2, 2).expand(32, 1, 2, 2)).flatten(1).tolist()})
+        [(1.0, 0.0, 3.0, 2.0), (2.0, 3.0, 0.0, 1.0)]
+    """
+
+    transforms: tuple[Branch, ...]
+    weights: Learnable | Sequence[Number] | None = None
+    estimator: str = "exact"
+    temperature: float | None = None
+    same_on_batch: bool = False
+
+    whole: ClassVar[bool] = True
+
+    def check(self) -> None:
+        super().check()
+        object.__setattr__(self, "_fixed", {"choice": _one_of(self)})
+
+    def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"]:
+        return values["choice"][:, branch]
+
+    def excludes(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        return one[1] != other[1] and self.temperature is None
+
+
+def _one_of(owner: OneOf | SomeOf) -> Categorical:
+    """The draw of one branch, as a row of shares."""
+    count, name, weights = len(owner.transforms), f"{type(owner).__name__}.weights", owner.weights
+    if isinstance(weights, Learnable) and len(weights.shape) == 1:
+        weights = tuple(Learnable(start, weights.low, weights.high) for start in flat(weights.value))
+    if weights is not None:
+        weights = ordered(name, weights, "a sequence of numbers, or a Learnable of as many", "For example (1.0, 3.0).")
+        object.__setattr__(owner, "weights", weights)
+        if len(weights) != count:
+            raise invalid(name, expected=f"{count} numbers, one per branch", got=repr(owner.weights))
+    rows = tuple(tuple(float(i == j) for j in range(count)) for i in range(count))
+    return Categorical(rows, weights, owner.estimator, owner.temperature)
+
+
+@dataclass(frozen=True)
+class SomeOf(Choice):
+    """Apply n of several branches, drawn for each sample.
+
+    Args:
+        transforms: the branches, as in `OneOf`; each keeps the picture's size.
+        n: how many.
+        replace: draw n times among all, one after the other; else n different ones, in the order of the list.
+        weights, estimator, temperature: with replacement, as in `OneOf`; learned weights are those of all n draws.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        choice: almost everywhere. order: none. The image's is as the branches'.
+    On each target:
+        as the branches.
+    Identity at:
+        n = 0.
+    Errors:
+        As `OneOf`; InvalidArgument for more than there are, without replacement.
+
+    Example:
+        >>> import torch, pellucid
+        >>> both = pellucid.SomeOf([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)], n=2)
+        >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
+        tensor([3., 2., 1., 0.])
+    """
+
+    transforms: tuple[Branch, ...]
+    n: int = 1
+    replace: bool = False
+    weights: Learnable | Sequence[Number] | None = None
+    estimator: str = "exact"
+    temperature: float | None = None
+    same_on_batch: bool = False
+
+    def check(self) -> None:
+        super().check()
+        count = len(self.transforms)
+        object.__setattr__(self, "n", whole_number("SomeOf.n", self.n, 0, _MOST_TURNS if self.replace else count))
+        if not self.replace:
+            if self.weights is not None or self.temperature is not None:
+                raise invalid(
+                    "SomeOf.weights", expected="None without replacement", got=repr(self.weights), fix="Say replace=True."
+                )
+            object.__setattr__(self, "_fixed", {"order": Permutation(count)})
+            return
+        each = _one_of(self)
+        object.__setattr__(self, "_fixed", {f"choice_{turn}": each for turn in range(self.n)})
+
+    @property
+    def tied(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The draws share their weights."""
+        return tuple(self._fixed)
+
+    @property
+    def turns(self) -> int:  # type: ignore[override]
+        """Each draw with replacement is one."""
+        return self.n if self.replace else 1
+
+    def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"]:
+        return values[f"choice_{turn}"][:, branch] if self.replace else _among(values["order"], 0, self.n, branch)
+
+    def excludes(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        return self.replace and self.temperature is None and one[0] == other[0] and one[1] != other[1]
+
+
+@dataclass(frozen=True)
+class Shuffle(Choice):
+    """Apply all branches, in an order drawn for each sample.
+
+    Args:
+        transforms: the branches, as in `OneOf`; each keeps the picture's size. k of them are laid out k times.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        order: none. The image's is as the branches'.
+    On each target:
+        as the branches.
+    Errors:
+        As `OneOf`.
+
+    Example:
+        >>> import torch, pellucid
+        >>> both = pellucid.Shuffle([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)])
+        >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
+        tensor([3., 2., 1., 0.])
+    """
+
+    transforms: tuple[Branch, ...]
+    same_on_batch: bool = False
+
+    whole: ClassVar[bool] = True
+
+    def check(self) -> None:
+        super().check()
+        object.__setattr__(self, "_fixed", {"order": Permutation(len(self.transforms))})
+
+    @property
+    def turns(self) -> int:  # type: ignore[override]
+        """One per place in the order."""
+        return len(self.transforms)
+
+    def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"]:
+        return _among(values["order"], turn, turn + 1, branch)
+
+    def excludes(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        return (one[0] == other[0]) != (one[1] == other[1])
+
+
+@dataclass(frozen=True)
+class Apply(Choice):
+    """Apply all of several transforms, or none of them, drawn for each sample.
+
+    Args:
+        transforms: the transforms, one after the other (each a branch, as in `OneOf`); together they keep the picture's size.
+        p: probability, as in any transform.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        gate: almost everywhere. The image's is as the transforms'.
+    On each target:
+        as the transforms.
+    Identity at:
+        p = 0.
+    Errors:
+        As `OneOf`; InvalidArgument for a probability outside of [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> both = pellucid.Apply([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)], p=1.0)
+        >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
+        tensor([3., 2., 1., 0.])
+    """
+
+    transforms: tuple[Branch, ...]
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    @property
+    def branches(self) -> tuple[tuple[Transform, ...], ...]:
+        """All of them in a row are one."""
+        return (tuple(transform for branch in self._rows() for transform in branch),)
+
+    def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"] | None:
+        return values.get("gate")
+
+
+def _among(order: Tensor, first: int, end: int, branch: int) -> Float[Tensor, "b"]:
+    """Whether a branch is among these places of the order."""
+    return (order[:, first:end] == branch).to(wide_dtype(order.device)).sum(1)
+
+
+class Gate(NamedTuple):
+    """A branch that a step lies in: of the choice at this step, in this turn."""
+
+    choice: int
+    turn: int
+    branch: int
+
+
+class Step(NamedTuple):
+    """A transform in the row that a tree is laid out in.
+
+    Args:
+        transform: it.
+        gates: the branches it lies in, outermost first.
+        first: the step whose learned numbers it shares: itself, or the same one in the first turn.
+    """
+
+    transform: Transform
+    gates: tuple[Gate, ...]
+    first: int
+
+
+def steps_of(transforms: Sequence[Transform]) -> tuple[Step, ...]:
+    """Lay a tree out in the order it is written; a choice comes before its branches."""
+    steps: list[Step] = []
+
+    def lay(sequence: Sequence[Transform], gates: tuple[Gate, ...]) -> None:
+        for transform in sequence:
+            at = len(steps)
+            steps.append(Step(transform, gates, at))
+            if isinstance(transform, Choice):
+                for branch, inner in enumerate(transform.branches if transform.turns else ()):
+                    lay(inner, (*gates, Gate(at, 0, branch)))
+                once = steps[at + 1 :]
+                for turn in range(1, transform.turns):
+                    steps.extend(_again(step, at, turn, turn * len(once)) for step in once)
+
+    lay(transforms, ())
+    return tuple(steps)
+
+
+def _again(step: Step, choice: int, turn: int, by: int) -> Step:
+    """The step in a later turn of a choice, ``by`` places further on."""
+    gates = tuple(
+        gate._replace(turn=turn) if gate.choice == choice else gate._replace(choice=gate.choice + by * (gate.choice > choice))
+        for gate in step.gates
+    )
+    return step._replace(gates=gates)
+
+
+def exclude(steps: Sequence[Step], one: int, other: int) -> bool:
+    """Whether two steps are never open in the same sample."""
+    for gate, beside in zip(steps[one].gates, steps[other].gates, strict=False):
+        if gate.choice != beside.choice:
+            return False
+        choice = steps[gate.choice].transform
+        assert isinstance(choice, Choice)
+        if choice.excludes(gate[1:], beside[1:]):
+            return True
+        if gate != beside:
+            return False
+    return False
