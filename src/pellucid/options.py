@@ -1,6 +1,6 @@
 """The options of a pipeline, as one value.
 
-Owns: their names, defaults and checks, and their plain form in files.
+Owns: their names, defaults and checks, and their plain form in files; and what a call says to arguments it does not take.
 Must not: know batches.
 Read next: ``targets.py``.
 """
@@ -21,7 +21,7 @@ from pellucid.plan import CANVAS_RULES
 from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
 from pellucid.types import FLOATING
 
-__all__ = ["Options", "dtype_named"]
+__all__ = ["Options", "check_no_more", "check_no_scale", "dtype_named"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -106,6 +106,25 @@ def dtype_named(name: object) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
     return dtype
+
+
+def check_no_more(unknown: Mapping[str, Any]) -> None:
+    """Refuse what a call does not take, such as the ``params`` of other libraries."""
+    for name in unknown:
+        raise wrong_type(
+            name,
+            expected="no such argument; a call takes key=, return_record= and gradient_scale=",
+            got=f"{name}=...",
+            fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
+        )
+
+
+def check_no_scale(gradient_scale: Any) -> None:
+    """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
+    if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
+        raise invalid(
+            "gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix="Call with one at a time."
+        )
 
 
 def _bounded(name: str, value: object, high: float, expected: str) -> float:

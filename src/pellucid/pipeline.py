@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.apply import apply_targets, invert_targets
-from pellucid.draw import draw_params, draw_uniforms, params_of, words_of
+from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
-from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree
+from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
 from pellucid.explain import explain
 from pellucid.kinds import IMAGE
-from pellucid.options import Options, dtype_named
+from pellucid.options import Options, check_no_more, check_no_scale, dtype_named
 from pellucid.plan import Plan, Plans
 from pellucid.ragged import (
     RaggedRecord,
@@ -40,7 +40,7 @@ from pellucid.record import Record, read_record, record_agrees
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
 from pellucid.targets import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag, set_runner
-from pellucid.transforms.choices import steps_of
+from pellucid.transforms.choices import places_of, steps_of
 from pellucid.types import ImageSpec
 from pellucid.units import looked_at
 
@@ -286,7 +286,7 @@ class Pipeline(nn.Module):
                 values[transform][name] = value
             return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
 
-        return expected_loss(evaluate, _sites(plan, u, learned), check=self._losses.new(loss_fn))
+        return expected_loss(evaluate, sites_of(plan, u, learned), check=self._losses.new(loss_fn))
 
     def evaluations(self) -> int:
         """How often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice more."""
@@ -430,10 +430,7 @@ class Pipeline(nn.Module):
         """A pipeline of transforms of others."""
         seed = int(self._seed) if self._named else None
         new = Pipeline([one.transforms[i] for one, i in parts], seed=seed, **self.options.settings())
-        places = [(one.learned, place) for one, i in parts for place in _steps(one.transforms, i)]
-        with torch.no_grad():
-            for index, (learned, place) in enumerate(places):
-                new.learned.take(index, learned, place)
+        new.learned.take([(one.learned, place) for one, i in parts for place in places_of(one.transforms, i)])
         return new
 
     def to_dict(self) -> dict[str, Any]:
@@ -479,43 +476,6 @@ class Pipeline(nn.Module):
     def extra_repr(self) -> str:
         """One line per transform."""
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
-
-
-def _steps(transforms: tuple[Transform, ...], at: int) -> range:
-    """The steps that one of the transforms is laid out in."""
-    before = len(steps_of(transforms[:at]))
-    return range(before, before + len(steps_of(transforms[at : at + 1])))
-
-
-def check_no_more(unknown: Mapping[str, Any]) -> None:
-    """Refuse what a call does not take, such as the ``params`` of other libraries."""
-    for name in unknown:
-        raise wrong_type(
-            name,
-            expected="no such argument; a call takes key=, return_record= and gradient_scale=",
-            got=f"{name}=...",
-            fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
-        )
-
-
-def check_no_scale(gradient_scale: Any) -> None:
-    """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
-    if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
-        raise invalid(
-            "gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix="Call with one at a time."
-        )
-
-
-def _sites(plan: Plan, u: Tensor, learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:
-    """Every learned draw, with the uniforms it came from."""
-    sites = []
-    for draw in plan.draws:
-        at = (draw.transform, draw.name)
-        if at in learned:
-            d = draw.distribution
-            raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
-            sites.append(Site(at, d, raw, words_of(draw, u), plan.shared[draw.word // 4]))
-    return sites
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 Owns: `Recent`, a cache with a bound.
 Must not: know what it keeps.
-Read next: ``plan.py``.
+Read next: ``plan/make.py``.
 """
 
 from __future__ import annotations

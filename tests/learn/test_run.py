@@ -97,7 +97,7 @@ def test_ranges_read_like_ranges():
     assert lines["1 RandomAffine degrees"] == "-4.5 .. 4.5"
     assert lines["1 RandomAffine scale"] == "0.977 .. 1.02"
     choice = RandomChoice([narrow().transforms[:1], []], weights=(1.0, 3.0), learn=True)
-    assert readable(numbers_of(choice))["1 branch"] == "0.75"
+    assert readable(numbers_of(choice))["0 OneOf choice"] == "0.25, 0.75"
 
 
 @pytest.mark.slow

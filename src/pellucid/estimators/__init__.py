@@ -9,7 +9,7 @@ from pellucid.estimators.expected import evaluations, expected_loss
 from pellucid.estimators.freeze import frozen_tree
 from pellucid.estimators.mixing import LossesSeen
 from pellucid.estimators.parameters import LearnedParameters
-from pellucid.estimators.site import LOSS_BASED, Site
+from pellucid.estimators.site import LOSS_BASED, Site, sites_of
 from pellucid.random.information import entropy, kl_divergence
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "expected_loss",
     "frozen_tree",
     "kl_divergence",
+    "sites_of",
 ]

@@ -205,12 +205,14 @@ class LearnedParameters(nn.Module):
             outputs.append(output)
         return outputs
 
-    def take(self, index: int, other: LearnedParameters, place: int) -> None:
-        """Set the numbers of a step to those of the same transform in other parameters."""
-        for (step, name), names in self._names.items():
-            for raw, full in names.items() if step == index else ():
-                if full not in self._predicted:
-                    getattr(self, full).copy_(getattr(other, other._names[place, name][raw]))
+    def take(self, places: Sequence[tuple[LearnedParameters, int]]) -> None:
+        """Set the numbers of every step to those of a step of other parameters, where the same transform stands."""
+        with torch.no_grad():
+            for (step, name), names in self._names.items():
+                other, place = places[step]
+                for raw, full in names.items():
+                    if full not in self._predicted:
+                        getattr(self, full).copy_(getattr(other, other._names[place, name][raw]))
 
     def ranges(self, images: Tensor | None = None) -> dict[str, dict[str, Tensor]]:
         """The learned distributions' numbers as they are now."""

@@ -7,15 +7,17 @@ Read next: ``expected.py``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.draw import words_of
+from pellucid.plan import Plan
 from pellucid.random.distributions import Distribution, Raw
 
-__all__ = ["LOSS_BASED", "Site"]
+__all__ = ["LOSS_BASED", "Site", "sites_of"]
 
 LOSS_BASED = ("exact", "arm", "reinforce", "boundary")
 """Estimators that need further evaluations of the loss, or its value; the others act through the draw alone."""
@@ -47,3 +49,14 @@ class Site(NamedTuple):
     def label(self) -> str:
         """Its name in messages, such as ``0.gate``."""
         return ".".join(map(str, self.at)) if isinstance(self.at, tuple) else str(self.at)
+
+
+def sites_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:
+    """Every learned draw of a plan, with the uniforms it came from."""
+    sites = []
+    for draw in plan.draws:
+        at = (draw.transform, draw.name)
+        if at in learned:
+            raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
+            sites.append(Site(at, draw.distribution, raw, words_of(draw, u), plan.shared[draw.word // 4]))
+    return sites

@@ -22,7 +22,7 @@ from pellucid.random.fields import Chance
 from pellucid.random.learnable import Learnable, Number, flat
 from pellucid.transforms.base import Params, Transform, as_transforms, by_options, ordered
 
-__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "exclude", "steps_of"]
+__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "exclude", "places_of", "steps_of"]
 
 Branch: TypeAlias = Transform | tuple[Transform, ...]
 """One transform, or several in a row; none leaves the picture alone."""
@@ -346,6 +346,12 @@ def steps_of(transforms: Sequence[Transform]) -> tuple[Step, ...]:
 
     lay(transforms, ())
     return tuple(steps)
+
+
+def places_of(transforms: Sequence[Transform], at: int) -> range:
+    """The steps that one of the transforms is laid out in."""
+    before = len(steps_of(transforms[:at]))
+    return range(before, before + len(steps_of(transforms[at : at + 1])))
 
 
 def _again(step: Step, choice: int, turn: int, by: int) -> Step:
