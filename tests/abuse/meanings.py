@@ -237,6 +237,16 @@ def increasing(kind: Kind) -> Kind:
     return read
 
 
+def _positive(kind: Kind) -> Kind:
+    """Numbers that are not all 0."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        return meaning if meaning is None or not meaning.exact or any(meaning.value) else None
+
+    return read
+
+
 OPTIONS = {
     "interpolation": ("bilinear", "nearest", "bicubic"),
     "padding_mode": ("zeros", "constant", "border", "reflection"),
@@ -289,6 +299,11 @@ BY_NAME: dict[str, Kind] = {
     "sharpness": FACTOR,
     "quality": drawn(1, 100),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
+    "transforms": lambda value: None,  # nothing in the pool is one
+    "weights": optional(_positive(sequence(first(number(0), learned), 3))),
+    "estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
+    "temperature": optional(number(1e-6)),
+    "n": number(0, 64, whole=True),
     "mean": first(sequence(NUMBER, 3), unordered(NUMBER)),
     "std": first(sequence(number(ABOVE_ZERO), 3), unordered(number(ABOVE_ZERO))),
 }

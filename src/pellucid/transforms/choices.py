@@ -61,9 +61,9 @@ class Choice(Transform):
     def check(self) -> None:
         name = type(self).__name__
         fix = f"For example {name}([RandomInvert(p=1.0), [RandomHorizontalFlip(p=1.0), RandomRotation(9)]])."
-        given = ordered(name, self.transforms, "a list of transforms, or of lists of them", fix)
+        given = ordered(f"{name}.transforms", self.transforms, "a list of transforms, or of lists of them", fix)
         if not given:
-            raise invalid(name, expected="at least one transform", got=repr(self.transforms), fix=fix)
+            raise invalid(f"{name}.transforms", expected="at least one transform", got=repr(self.transforms), fix=fix)
         read = (
             one
             if isinstance(one, Transform)
@@ -152,7 +152,10 @@ def _one_of(owner: OneOf | SomeOf) -> Categorical:
         if len(weights) != count:
             raise invalid(name, expected=f"{count} numbers, one per branch", got=repr(owner.weights))
     rows = tuple(tuple(float(i == j) for j in range(count)) for i in range(count))
-    return Categorical(rows, weights, owner.estimator, owner.temperature)
+    drawn = Categorical(rows, weights, owner.estimator, owner.temperature)
+    object.__setattr__(owner, "estimator", str.__str__(drawn.estimator))
+    object.__setattr__(owner, "temperature", drawn.temperature)
+    return drawn
 
 
 @dataclass(frozen=True)
