@@ -13,8 +13,10 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.color.hsv import shift_hsv
 from pellucid.constants import constant
 from pellucid.kernels import blend, codec, color, convolve, curve
+from pellucid.kernels.blend import grain
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -24,7 +26,22 @@ from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import Geometry
 from pellucid.plan import Group, Run
-from pellucid.segments import Codec, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
+from pellucid.segments import (
+    Codec,
+    ColorSteps,
+    Convolve,
+    Curve,
+    Filter,
+    Grain,
+    Hsv,
+    Median,
+    Noise,
+    Patch,
+    Segment,
+    Sharpen,
+    Tone,
+    Warp,
+)
 from pellucid.types import Size
 
 __all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "total_src_from_dst"]
@@ -127,15 +144,31 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
         return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+    if isinstance(segment, Filter):
+        return convolve.dense(image, segment.kernel.to(dtype))
+    if isinstance(segment, Median):
+        return _mixed(convolve.median(image, segment.taps), image, segment.gate)
     if isinstance(segment, Sharpen):
         return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):
         amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
-        how = segment.image_gradient, segment.magnitude
-        return curve.tone(image, segment.name, amount, gate, image_gradient=how[0], magnitude=how[1], h=segment.h, scale=scale)
+        return curve.tone(
+            image,
+            segment.name,
+            amount,
+            gate,
+            image_gradient=segment.image_gradient,
+            magnitude=segment.magnitude,
+            h=segment.h,
+            scale=scale,
+            tiles=segment.tiles,
+        )
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
         return color.clip(image) if clip else image
+    if isinstance(segment, Hsv):
+        hue, saturation, value = (part.to(dtype) for part in segment[:3])
+        return _mixed(shift_hsv(image, hue, saturation, value), image, segment.gate)
     if isinstance(segment, Codec):
         quality, gate, subsampling, slopes, h = segment
         gate = None if gate is None else gate.to(dtype)
@@ -143,8 +176,31 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
     if isinstance(segment, Noise):
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
+    if isinstance(segment, Grain):
+        return _grained(segment, image, impl)
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
+
+
+def _grained(segment: Grain, image: Tensor, impl: str) -> Tensor:
+    numbers = [number.to(image.dtype) for number in segment.numbers]
+    if segment.law == "poisson_gaussian":
+        field = blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
+        result = grain.poisson_gaussian(image, field, *numbers)
+    elif segment.law == "shot":
+        result = grain.shot(image, segment.words, numbers[0], segment.most)
+    else:
+        result = grain.salt_and_pepper(image, segment.words, *numbers)
+    result = _mixed(result, image, segment.gate)
+    return color.clip(result) if segment.clip else result
+
+
+def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
+    """The result where the gate is open, the image as it was elsewhere."""
+    if gate is None:
+        return result
+    gate = gate.to(image.dtype)[:, None, None, None]
+    return gate * result + (1.0 - gate) * image
 
 
 def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:

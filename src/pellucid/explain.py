@@ -21,8 +21,8 @@ from pellucid.transforms.choices import Choice
 __all__ = ["explain"]
 
 _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
-    ConvolveSpec(separable=True): convolve.SEPARABLE,
-    ConvolveSpec(separable=False): convolve.AVAILABLE,
+    ConvolveSpec(): convolve.SEPARABLE,
+    ConvolveSpec("interior"): convolve.AVAILABLE,
     BlendSpec(noise=True): blend.AVAILABLE,
     CodecSpec(): codec.AVAILABLE,
 }

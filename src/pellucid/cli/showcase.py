@@ -22,8 +22,8 @@ from pellucid.transforms.affine import RandomAffine
 from pellucid.transforms.blur import RandomGaussianBlur
 from pellucid.transforms.crop import RandomResizedCrop
 from pellucid.transforms.flip import RandomHorizontalFlip
+from pellucid.transforms.holes import RandomErasing
 from pellucid.transforms.jitter import ColorJitter
-from pellucid.transforms.noise import RandomErasing
 from pellucid.transforms.perspective import RandomPerspective
 
 if TYPE_CHECKING:

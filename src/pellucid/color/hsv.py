@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["hsv_to_rgb", "rgb_to_hsv", "shift_hue"]
+__all__ = ["hsv_to_rgb", "rgb_to_hsv", "shift_hsv", "shift_hue"]
 
 
 def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor]:
@@ -45,6 +45,27 @@ def shift_hue(image: Float[Tensor, "*b 3 h w"], hue_shift: Float[Tensor, "*b"]) 
     """
     sixths, chroma, value = _hue_parts(image)
     return _from_parts(sixths + 6.0 * hue_shift[..., None, None], chroma, value)
+
+
+def shift_hsv(
+    image: Float[Tensor, "*b 3 h w"],
+    hue: Float[Tensor, "*b"],
+    saturation: Float[Tensor, "*b"],
+    value: Float[Tensor, "*b"],
+) -> Float[Tensor, "*b 3 h w"]:
+    """Add to hue (turns), saturation and value; the latter two clipped to [0, 1]. Grey stays grey.
+
+    Gradient:
+        image, hue, saturation, value: almost everywhere; at exact grey the hue counts as 0 and neither it nor the saturation has a
+        gradient.
+    Source:
+        ``colorsys``.
+    """
+    sixths, chroma, bright = _hue_parts(image)
+    grey = chroma == 0
+    share = chroma / torch.where(grey, 1.0, bright) + torch.where(grey, 0.0, saturation[..., None, None])
+    level = torch.clamp(bright + value[..., None, None], 0.0, 1.0)
+    return _from_parts(sixths + 6.0 * hue[..., None, None], torch.clamp(share, 0.0, 1.0) * level, level)
 
 
 def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:

@@ -149,7 +149,7 @@ def erase(
     work = to_compute(pixels)
     corners = corners.reshape(-1, 4).to(work.dtype)
     corners = torch.where(torch.isfinite(corners).all(-1, keepdim=True), corners, 0.0)
-    return close_image(blend.patch(work, corners, partner.to(work.dtype)), layout)
+    return close_image(blend.patch(work, corners[:, None], partner.to(work.dtype)), layout)
 
 
 def _partner(pixels: Tensor, value: FillValue) -> tuple[Tensor, bool]:

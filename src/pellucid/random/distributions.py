@@ -10,7 +10,7 @@ from __future__ import annotations
 from pellucid.random.continuous import CenteredUniform, Constant, LogUniform, Normal, Uniform
 from pellucid.random.discrete import Bernoulli, Categorical
 from pellucid.random.distribution import Distribution
-from pellucid.random.internal import Bits, Offset, Permutation
+from pellucid.random.internal import Bits, Offset, Permutation, Uniforms
 from pellucid.random.multivariate import MultivariateNormal
 from pellucid.random.numbers import Raw
 
@@ -29,6 +29,7 @@ __all__ = [
     "Permutation",
     "Raw",
     "Uniform",
+    "Uniforms",
 ]
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {

@@ -1,6 +1,6 @@
 """Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise.
 
-Owns: `Permutation, Offset, Bits`.
+Owns: `Permutation, Offset, Bits, Uniforms`.
 Must not: be learned; there is nothing continuous in them.
 Read next: ``fields.py``.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.random.distribution import Distribution
 from pellucid.random.numbers import Raw
 
-__all__ = ["Bits", "Offset", "Permutation"]
+__all__ = ["Bits", "Offset", "Permutation", "Uniforms"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,23 @@ class Offset(Distribution):
 
     def span(self) -> tuple[float, float]:
         return (self.low, self.low + self.count - 1)
+
+
+@dataclass(frozen=True)
+class Uniforms(Distribution):
+    """So many numbers, each uniform on (0, 1). Internal: where several things lie."""
+
+    n: int
+
+    vector: ClassVar[bool] = True
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """One word per number."""
+        return self.n
+
+    def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
+        return u * 1.0
 
 
 @dataclass(frozen=True)

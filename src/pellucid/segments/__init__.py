@@ -6,7 +6,23 @@ Read next: ``specs.py``.
 """
 
 from pellucid.segments.specs import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
-from pellucid.segments.values import Codec, Color, ColorSteps, Convolve, Curve, Noise, Patch, Segment, Sharpen, Tone, Warp
+from pellucid.segments.values import (
+    Codec,
+    Color,
+    ColorSteps,
+    Convolve,
+    Curve,
+    Filter,
+    Grain,
+    Hsv,
+    Median,
+    Noise,
+    Patch,
+    Segment,
+    Sharpen,
+    Tone,
+    Warp,
+)
 
 __all__ = [
     "BlendSpec",
@@ -19,6 +35,10 @@ __all__ = [
     "ConvolveSpec",
     "Curve",
     "CurveSpec",
+    "Filter",
+    "Grain",
+    "Hsv",
+    "Median",
     "Noise",
     "Patch",
     "Segment",

@@ -8,7 +8,7 @@ Read next: ``values.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pellucid.types import ClipRule, Fill, Size
 
@@ -66,13 +66,14 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class ConvolveSpec:
-    """A small kernel per sample.
+    """What weighs or ranks a neighbourhood.
 
     Args:
-        separable: one kernel per axis (`Convolve`), rather than one of 3 x 3 (`Sharpen`).
+        how: ``separable``: one kernel per axis and sample (`Convolve`); ``interior``: one of 3 x 3 (`Sharpen`); ``dense``: a square
+            one (`Filter`); ``median`` (`Median`).
     """
 
-    separable: bool = True
+    how: Literal["separable", "interior", "dense", "median"] = "separable"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,23 @@ from typing import NamedTuple, TypeAlias
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-__all__ = ["Codec", "Color", "ColorSteps", "Convolve", "Curve", "Noise", "Patch", "Segment", "Sharpen", "Tone", "Warp"]
+__all__ = [
+    "Codec",
+    "Color",
+    "ColorSteps",
+    "Convolve",
+    "Curve",
+    "Filter",
+    "Grain",
+    "Hsv",
+    "Median",
+    "Noise",
+    "Patch",
+    "Segment",
+    "Sharpen",
+    "Tone",
+    "Warp",
+]
 
 
 class Warp(NamedTuple):
@@ -47,6 +63,15 @@ class Curve(NamedTuple):
     clip: bool
 
 
+class Hsv(NamedTuple):
+    """What is added to hue, saturation and value, where the gate is open; the latter two clipped."""
+
+    hue: Float[Tensor, "b"]
+    saturation: Float[Tensor, "b"]
+    value: Float[Tensor, "b"]
+    gate: Float[Tensor, "b"] | None
+
+
 class Tone(NamedTuple):
     """A tone curve with jumps, or one read off the histogram, by name, with the surrogate gradients it was given."""
 
@@ -56,6 +81,7 @@ class Tone(NamedTuple):
     image_gradient: str
     magnitude: str
     h: float
+    tiles: tuple[int, int] = (1, 1)
 
 
 class Convolve(NamedTuple):
@@ -63,6 +89,19 @@ class Convolve(NamedTuple):
 
     vertical: Float[Tensor, "b kh"]
     horizontal: Float[Tensor, "b kw"]
+
+
+class Filter(NamedTuple):
+    """A square kernel."""
+
+    kernel: Float[Tensor, "b k k"]
+
+
+class Median(NamedTuple):
+    """The median of so many rows and columns, where the gate is open."""
+
+    taps: tuple[int, int]
+    gate: Float[Tensor, "b"] | None
 
 
 class Sharpen(NamedTuple):
@@ -81,10 +120,21 @@ class Noise(NamedTuple):
     clip: bool
 
 
-class Patch(NamedTuple):
-    """A rectangle (pixel edges x0, y0, x1, y1) of a colour, or of noise when ``value`` is None."""
+class Grain(NamedTuple):
+    """Noise by the name of its law: a field keyed by two words, the law's numbers, its gate, and a clip to [0, 1] if asked."""
 
-    box: Float[Tensor, "b 4"]
+    law: str
+    words: Int64[Tensor, "b 2"]
+    numbers: tuple[Float[Tensor, "b"], ...]
+    gate: Float[Tensor, "b"] | None
+    clip: bool
+    most: float
+
+
+class Patch(NamedTuple):
+    """Rectangles (pixel edges x0, y0, x1, y1) of a colour, or of noise when ``value`` is None."""
+
+    box: Float[Tensor, "b n 4"]
     value: Float[Tensor, "b c"] | None
     words: Int64[Tensor, "b 2"] | None
 
@@ -99,4 +149,6 @@ class Codec(NamedTuple):
     h: float
 
 
-Segment: TypeAlias = Codec | Warp | Color | ColorSteps | Curve | Convolve | Sharpen | Noise | Patch | Tone
+Segment: TypeAlias = (
+    Codec | Warp | Color | ColorSteps | Curve | Convolve | Filter | Grain | Hsv | Median | Sharpen | Noise | Patch | Tone
+)

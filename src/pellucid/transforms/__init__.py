@@ -8,18 +8,30 @@ Read next: ``base.py``.
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomShear, RandomTranslate
 from pellucid.transforms.base import Transform
 from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
+from pellucid.transforms.channels import ChannelDropout, PlanckianJitter, RandomBrightnessContrast, RGBShift
 from pellucid.transforms.choices import Apply, OneOf, Shuffle, SomeOf
 from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
-from pellucid.transforms.discrete import RandomAutoContrast, RandomEqualize, RandomPosterize, RandomSolarize
+from pellucid.transforms.discrete import RandomAutoContrast, RandomCLAHE, RandomEqualize, RandomPosterize, RandomSolarize
+from pellucid.transforms.filters import RandomBoxBlur, RandomDefocusBlur, RandomMedianBlur, RandomMotionBlur
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
-from pellucid.transforms.jitter import ColorJitter, RandomBrightness, RandomContrast, RandomHue, RandomSaturation
+from pellucid.transforms.holes import CoarseDropout, GridDropout, RandomErasing
+from pellucid.transforms.hsv import HueSaturationValue
+from pellucid.transforms.jitter import (
+    ColorJitter,
+    RandomBrightness,
+    RandomContrast,
+    RandomHue,
+    RandomPhotometricDistort,
+    RandomSaturation,
+)
 from pellucid.transforms.lie import RandomLieAffine
-from pellucid.transforms.noise import RandomErasing, RandomGaussianNoise
+from pellucid.transforms.noise import PoissonGaussianNoise, RandomGaussianNoise, SaltAndPepper, ShotNoise
 from pellucid.transforms.perspective import RandomPerspective
-from pellucid.transforms.resize import Letterbox, Pad, Resize
+from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
 from pellucid.transforms.tone import RandomGamma
+from pellucid.transforms.zoom import RandomZoomOut, ScaleJitter
 
 __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then colour, then the rest, then choices
     "RandomHorizontalFlip",
@@ -36,25 +48,45 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomResizedCrop",
     "CenterCrop",
     "Resize",
+    "LongestMaxSize",
     "Pad",
+    "PadIfNeeded",
     "Letterbox",
+    "RandomZoomOut",
+    "ScaleJitter",
     "ColorJitter",
     "RandomBrightness",
     "RandomContrast",
     "RandomSaturation",
     "RandomHue",
+    "RandomPhotometricDistort",
+    "RandomBrightnessContrast",
+    "HueSaturationValue",
+    "RGBShift",
+    "PlanckianJitter",
+    "ChannelDropout",
     "RandomGrayscale",
     "RandomInvert",
     "RandomGamma",
     "RandomPosterize",
     "RandomSolarize",
     "RandomEqualize",
+    "RandomCLAHE",
     "RandomAutoContrast",
     "RandomChannelShuffle",
     "RandomGaussianBlur",
+    "RandomBoxBlur",
+    "RandomMotionBlur",
+    "RandomDefocusBlur",
+    "RandomMedianBlur",
     "RandomSharpness",
     "RandomGaussianNoise",
+    "PoissonGaussianNoise",
+    "ShotNoise",
+    "SaltAndPepper",
     "RandomErasing",
+    "CoarseDropout",
+    "GridDropout",
     "RandomJPEG",
     "Normalize",
     "Denormalize",

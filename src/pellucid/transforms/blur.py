@@ -126,7 +126,7 @@ class RandomSharpness(Transform):
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec(separable=False)
+        return ConvolveSpec("interior")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Sharpen:
         amount = gated(values, values["sharpness"], 1.0)[:, None, None]

@@ -1,6 +1,6 @@
 """Operations that jump: posterise, solarise, equalise, and the contrast stretch that goes with them.
 
-Owns: RandomPosterize, RandomSolarize, RandomEqualize, RandomAutoContrast.
+Owns: RandomPosterize, RandomSolarize, RandomEqualize, RandomCLAHE, RandomAutoContrast.
 Must not: hide that a gradient is a surrogate; each declares it.
 Read next: ``../kernels/curve/surrogate.py``.
 """
@@ -16,10 +16,10 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import CurveSpec, Tone
-from pellucid.transforms.base import Params, Transform, by_options, drawn
-from pellucid.types import ImageGradient, ImageSpec, Magnitude
+from pellucid.transforms.base import Params, Transform, as_size, by_options, drawn
+from pellucid.types import ImageGradient, ImageSpec, Magnitude, Size
 
-__all__ = ["RandomAutoContrast", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
+__all__ = ["RandomAutoContrast", "RandomCLAHE", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
 
 
 def _chosen(option: str) -> str:
@@ -34,6 +34,7 @@ class _Toned(Transform):
     image_gradient: ImageGradient = "none"
     magnitude: Magnitude = "none"
     h: float = 1.0
+    tiles: int | Size = 1
 
     def check(self) -> None:
         if not self.h > 0:
@@ -43,7 +44,8 @@ class _Toned(Transform):
         return CurveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        return Tone(self.curve, values.get(self.amount), values.get("gate"), self.image_gradient, self.magnitude, self.h)
+        how = self.image_gradient, self.magnitude, self.h
+        return Tone(self.curve, values.get(self.amount), values.get("gate"), *how, as_size("tiles", self.tiles))
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,60 @@ class RandomEqualize(_Toned):
     @by_options
     def gradients(self) -> Mapping[str, str]:
         return {"image": _chosen(self.image_gradient), "gate": "exact"}
+
+
+@dataclass(frozen=True)
+class RandomCLAHE(_Toned):
+    """Flatten the histogram of each channel tile by tile, but not too steeply, with probability p.
+
+    Args:
+        clip_limit: how often a grey level may occur before the rest is spread over all levels, in units of its share of a flat
+            histogram: a number, pair, `Learnable` or distribution of values above 0.
+        tiles: how many, (along y, along x), or an int for both.
+        p: probability.
+        image_gradient: ``straight_through`` (as if nothing were mapped), ``soft`` (the slope of the curve at each pixel, with the
+            histogram held) or ``none`` (zero).
+        magnitude: gradient to the limit: ``secant`` (the difference of the results with h more and less), ``straight_through`` or
+            ``none`` (zero).
+        h: reach of the secant.
+        same_on_batch: one draw for the whole batch.
+
+    Floating-point images are brought to 256 levels first, and so clipped to [0, 1].
+
+    Gradient:
+        image, clip_limit: surrogate or none, as chosen. gate: exact.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a limit that is not above 0, a number of tiles below 1, a reach that is not above 0, or an unknown
+        option.
+    Source:
+        ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
+
+    Example:
+        >>> import torch, pellucid
+        >>> dull = (100 + torch.arange(32.0)).repeat(1, 1, 32, 1).to(torch.uint8)
+        >>> flat = pellucid.RandomCLAHE((40, 40), tiles=1, p=1.0)(dull)
+        >>> int(flat.min()), int(flat.max())
+        (8, 255)
+    """
+
+    clip_limit: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=1e-3))
+    tiles: int | Size = 8
+    p: Chance = 0.5
+    image_gradient: ImageGradient = "straight_through"
+    magnitude: Magnitude = "secant"
+    h: float = 0.5
+    same_on_batch: bool = False
+
+    curve: ClassVar[str] = "clahe"
+    amount: ClassVar[str] = "clip_limit"
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {"image": _chosen(self.image_gradient), "clip_limit": _chosen(self.magnitude), "gate": "exact"}
 
 
 @dataclass(frozen=True)

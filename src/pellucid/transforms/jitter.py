@@ -1,6 +1,6 @@
 """ColorJitter and its single-parameter relatives.
 
-Owns: brightness, contrast, saturation, hue; the order of operations; the clip rule.
+Owns: brightness, contrast, saturation, hue, and the detectors' combination of them; the order of operations; the clip rule.
 Must not: read pixels.
 Read next: ``color.py``.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,19 +17,28 @@ from torch import Tensor
 from pellucid.color.maps import luma_map
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
-from pellucid.random.fields import Chance, Range, around_one, confined, interval, symmetric
+from pellucid.random.fields import Chance, Range, around_one, confined, interval, probability, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
 from pellucid.transforms.base import Params, Transform, by_options, drawn, drawn_names, gated
-from pellucid.types import ClipRule, ImageSpec
+from pellucid.types import ClipRule, EndClip, ImageSpec
 
-__all__ = ["ColorJitter", "RandomBrightness", "RandomContrast", "RandomHue", "RandomSaturation"]
+__all__ = [
+    "ColorJitter",
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomHue",
+    "RandomPhotometricDistort",
+    "RandomSaturation",
+    "hue_turns",
+]
 
 NAMES = ("brightness", "contrast", "saturation", "hue")
 _RESTING = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
 
 
-def _hue(name: str, value: Range) -> Distribution:
+def hue_turns(name: str, value: Range) -> Distribution:
+    """A number h means turns from (-h, h); at most half a turn."""
     return interval(name, symmetric(name, confined(name, value, 0.0, 0.5)), low=-0.5, high=0.5)
 
 
@@ -129,7 +138,7 @@ class ColorJitter(_Jitter):
     brightness: Range = field(default=0.0, metadata=_unless_zero(around_one, "brightness"))
     contrast: Range = field(default=0.0, metadata=_unless_zero(around_one, "contrast"))
     saturation: Range = field(default=0.0, metadata=_unless_zero(around_one, "saturation"))
-    hue: Range = field(default=0.0, metadata=_unless_zero(_hue, "hue"))
+    hue: Range = field(default=0.0, metadata=_unless_zero(hue_turns, "hue"))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -142,6 +151,84 @@ class ColorJitter(_Jitter):
         names = self._names()
         ordered = (self.clip == "each" and len(names) > 1) or {"saturation", "hue"} <= set(names)
         return super().draws(spec) | ({"order": Permutation(4)} if ordered else {})
+
+
+_CHANCES = (*(f"{name}_gate" for name in NAMES), "shuffle_gate")
+
+
+def _chances(name: str, value: Chance) -> dict[str, Distribution]:
+    return dict.fromkeys(_CHANCES, probability(name, value))
+
+
+@dataclass(frozen=True)
+class RandomPhotometricDistort(Transform):
+    """Change brightness, contrast, saturation, hue and the order of channels, each with probability p: the jitter of SSD.
+
+    Args:
+        brightness, contrast, saturation: factors: a pair or distribution is drawn from directly, a number v means
+            (max(0, 1 - v), 1 + v), a `Learnable` is a learned v.
+        hue: turns of the hue circle; a number h at most 0.5 draws from (-h, h).
+        clip: ``end`` clips once, after the run of colour operations; ``none`` never.
+        p: probability of each of the five.
+        same_on_batch: one draw for the whole batch.
+
+    Whether contrast comes before saturation and hue or after them, which SSD draws, decides nothing here: there is one clip, and
+    the contrast's pivot is the mean luma of the source image, carried through the affine maps before it.
+
+    Gradient:
+        image, brightness, contrast, saturation, hue, shuffle_gate: almost everywhere (kinks of clip and hue). order: none.
+    On each target:
+        image only.
+    Identity at:
+        p = 0 (to rounding in the hue's round trip).
+    Errors:
+        InvalidArgument for a negative number, a hue beyond 0.5, or other than 1 or 3 channels.
+    Source:
+        ``torchvision.transforms.v2.RandomPhotometricDistort``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> darker = pellucid.RandomPhotometricDistort((0.5, 0.5), (1, 1), (1, 1), (0, 0), p=1.0)
+        >>> darker(torch.ones(1, 3, 1, 1)).flatten()
+        tensor([0.5000, 0.5000, 0.5000])
+    """
+
+    brightness: Range = field(default=(0.875, 1.125), metadata=drawn(around_one))
+    contrast: Range = field(default=(0.5, 1.5), metadata=drawn(around_one))
+    saturation: Range = field(default=(0.5, 1.5), metadata=drawn(around_one))
+    hue: Range = field(default=(-0.05, 0.05), metadata=drawn(hue_turns))
+    clip: EndClip = "end"
+    p: Chance = field(default=0.5, metadata=drawn(_chances, *_CHANCES))
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", *NAMES, *_CHANCES), "almost_everywhere"),
+        "order": "none",
+    }
+    tied: ClassVar[tuple[str, ...]] = _CHANCES
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        if spec.channels not in (1, 3):
+            raise invalid("RandomPhotometricDistort", expected="3 channels (RGB) or 1", got=f"{spec.channels} channels")
+        return ColorSpec(clip=self.clip, pivot=True)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "order": Permutation(spec.channels)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        def chosen(name: str, value: Tensor, resting: Tensor | float) -> Tensor:
+            gate = values.get(f"{name}_gate")
+            return gated(values if gate is None else {"gate": gate}, value, resting)
+
+        brightness, contrast, saturation, hue = (chosen(name, values[name], _RESTING[name]) for name in NAMES)
+        scale = brightness * contrast
+        pivot = brightness * (1.0 - contrast)
+        if spec.channels == 1:
+            return Color(luma_map(scale, scale, 1), None, pivot)
+        columns = torch.arange(3, device=like.device)
+        identity = torch.eye(3, dtype=like.dtype, device=like.device)
+        order = chosen("shuffle", (values["order"][:, :, None] == columns).to(like.dtype), identity)
+        return Color(luma_map(scale * saturation, scale, 3), None, pivot, hue, order)
 
 
 @dataclass(frozen=True)
@@ -264,7 +351,7 @@ class RandomHue(_Jitter):
         tensor([0., 1., 0.])
     """
 
-    hue: Range = field(default=0.05, metadata=drawn(_hue))
+    hue: Range = field(default=0.05, metadata=drawn(hue_turns))
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False

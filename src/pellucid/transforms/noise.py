@@ -1,8 +1,8 @@
-"""Noise and erasing.
+"""Noise, by its law.
 
-Owns: RandomGaussianNoise, RandomErasing.
+Owns: RandomGaussianNoise, PoissonGaussianNoise, ShotNoise, SaltAndPepper.
 Must not: generate noise; they draw its key.
-Read next: ``__init__.py``.
+Read next: ``holes.py``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from pellucid.constants import constant
-from pellucid.errors import invalid
-from pellucid.random.distributions import Bits, Distribution, Uniform
-from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
-from pellucid.segments import BlendSpec, Noise, Patch
-from pellucid.transforms.base import Params, Transform, drawn, gated, keep_learned
-from pellucid.types import EndClip, Fill, ImageSpec, RandomNoise
+from pellucid.random.distributions import Bits, Distribution
+from pellucid.random.fields import Chance, Range, interval
+from pellucid.segments import BlendSpec, Grain, Noise
+from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["RandomErasing", "RandomGaussianNoise"]
+__all__ = ["PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
 
 
 @dataclass(frozen=True)
@@ -64,9 +61,6 @@ class RandomGaussianNoise(Transform):
         "words": "none",
     }
 
-    def check(self) -> None:
-        keep_learned(self, "scale", "ratio")
-
     def segment(self, spec: ImageSpec) -> BlendSpec:
         return BlendSpec(noise=True)
 
@@ -77,77 +71,152 @@ class RandomGaussianNoise(Transform):
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
 
 
-def _area(name: str, value: Range) -> Distribution:
-    no_lone_number(name, value, lambda area: (0.0, area))
-    return interval(name, value, low=0.0, high=1.0)
+class _Grain(Transform):
+    """The relatives: a law by name, of the drawn numbers, and the words of a field."""
+
+    law: ClassVar[str]
+
+    def segment(self, spec: ImageSpec) -> BlendSpec:
+        return BlendSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "words": Bits()}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        numbers = tuple(values[name] for name in self._fixed if name != "gate")
+        return Grain(self.law, values["words"], numbers, values.get("gate"), getattr(self, "clip", "none") == "end", self._most())
+
+    def _most(self) -> float:
+        """The largest rate there can be, where the law counts."""
+        return 0.0
 
 
 @dataclass(frozen=True)
-class RandomErasing(Transform):
-    """Paint a random rectangle over, with probability p.
-
-    The rectangle is continuous: pixels cut by its edge are mixed by the share covered, so it has gradients.
+class PoissonGaussianNoise(_Grain):
+    """Add the noise of a camera's sensor: Gaussian, with a variance that grows with the light, gain * x + sigma ** 2.
 
     Args:
+        gain: what one photon adds to a pixel: a number, pair, `Learnable` or distribution, >= 0.
+        sigma: standard deviation in the dark, likewise.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
         p: probability.
-        scale: area of the rectangle as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other
-            than 0 and 1 raises: it could mean a range or always the same.
-        ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
-        value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
-        same_on_batch: one draw for the whole batch.
+        same_on_batch: one draw for the whole batch (and so one noise field).
 
     Gradient:
-        image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
+        image, gain, sigma, gate: almost everywhere (kinks of the clip; none where the variance is 0). words: none.
+    On each target:
+        image only.
+    Identity at:
+        gain = 0, sigma = 0.
+    Errors:
+        InvalidArgument for a negative number, or an unknown option.
+    Source:
+        Foi et al., "Practical Poissonian-Gaussian noise modeling and fitting for single-image raw-data", 2008, without its clipping
+        of what is too bright.
+
+    Example:
+        >>> import torch, pellucid
+        >>> black = torch.zeros(1, 1, 2, 2)
+        >>> bool((pellucid.PoissonGaussianNoise(0.1, 0.0)(black) == 0).all())
+        True
+    """
+
+    gain: Range = field(default=(0.001, 0.01), metadata=drawn(interval, low=0.0))
+    sigma: Range = field(default=(0.0, 0.02), metadata=drawn(interval, low=0.0))
+    clip: EndClip = "end"
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "poisson_gaussian"
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "gain", "sigma", "gate"), "almost_everywhere"),
+        "words": "none",
+    }
+
+
+@dataclass(frozen=True)
+class ShotNoise(_Grain):
+    """Count photons: draw from the Poisson distribution of mean photons * x, and divide by photons.
+
+    Args:
+        photons: that make white: a number, pair, `Learnable` or distribution, in [1, 80]. Few are noisy.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one noise field).
+
+    Images are clipped to [0, 1] first, and the result at 1. Each pixel's count is the quantile of a number that the key fixes.
+
+    Gradient:
+        image: surrogate (1, the slope of the mean; zero where clipped). photons: surrogate (that of the normal distribution of
+        the same mean and variance). gate: exact. words: none.
     On each target:
         image only.
     Identity at:
         p = 0.
     Errors:
-        InvalidArgument for an area outside of [0, 1], a ratio that is not above 0, or a number of values that is not that
-        of the channels.
+        InvalidArgument for a number of photons outside of [1, 80].
+    Source:
+        Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019 (oracle: ``scipy.stats.poisson``).
 
     Example:
         >>> import torch, pellucid
-        >>> erased = pellucid.RandomErasing(p=1.0, scale=(0.5, 0.5), ratio=(1.0, 1.0))(torch.ones(1, 1, 8, 8))
-        >>> round(erased.mean().item(), 4)
-        0.5
+        >>> levels = pellucid.ShotNoise(4.0, p=1.0)(torch.full((1, 1, 16, 16), 0.5)) * 4
+        >>> bool((levels == levels.round()).all())
+        True
     """
 
+    photons: Range = field(default=(5.0, 60.0), metadata=drawn(interval, low=1.0, high=80.0))
     p: Chance = 0.5
-    scale: Range = field(default=(0.02, 0.33), metadata=drawn(_area))
-    ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_range))
-    value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
 
+    law: ClassVar[str] = "shot"
     gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("scale", "ratio", "x", "y", "gate"), "almost_everywhere"),
+        "image": "surrogate: mean",
+        "photons": "surrogate: normal",
+        "gate": "exact",
         "words": "none",
     }
+    white: ClassVar[bool] = True
 
-    def check(self) -> None:
-        keep_learned(self, "scale", "ratio")
+    def _most(self) -> float:
+        return min(80.0, self._fixed["photons"].span()[1])
 
-    def segment(self, spec: ImageSpec) -> BlendSpec:
-        if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
-            raise invalid("RandomErasing.value", expected=f"{spec.channels} numbers, one per channel", got=self.value)
-        return BlendSpec()
 
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        words = {"words": Bits()} if self.value == "random" else {}
-        return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0), **words}
+@dataclass(frozen=True)
+class SaltAndPepper(_Grain):
+    """Replace a share of the values by white or black, each channel for itself.
 
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Patch:
-        area = values["scale"] * (spec.height * spec.width)
-        # An empty rectangle is legal; the square root's slope there is not, so the area is kept off zero for it.
-        area = torch.where(area > 0, area, 1e-12)
-        ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
-        width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
-        left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
-        width, height = gated(values, width, 0.0), gated(values, height, 0.0)
-        box = torch.stack((left, top, left + width, top + height), dim=-1)
-        if isinstance(self.value, str):
-            return Patch(box, None, values["words"])
-        colors = self.value if isinstance(self.value, tuple) else (self.value,)
-        colors = colors * (spec.channels // len(colors))
-        return Patch(box, constant(colors, like.dtype, like.device)[None], None)
+    Args:
+        amount: the share, in [0, 1]: a number, pair, `Learnable` or distribution.
+        salt: how much of it is white, likewise.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one noise field).
+
+    Gradient:
+        image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result). gate: exact. words: none.
+    On each target:
+        image only.
+    Identity at:
+        amount = 0.
+    Errors:
+        InvalidArgument for a share outside of [0, 1].
+    Source:
+        ``skimage.util.random_noise(mode="s&p")``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.SaltAndPepper(amount=1.0, salt=1.0, p=1.0)(torch.zeros(1, 1, 1, 3)).flatten()
+        tensor([1., 1., 1.])
+    """
+
+    amount: Range = field(default=(0.01, 0.06), metadata=drawn(interval, low=0.0, high=1.0))
+    salt: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "salt_and_pepper"
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        **dict.fromkeys(("amount", "salt"), "surrogate: mean"),
+        "gate": "exact",
+        "words": "none",
+    }

@@ -1,6 +1,6 @@
 """Resizing and padding to a size.
 
-Owns: Resize, Pad, Letterbox.
+Owns: Resize, LongestMaxSize, Pad, PadIfNeeded, Letterbox.
 Must not: resample; a resize is a scaling of the sampling grid.
 Read next: ``color.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, as_padding, as_size
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["Letterbox", "Pad", "Padding", "Resize", "as_padding"]
+__all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "Padding", "Resize", "as_padding"]
 
 
 def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:
@@ -27,8 +27,33 @@ def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:
     return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, like[None])
 
 
+class _Resized(Transform):
+    """The relatives: one size for all images of a kind."""
+
+    interpolation: Interpolation
+    antialias: bool
+
+    def _target(self, spec: ImageSpec) -> Size:
+        raise NotImplementedError
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = self._target(spec)
+        return WarpSpec(
+            size,
+            resamples=size != spec.size,
+            along_axes=True,
+            exposes=False,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
+        )
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(_fit(self._target(spec), spec, like))
+
+
 @dataclass(frozen=True)
-class Resize(Transform):
+class Resize(_Resized):
     """Resize to a fixed size.
 
     Args:
@@ -66,20 +91,45 @@ class Resize(Transform):
             return (self.size, max(1, math.floor(self.size * spec.width / spec.height)))
         return (max(1, math.floor(self.size * spec.height / spec.width)), self.size)
 
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        size = self._target(spec)
-        return WarpSpec(
-            size,
-            resamples=size != spec.size,
-            along_axes=True,
-            exposes=False,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
-        )
 
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        return Warp(_fit(self._target(spec), spec, like))
+@dataclass(frozen=True)
+class LongestMaxSize(_Resized):
+    """Resize so that the longer side has a given length, keeping the aspect ratio.
+
+    `Resize` with an int fixes the shorter side.
+
+    Args:
+        size: of the longer side; a pair (height, width) is the size that the result just fits into.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+
+    Gradient:
+        image: exact; with antialiasing every pixel has one.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled.
+    Identity at:
+        the image's own longer side.
+    Errors:
+        InvalidArgument for a size below 1, or an unknown option.
+    Source:
+        albumentations' transform of this name, which rounds half up.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.LongestMaxSize(8)(torch.zeros(1, 3, 12, 16)).shape
+        torch.Size([1, 3, 6, 8])
+    """
+
+    size: int | Size
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def _target(self, spec: ImageSpec) -> Size:
+        height, width = as_size("LongestMaxSize.size", self.size)
+        zoom = min(height / spec.height, width / spec.width)
+        return (max(1, math.floor(spec.height * zoom + 0.5)), max(1, math.floor(spec.width * zoom + 0.5)))
 
 
 @dataclass(frozen=True)
@@ -121,6 +171,53 @@ class Pad(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         left, top, _, _ = as_padding("Pad.padding", self.padding)
+        return Warp(scale_shift(1.0, -left, 1.0, -top, like[None]))
+
+
+@dataclass(frozen=True)
+class PadIfNeeded(Transform):
+    """Add pixels evenly on both sides until the image has at least a given size.
+
+    Args:
+        size: the least (height, width), or an int for both.
+        fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
+        padding_mode: ``constant``, ``zeros``, ``border`` or ``reflection`` (with the edge pixel repeated).
+
+    An odd pixel goes to the right and to the bottom.
+
+    Gradient:
+        image: exact.
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        images that are large enough.
+    Errors:
+        InvalidArgument for a size below 1, or an unknown option.
+    Source:
+        albumentations' transform of this name.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.PadIfNeeded((1, 4), fill=9.0)(torch.tensor([[[[1.0], [2.0]]]]))[0, 0]
+        tensor([[9., 1., 9., 9.],
+                [9., 2., 9., 9.]])
+    """
+
+    size: int | Size
+    fill: Fill = 0.0
+    padding_mode: PaddingMode = "constant"
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        height, width = as_size("PadIfNeeded.size", self.size)
+        size = (max(height, spec.height), max(width, spec.width))
+        exposes = size != spec.size
+        return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, padding_mode=self.padding_mode, fill=self.fill)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        height, width = as_size("PadIfNeeded.size", self.size)
+        top, left = max(0, height - spec.height) // 2, max(0, width - spec.width) // 2
         return Warp(scale_shift(1.0, -left, 1.0, -top, like[None]))
 
 

@@ -1,8 +1,8 @@
-"""Blends in plain PyTorch: a rectangle of another colour, and additive noise.
+"""Blends in plain PyTorch: rectangles of another colour, and additive noise.
 
 Owns: antialiased rectangles, and noise fields that are a function of two words and the pixel's position.
 Must not: keep a noise field anywhere; it is made again from its key.
-Read next: ``../../execute.py``.
+Read next: ``grain.py``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from torch import Tensor
 from pellucid.random.normals import normal_pairs
 from pellucid.random.philox import philox4x32, round_keys
 
-__all__ = ["gaussian_field", "noise", "patch"]
+__all__ = ["gaussian_field", "noise", "patch", "uniform_field"]
 
 
-def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
-    """Replace the rectangle (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
+def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
+    """Replace rectangles (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
 
-    Pixels cut by an edge are mixed by the share covered, so the result is continuous in the box; whole-pixel boxes are exact.
+    Pixels cut by an edge are mixed by the share covered, so the result is continuous in the boxes; whole-pixel boxes are exact.
+    Where several boxes share a pixel, their shares add up to at most 1.
 
     Gradient:
         image, value: exact. box: almost everywhere.
     """
-    x0, y0, x1, y1 = box[:, :, None].unbind(1)  # b 1
-    columns = _share(x0, x1, image.shape[-1])  # b w
-    rows = _share(y0, y1, image.shape[-2])  # b h
-    mask = rows[:, None, :, None] * columns[:, None, None, :]  # b 1 h w
+    x0, y0, x1, y1 = box[..., None].unbind(2)  # b n 1
+    columns = _share(x0, x1, image.shape[-1])  # b n w
+    rows = _share(y0, y1, image.shape[-2])  # b n h
+    one = box.shape[1] == 1
+    mask = rows[..., None] * columns[:, :, None] if one else torch.clamp(rows.mT @ columns, max=1.0)[:, None]  # b 1 h w
     if value.dim() == 2:
         value = value[:, :, None, None]
     # A product would turn a NaN under the patch into NaN; where nothing of the pixel remains, nothing of it is read.
@@ -36,21 +38,34 @@ def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b 4"], value: Fl
     return kept + mask * value
 
 
-def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "b n"]:
+def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "*b length"]:
     """The share of each unit pixel [p, p + 1] inside [low, high]."""
     left = torch.arange(length, dtype=low.dtype, device=low.device)
     return torch.relu(torch.minimum(left + 1.0, high) - torch.maximum(left, low))
 
 
+def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
+    """Numbers uniform on (0, 1), of 24 bits, of shape (C, H, W) per sample: a pure function of its two words and the position."""
+    return _shaped(((_words(words, shape) >> 8).to(dtype) + 0.5) * 2.0**-24, shape)
+
+
 def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
     """Standard normal noise of shape (C, H, W) per sample, a pure function of the sample's two words and the position."""
+    return _shaped(normal_pairs(_words(words, shape), dtype), shape)
+
+
+def _words(words: Tensor, shape: tuple[int, int, int]) -> Int64[Tensor, "b n 4"]:
+    """The hash of every four positions."""
     count = shape[0] * shape[1] * shape[2]
     block = torch.arange((count + 3) // 4, dtype=torch.int64, device=words.device)  # n
     zero = words[:, :1] * 0  # b 1
     even = torch.stack((zero + block, zero + 0 * block))  # 2 b n; one call never needs more than 2^34 values
     keys = round_keys(words[:, 0], words[:, 1])[..., None]  # 10 2 b 1
-    values = normal_pairs(philox4x32(even, torch.zeros_like(even), keys), dtype)  # b n 4
-    return values.flatten(1)[:, :count].unflatten(1, shape)
+    return philox4x32(even, torch.zeros_like(even), keys)
+
+
+def _shaped(values: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    return values.flatten(1)[:, : shape[0] * shape[1] * shape[2]].unflatten(1, shape)
 
 
 def noise(

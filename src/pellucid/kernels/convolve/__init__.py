@@ -1,6 +1,6 @@
 """Per-sample convolution with small kernels.
 
-Owns: the names `separable` and `interior`, which pick an implementation.
+Owns: the names `separable` and `interior`, which pick an implementation, `dense` and `median`, which have one.
 Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve import cpu, reference, triton
+from pellucid.kernels.convolve.reference import dense, median
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 
-__all__ = ["AVAILABLE", "SEPARABLE", "interior", "separable"]
+__all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 
 SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 """Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one."""

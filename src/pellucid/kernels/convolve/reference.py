@@ -1,6 +1,6 @@
 """Per-sample convolution in plain PyTorch: a sum of shifted images.
 
-Owns: separable filters with mirrored borders, and 3x3 filters that leave the border alone.
+Owns: separable and square filters with mirrored borders, 3x3 filters that leave the border alone, and medians.
 Must not: build kernels.
 Read next: ``../blend/reference.py``.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.kernels.warp.taps import fold_index
 
-__all__ = ["interior", "separable"]
+__all__ = ["dense", "interior", "median", "separable"]
 
 
 def separable(
@@ -31,13 +31,51 @@ def separable(
 
 def _along(image: Tensor, kernel: Tensor, dim: int) -> Tensor:
     length, taps = image.shape[dim], kernel.shape[1]
-    reach = taps // 2
-    index = torch.arange(-reach, length + reach, device=image.device)
-    padded = image.index_select(dim, fold_index(index, length, "reflect_101"))
+    padded = _padded(image, dim, taps // 2, "reflect_101")
     total = padded.narrow(dim, 0, length) * kernel[:, 0, None, None, None]
     for tap in range(1, taps):
         total = total + padded.narrow(dim, tap, length) * kernel[:, tap, None, None, None]
     return total
+
+
+def _padded(image: Tensor, dim: int, reach: int, mode: str) -> Tensor:
+    """The image continued along an axis."""
+    length = image.shape[dim]
+    index = torch.arange(-reach, length + reach, device=image.device)
+    return image.index_select(dim, fold_index(index, length, mode))
+
+
+def dense(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b k k"]) -> Float[Tensor, "b c h w"]:
+    """Correlate with one square kernel per sample; borders mirror without repeating the edge pixel.
+
+    Gradient:
+        image, kernel: exact, to any order.
+    Source:
+        ``scipy.ndimage.correlate(mode="mirror")``.
+    """
+    batch, channels, height, width = image.shape
+    if not batch:
+        return image * 1.0
+    reach = kernel.shape[-1] // 2
+    padded = _padded(_padded(image, -1, reach, "reflect_101"), -2, reach, "reflect_101")
+    weights = kernel[:, None, None].expand(batch, channels, 1, -1, -1).flatten(0, 1)
+    mixed = torch.nn.functional.conv2d(padded.flatten(0, 1)[None], weights, groups=batch * channels)
+    return mixed.reshape(batch, channels, height, width)
+
+
+def median(image: Float[Tensor, "b c h w"], taps: tuple[int, int]) -> Float[Tensor, "b c h w"]:
+    """The median of so many rows and columns; borders repeat the edge pixel.
+
+    Gradient:
+        image: almost everywhere.
+    Source:
+        ``scipy.ndimage.median_filter(mode="nearest")``.
+    """
+    height, width = image.shape[-2:]
+    padded = _padded(_padded(image, -1, taps[1] // 2, "border"), -2, taps[0] // 2, "border")
+    places = [(row, column) for row in range(taps[0]) for column in range(taps[1])]
+    around = torch.stack([padded[..., row : row + height, column : column + width] for row, column in places])
+    return around.median(0).values
 
 
 def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b 3 3"], *, clip: bool = False) -> Float[Tensor, "b c h w"]:

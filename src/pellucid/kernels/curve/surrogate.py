@@ -11,8 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.kernels.curve.clahe import clahe
 from pellucid.kernels.curve.reference import autocontrast, equalize, posterize, solarize
 from pellucid.kernels.derivatives import needs_grad
+from pellucid.types import Size
 
 __all__ = ["tone"]
 
@@ -27,13 +29,14 @@ def tone(
     magnitude: str,
     h: float,
     scale: float,
+    tiles: Size = (1, 1),
 ) -> Float[Tensor, "b c h w"]:
-    """Posterise, solarise, equalise or stretch, where the gate is open.
+    """Posterise, solarise, equalise (as a whole, or in tiles) or stretch, where the gate is open.
 
     Args:
         image: in [0, 1].
-        name: ``posterize``, ``solarize``, ``equalize`` or ``autocontrast``.
-        amount: bits, or threshold.
+        name: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
+        amount: bits, threshold, or how steep a tile's curve may get.
         gate: 1 for the operation, 0 for the image as it is; None for always.
         image_gradient: of a staircase, ``straight_through`` (as if the operation were the identity), ``soft`` (the slope of a
             smoothed staircase) or ``none`` (zero).
@@ -41,6 +44,7 @@ def tone(
             pixel) or ``none`` (zero).
         h: reach of the secant.
         scale: 255 for images that came as 8 bits, 1 for others.
+        tiles: of ``clahe``.
 
     Gradient:
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.
@@ -49,6 +53,11 @@ def tone(
     slope: Tensor | None = None
     if name == "equalize":
         result, steepness = equalize(image.detach(), scale)
+        if wanted:
+            slope = _image_slope(image_gradient, steepness)
+    elif name == "clahe":
+        assert amount is not None
+        result, steepness = clahe(image.detach(), amount.detach(), tiles)
         if wanted:
             slope = _image_slope(image_gradient, steepness)
     elif name == "posterize":
@@ -64,7 +73,7 @@ def tone(
     if slope is not None:
         result = result + (image - image.detach()) * slope
     if amount is not None and wanted:
-        result = result + _amount_term(image.detach(), name, amount, magnitude, h, scale)
+        result = result + _amount_term(image.detach(), name, amount, magnitude, h, scale, tiles)
     if gate is None:
         return result
     gate = gate[:, None, None, None]
@@ -83,7 +92,7 @@ def _soft_steps(image: Tensor, bits: Tensor) -> Tensor:
     return 1.0 + torch.cos(2.0 * torch.pi * levels * image)
 
 
-def _amount_term(image: Tensor, name: str, amount: Tensor, kind: str, h: float, scale: float) -> Tensor:
+def _amount_term(image: Tensor, name: str, amount: Tensor, kind: str, h: float, scale: float, tiles: Size) -> Tensor:
     """Zero, with the chosen slope to the amount."""
     zero = (amount - amount.detach())[:, None, None, None]
     if kind == "none":
@@ -91,5 +100,9 @@ def _amount_term(image: Tensor, name: str, amount: Tensor, kind: str, h: float, 
     if kind == "straight_through":
         return zero
     still = amount.detach()
-    operation = posterize if name == "posterize" else solarize
-    return zero * ((operation(image, still + h, scale) - operation(image, still - h, scale)) / (2.0 * h)).detach()
+    if name == "clahe":
+        more, less = (clahe(image, still + reach, tiles)[0] for reach in (h, -h))
+    else:
+        operation = posterize if name == "posterize" else solarize
+        more, less = (operation(image, still + reach, scale) for reach in (h, -h))
+    return zero * ((more - less) / (2.0 * h)).detach()

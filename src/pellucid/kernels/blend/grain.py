@@ -1,0 +1,95 @@
+"""Noise whose law depends on the pixel, in plain PyTorch, with the surrogate gradients of what is counted or replaced.
+
+Owns: `grain`, by the law's name.
+Must not: draw; fields come from two words per sample.
+Read next: ``../../execute.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.kernels.blend.reference import uniform_field
+
+__all__ = ["poisson_gaussian", "poisson_quantile", "salt_and_pepper", "shot"]
+
+
+def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
+    return number[:, None, None, None]
+
+
+def poisson_gaussian(
+    image: Float[Tensor, "b c h w"], normal: Float[Tensor, "#b c h w"], gain: Float[Tensor, "#b"], sigma: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Image + sqrt(gain * max(image, 0) + sigma ** 2) * normal.
+
+    Gradient:
+        image, gain, sigma: exact, but none where the variance is 0.
+    """
+    variance = _each(gain) * torch.relu(image) + _each(sigma) ** 2
+    some = variance > 0
+    return image + torch.where(some, torch.sqrt(torch.where(some, variance, 1.0)), 0.0) * normal
+
+
+def salt_and_pepper(
+    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], amount: Float[Tensor, "#b"], salt: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Replace the share ``amount`` of the values, ``salt`` of it by 1 and the rest by 0.
+
+    Gradient:
+        image: exact. amount, salt: surrogate, the slope of the mean: (salt - image) and amount.
+    """
+    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    share, white = _each(amount), _each(salt)
+    held, white_held = share.detach(), white.detach()
+    result = torch.where(field < held * white_held, 1.0, torch.where(field < held, 0.0, image))
+    return result + (share - held) * (white_held - image.detach()) + (white - white_held) * held
+
+
+def shot(
+    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], photons: Float[Tensor, "#b"], most: float
+) -> Float[Tensor, "b c h w"]:
+    """Draw from Poisson(photons * image) / photons.
+
+    Args:
+        image: clipped to [0, 1].
+        words: two per sample.
+        photons: at most ``most``.
+        most: how far to count.
+
+    Gradient:
+        image: surrogate, 1 where it is not clipped. photons: surrogate, as if the normal distribution of the same mean and variance
+        had been drawn from.
+    """
+    light = torch.clamp(image, 0.0, 1.0)
+    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    scale = _each(photons)
+    held = scale.detach()
+    rate = held * light.detach()
+    count = poisson_quantile(rate, field, most)
+    # Of (rate + sqrt(rate) n) / photons, with the n that gives this count.
+    slope = (rate - count) / (2.0 * held**2)
+    return count / held + (light - light.detach()) + (scale - held) * slope
+
+
+def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:
+    """The smallest count whose cumulative probability is at least ``field``.
+
+    Nothing is counted beyond what a rate of ``most`` makes likely to one in 2 ** 24.
+
+    Gradient:
+        none.
+    Source:
+        ``scipy.stats.poisson.ppf``.
+    """
+    share = torch.exp(-rate)
+    below, count = share, torch.zeros_like(rate)
+    for k in range(1, math.ceil(most + 6.0 * math.sqrt(most)) + 12):
+        count = count + (field > below).to(rate.dtype)
+        share = share * (rate / k)
+        below = below + share
+    return count

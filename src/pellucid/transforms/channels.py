@@ -1,0 +1,219 @@
+"""Colour by channel, as one affine map: dropped channels, shifts, colour temperature, additive brightness and contrast.
+
+Owns: ChannelDropout, RGBShift, PlanckianJitter, RandomBrightnessContrast.
+Must not: mix pixels; all of it joins the run's resample.
+Read next: ``hsv.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.color.temperature import LIMITS, gains_of
+from pellucid.errors import invalid
+from pellucid.random.distributions import Distribution, Permutation
+from pellucid.random.fields import Chance, Range, interval, symmetric
+from pellucid.segments import Color, ColorSpec
+from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.types import EndClip, ImageSpec
+
+__all__ = ["ChannelDropout", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast"]
+
+
+def _three(owner: str, spec: ImageSpec) -> None:
+    if spec.channels != 3:
+        raise invalid(owner, expected="3 channels (RGB)", got=f"{spec.channels} channels")
+
+
+def _scaled(factors: Float[Tensor, "#b #c"], channels: int) -> Float[Tensor, "b c c"]:
+    """Every channel times its factor."""
+    return factors[:, :, None] * torch.eye(channels, dtype=factors.dtype, device=factors.device)
+
+
+@dataclass(frozen=True)
+class ChannelDropout(Transform):
+    """Paint whole channels over, with probability p.
+
+    Args:
+        count: how many channels: a number, pair or distribution of values >= 0. A drawn value is rounded to a whole number, so
+            ``(0.5, 2.5)`` gives 1 and 2 equal chances.
+        fill: what they show, in [0, 1] units.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, gate: exact. count: surrogate (the slope of the mean over all orders). order: none.
+    On each target:
+        image only.
+    Identity at:
+        count = 0.
+    Errors:
+        InvalidArgument for a negative count.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.ChannelDropout(2, p=1.0)(torch.ones(1, 3, 1, 1)).sum()
+        tensor(1.)
+    """
+
+    count: Range = field(default=1.0, metadata=drawn(interval, low=0.0))
+    fill: float = 0.0
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "count": "surrogate: mean", "order": "none"}
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        return ColorSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "order": Permutation(spec.channels)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        count = values["count"][:, None]
+        kept = (values["order"].to(like.dtype) + 0.5 > count).to(like.dtype)  # b c: a permutation is a rank, too
+        share = gated(values, kept - (count - count.detach()) / spec.channels, 1.0)
+        return Color(_scaled(share, spec.channels), (1.0 - share) * self.fill)
+
+
+@dataclass(frozen=True)
+class RGBShift(Transform):
+    """Add a number of its own to each of the three channels.
+
+    Args:
+        red, green, blue: a number m draws from (-m, m); a pair or distribution is drawn from directly; a `Learnable` is a learned
+            m. In [0, 1] units.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, red, green, blue, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        red = green = blue = 0.
+    Errors:
+        InvalidArgument for a negative number, a reversed pair, or other than 3 channels.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RGBShift((0.5, 0.5), 0.0, (-0.25, -0.25), p=1.0)(torch.full((1, 3, 1, 1), 0.25)).flatten()
+        tensor([0.7500, 0.2500, 0.0000])
+    """
+
+    red: Range = field(default=0.08, metadata=drawn(symmetric))
+    green: Range = field(default=0.08, metadata=drawn(symmetric))
+    blue: Range = field(default=0.08, metadata=drawn(symmetric))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "red", "green", "blue", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        _three("RGBShift", spec)
+        return ColorSpec(clip=self.clip)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        shift = torch.stack((values["red"], values["green"], values["blue"]), -1)
+        return Color(_scaled(torch.ones_like(shift), 3), gated(values, shift, 0.0))
+
+
+@dataclass(frozen=True)
+class PlanckianJitter(Transform):
+    """Change the colour of the light to that of a black body at a random temperature.
+
+    Red and blue are multiplied by what such a light has of them relative to green in linear sRGB, where 6500 K is almost white:
+    lower temperatures are warmer.
+
+    Args:
+        temperature: in kelvin, 2000 to 25000: a number, pair, `Learnable` or distribution.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, temperature, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a temperature outside of [2000, 25000], or other than 3 channels.
+    Source:
+        Zini et al., "Planckian jitter", ICLR 2023; the Planckian locus by Kim et al., "Design of advanced color temperature control
+        system for HDTV applications", 2002 (oracle: the chromaticity of CIE illuminant A).
+
+    Example:
+        >>> import torch, pellucid
+        >>> warm = pellucid.PlanckianJitter(3000, p=1.0)(torch.full((1, 3, 1, 1), 0.4)).flatten()
+        >>> bool(warm[0] > warm[1] > warm[2])
+        True
+    """
+
+    temperature: Range = field(default=(3000.0, 15000.0), metadata=drawn(interval, low=LIMITS[0], high=LIMITS[1]))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "temperature", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        _three("PlanckianJitter", spec)
+        return ColorSpec(clip=self.clip)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        return Color(_scaled(gated(values, gains_of(values["temperature"]), 1.0), 3))
+
+
+@dataclass(frozen=True)
+class RandomBrightnessContrast(Transform):
+    """(1 + contrast) * x + brightness: the additive brightness, and the contrast about black, of albumentations.
+
+    `ColorJitter` multiplies by the brightness, and turns the contrast about the mean luma.
+
+    Args:
+        brightness, contrast: a number m draws from (-m, m); a pair or distribution is drawn from directly; a `Learnable` is a
+            learned m. 1 of brightness is white.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, brightness, contrast, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        brightness = 0, contrast = 0.
+    Errors:
+        InvalidArgument for a negative number or a reversed pair.
+    Source:
+        albumentations' transform of this name with ``brightness_by_max=True``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomBrightnessContrast((0.25, 0.25), (0.5, 0.5), p=1.0)(torch.tensor([[[[0.0, 0.25]]]])).flatten()
+        tensor([0.2500, 0.6250])
+    """
+
+    brightness: Range = field(default=0.2, metadata=drawn(symmetric))
+    contrast: Range = field(default=0.2, metadata=drawn(symmetric))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "brightness", "contrast", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        return ColorSpec(clip=self.clip)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        scale, shift = 1.0 + gated(values, values["contrast"], 0.0), gated(values, values["brightness"], 0.0)
+        return Color(_scaled(scale[:, None], spec.channels), shift[:, None].expand(-1, spec.channels))

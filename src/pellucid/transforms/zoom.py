@@ -1,0 +1,159 @@
+"""A picture made smaller or larger on a canvas of fixed size, at a random place.
+
+Owns: RandomZoomOut, ScaleJitter.
+Must not: change the size of the batch from sample to sample.
+Read next: ``resize.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.geometry.matrices import scale_shift
+from pellucid.random.distributions import Distribution, Uniform
+from pellucid.random.fields import Chance, Range, interval
+from pellucid.segments import Warp, WarpSpec
+from pellucid.transforms.base import Params, Transform, as_size, by_options, drawn, gated_matrix, moved_by
+from pellucid.types import Fill, ImageSpec, Interpolation, Size
+
+__all__ = ["RandomZoomOut", "ScaleJitter"]
+
+
+class _Placed(Transform):
+    """The relatives: scaled by one factor, then placed anywhere on the canvas, or cut anywhere where it is larger."""
+
+    fill: Fill
+    interpolation: Interpolation
+    antialias: bool
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
+
+    def _warp(self, spec: ImageSpec, size: Size, smallest: Any) -> WarpSpec:
+        """The canvas, and the smallest that the picture may become."""
+        shrink = max(1.0, 1.0 / smallest)
+        return WarpSpec(
+            size,
+            along_axes=True,
+            padding_mode="constant",
+            fill=self.fill,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            shrink=(shrink, shrink),
+        )
+
+    def _place(self, values: Params, zoom: Tensor, spec: ImageSpec, size: Size, like: Tensor) -> Tensor:
+        step = 1.0 / zoom
+        left = values["x"] * (size[1] - spec.width * zoom)
+        top = values["y"] * (size[0] - spec.height * zoom)
+        # output pixel centre q lies at edge coordinate q + 1/2, and the picture begins at (left, top)
+        return scale_shift(step, (0.5 - left) * step - 0.5, step, (0.5 - top) * step - 0.5, like)
+
+
+@dataclass(frozen=True)
+class RandomZoomOut(_Placed):
+    """Put the picture, smaller, somewhere on a canvas of its own size, with probability p.
+
+    SSD pads to a larger canvas of random size and resizes that back; this is both in one resample.
+
+    Args:
+        side: of the larger canvas, in units of the picture's: a pair, number, `Learnable` or distribution, 1 to 16.
+        fill: what the canvas shows, in the image's units.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. side, x, y, gate: almost everywhere, or surrogate under ``nearest``.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
+    Identity at:
+        side = 1.
+    Errors:
+        InvalidArgument for a side outside of [1, 16], or an unknown option.
+    Source:
+        ``torchvision.transforms.v2.RandomZoomOut`` followed by ``Resize``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> small = pellucid.RandomZoomOut((2, 2), fill=0.0, p=1.0)(torch.ones(1, 1, 8, 8))
+        >>> round(small.mean().item(), 3)
+        0.25
+    """
+
+    side: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=1.0, high=16.0))
+    fill: Fill = 0.0
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("side", "x", "y", "gate", interpolation=self.interpolation)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return self._warp(spec, spec.size, 1.0 / min(16.0, self._fixed["side"].span()[1]))
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(gated_matrix(values, self._place(values, 1.0 / values["side"], spec, spec.size, like)))
+
+
+@dataclass(frozen=True)
+class ScaleJitter(_Placed):
+    """Resize by a random factor around what just fits, and cut or pad to a fixed size at a random place: large-scale jitter.
+
+    Args:
+        size: (height, width) of the output, or an int for a square.
+        scale: 1 fits the whole picture into the output: a pair, number, `Learnable` or distribution, 0.05 to 20.
+        fill: what lies outside of the picture, in the image's units.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. scale, x, y: almost everywhere, or surrogate under ``nearest``.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
+    Identity at:
+        scale = 1, the image's own size.
+    Errors:
+        InvalidArgument for a scale outside of [0.05, 20], a size below 1, or an unknown option.
+    Source:
+        Ghiasi et al., "Simple copy-paste is a strong data augmentation method for instance segmentation", CVPR 2021;
+        ``torchvision.transforms.v2.ScaleJitter`` followed by a crop or padding.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.ScaleJitter((8, 8), scale=(0.5, 0.5))(torch.ones(1, 3, 16, 16)).mean().round(decimals=3)
+        tensor(0.2500)
+    """
+
+    size: int | Size
+    scale: Range = field(default=(0.1, 2.0), metadata=drawn(interval, low=0.05, high=20.0))
+    fill: Fill = 0.0
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    same_on_batch: bool = False
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("scale", "x", "y", interpolation=self.interpolation)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = as_size("ScaleJitter.size", self.size)
+        return self._warp(spec, size, _fitting(size, spec) * max(0.05, self._fixed["scale"].span()[0]))
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        size = as_size("ScaleJitter.size", self.size)
+        return Warp(self._place(values, values["scale"] * _fitting(size, spec), spec, size, like))
+
+
+def _fitting(size: Size, spec: ImageSpec) -> Any:
+    """The factor with which the whole picture just fits."""
+    return min(size[0] / spec.height, size[1] / spec.width)
