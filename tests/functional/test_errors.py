@@ -28,6 +28,14 @@ REST = {
     "erase": (((0, 0, 2, 2),), {}),
     "rotate": ((10.0,), {}),
     "jpeg": ((50,), {}),
+    "center_crop": ((4,), {}),
+    "five_crop": ((4,), {}),
+    "ten_crop": ((4,), {}),
+    "resized_crop": ((0, 0, 4, 4, 3), {}),
+    "perspective": (([(0, 0), (4, 0), (4, 4), (0, 4)], [(0, 0), (4, 1), (4, 4), (0, 3)]), {}),
+    "permute_channels": (((2, 0, 1),), {}),
+    "posterize": ((3,), {}),
+    "solarize": ((0.5,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},
 }
 ON_IMAGES = [name for name in PF.__all__ if next(iter(inspect.signature(getattr(PF, name)).parameters)) == "image"]

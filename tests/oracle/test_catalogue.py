@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import pellucid as P
+from pellucid import functional as PF
 from pellucid.color.temperature import chromaticity_of, gains_of
 from tests.peers import ndimage, opencv, torchvision_functional
 
@@ -248,3 +249,47 @@ def test_scale_jitter_is_resizing_and_cutting_or_padding():
         resized = torch.nn.functional.interpolate(x, size, mode="bilinear", antialias=True)
         wanted = P.Pipeline([P.CenterCrop((12, 16), fill=0.25)])(resized)
         torch.testing.assert_close(augment.apply(x, record)[..., 4:8, 5:11], wanted[..., 4:8, 5:11], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("center_crop", (4,)),
+        ("center_crop", ((9, 30),)),
+        ("resized_crop", (2, 3, 9, 8, (5, 6))),
+        ("permute_channels", ([2, 0, 1],)),
+        ("posterize", (3,)),
+        ("equalize", ()),
+        ("autocontrast", ()),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_functions_are_torchvisions_of_the_same_name(name, arguments, dtype):
+    x = pictures(2, 3, 20, 24)
+    x = (x * 255).round().to(dtype) if dtype == torch.uint8 else x.to(dtype)
+    found, wanted = (getattr(module, name)(x, *arguments) for module in (PF, torchvision_functional()))
+    level = 1 if name in ("resized_crop", "autocontrast") else 0  # rounded here, cut off there
+    torch.testing.assert_close(found, wanted, rtol=0, atol=level if dtype == torch.uint8 else 1e-6)
+
+
+def test_solarized_and_cut_in_five_and_ten_as_torchvision_does():
+    theirs = torchvision_functional()
+    x = pictures(2, 3, 11, 12)
+    assert torch.equal(PF.solarize(x, 0.4), theirs.solarize(x, 0.4))
+    assert torch.equal(PF.five_crop(x, (5, 4)), torch.stack(theirs.five_crop(x, (5, 4)), 1))
+    for flip in (False, True):
+        assert torch.equal(PF.ten_crop(x, 5, vertical_flip=flip), torch.stack(theirs.ten_crop(x, 5, vertical_flip=flip), 1))
+    assert torch.equal(PF.grayscale_to_rgb(x[:, :1]), theirs.grayscale_to_rgb(x[:, :1]))
+
+
+def test_perspective_is_opencvs():
+    cv2 = opencv()
+    x = pictures(1, 1, 20, 24)
+    start = np.array([[1, 2], [20, 3], [21, 17], [2, 15]], np.float32)
+    end = start + np.array([[1, 1], [-2, 0], [1, -2], [0, 2]], np.float32)
+    matrix = cv2.getPerspectiveTransform(end, start)
+    rows, columns = np.mgrid[:20, :24]
+    places = np.stack((columns, rows, np.ones_like(rows)), -1) @ matrix.T
+    wanted = ndimage().map_coordinates(x[0, 0].numpy(), (places / places[..., 2:])[..., [1, 0]].transpose(2, 0, 1), order=1)
+    found = PF.perspective(x, start.tolist(), end.tolist())[0, 0].numpy()
+    np.testing.assert_allclose(found[4:15, 5:18], wanted[4:15, 5:18], atol=1e-12)

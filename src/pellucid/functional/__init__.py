@@ -16,9 +16,19 @@ from pellucid.functional.estimate import (
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
 from pellucid.functional.reaching import anneal
+from pellucid.functional.rectangles import (
+    center_crop,
+    five_crop,
+    grayscale_to_rgb,
+    permute_channels,
+    perspective,
+    resized_crop,
+    ten_crop,
+)
 from pellucid.functional.remap import remap
 from pellucid.functional.sizes import crop, pad, resize
 from pellucid.functional.targets import transform_boxes, transform_points
+from pellucid.functional.tones import autocontrast, equalize, posterize, solarize
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
 from pellucid.functional.warps import warp, warp_affine, warp_perspective
 
@@ -31,13 +41,18 @@ __all__ = [
     "adjust_sharpness",
     "affine",
     "anneal",
+    "autocontrast",
+    "center_crop",
     "crop",
     "denormalize",
+    "equalize",
     "erase",
+    "five_crop",
     "gaussian_blur",
     "get_affine_transform",
     "get_perspective_transform",
     "get_rotation_matrix2d",
+    "grayscale_to_rgb",
     "horizontal_flip",
     "hsv_to_rgb",
     "invert",
@@ -45,11 +60,17 @@ __all__ = [
     "jpeg",
     "normalize",
     "pad",
+    "permute_channels",
+    "perspective",
+    "posterize",
     "remap",
     "resize",
+    "resized_crop",
     "rgb_to_grayscale",
     "rgb_to_hsv",
     "rotate",
+    "solarize",
+    "ten_crop",
     "transform_boxes",
     "transform_points",
     "vertical_flip",

@@ -1,0 +1,183 @@
+"""Tone curves that jump or read the histogram, with declared surrogate gradients.
+
+Owns: `posterize`, `solarize`, `equalize`, `autocontrast`.
+Must not: hold formulas of its own; the curve kernels do.
+Read next: ``../kernels/curve/surrogate.py``.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.images import join_batch, open_image
+from pellucid.kernels import curve
+from pellucid.transforms.base import check_choice
+
+__all__ = ["autocontrast", "equalize", "posterize", "solarize"]
+
+_IMAGE_GRADIENTS = ("straight_through", "soft", "none")
+_MAGNITUDES = ("secant", "straight_through", "none")
+
+
+def posterize(
+    image: Shaped[Tensor, "*b c h w"],
+    bits: Factor,
+    *,
+    image_gradient: str = "straight_through",
+    magnitude: str = "secant",
+    h: float = 1.0,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Keep a few bits of every grey level.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], which gets the levels k / 2 ** bits, or uint8, whose low bits
+            are cleared.
+        bits: to keep, of 8, rounded to a whole number; a number or a tensor () or (B,).
+        image_gradient: ``straight_through`` (1), ``soft`` (of a smooth staircase) or ``none`` (zero).
+        magnitude: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).
+        h: reach of the secant, in bits.
+
+    Returns:
+        The image in few levels, in its own dtype.
+
+    Gradient:
+        image, bits: surrogate as chosen.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.posterize``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import posterize
+        >>> posterize(torch.tensor([[[100, 200]]], dtype=torch.uint8), 1)
+        tensor([[[  0, 128]]], dtype=torch.uint8)
+    """
+    _between("bits", bits, 8.0)
+    return _toned(image, "posterize", "bits", bits, image_gradient=image_gradient, magnitude=magnitude, h=h)
+
+
+def solarize(
+    image: Shaped[Tensor, "*b c h w"], threshold: Factor, *, magnitude: str = "secant", h: float = 0.1
+) -> Shaped[Tensor, "*b c h w"]:
+    """Invert the pixels at or above a threshold.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        threshold: in [0, 1] for every dtype (torchvision's is in the image's own units); a number or a tensor () or (B,).
+        magnitude: gradient to the threshold: ``secant``, ``straight_through`` or ``none`` (zero).
+        h: reach of the secant.
+
+    Returns:
+        The image, in its own dtype.
+
+    Gradient:
+        image: almost everywhere (-1 where inverted). threshold: surrogate as chosen.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.solarize``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import solarize
+        >>> solarize(torch.tensor([[[0.25, 0.75]]]), 0.5)
+        tensor([[[0.2500, 0.2500]]])
+    """
+    _between("threshold", threshold, 1.0)
+    return _toned(image, "solarize", "threshold", threshold, magnitude=magnitude, h=h)
+
+
+def equalize(image: Shaped[Tensor, "*b c h w"], *, image_gradient: str = "straight_through") -> Shaped[Tensor, "*b c h w"]:
+    """Flatten the histogram of each channel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        image_gradient: ``straight_through`` (1), ``soft`` (the slope of the curve, with the histogram held) or ``none`` (zero).
+
+    Returns:
+        The image, in its own dtype. A channel with fewer than 255 pixels below its brightest level stays as it is.
+
+    Gradient:
+        image: surrogate as chosen.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and names that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.equalize``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import equalize
+        >>> dull = (100 + torch.arange(32)).repeat(1, 32, 1).to(torch.uint8)
+        >>> int(equalize(dull).min()), int(equalize(dull).max())
+        (0, 255)
+    """
+    return _toned(image, "equalize", image_gradient=image_gradient)
+
+
+def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
+    """Stretch each channel to the full range; a flat one stays as it is.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8, whose results are rounded.
+
+    Returns:
+        The image, in its own dtype.
+
+    Gradient:
+        image: almost everywhere, through the darkest and the brightest pixel too (ties share).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.autocontrast``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import autocontrast
+        >>> autocontrast(torch.tensor([[[0.25, 0.5]]]))
+        tensor([[[0., 1.]]])
+    """
+    return _toned(image, "autocontrast")
+
+
+def _toned(
+    image: Tensor,
+    name: str,
+    argument: str = "",
+    amount: Factor | None = None,
+    *,
+    image_gradient: str = "none",
+    magnitude: str = "none",
+    h: float = 1.0,
+) -> Tensor:
+    check_choice("image_gradient", image_gradient, _IMAGE_GRADIENTS)
+    check_choice("magnitude", magnitude, _MAGNITUDES)
+    if not h > 0:
+        raise invalid("h", expected="a reach > 0", got=h)
+    pixels, layout = open_image(image)
+    number: Tensor | None = None
+    if amount is not None:
+        number, batched = read_factor(argument, amount, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, argument, number.shape[0], batched)
+    work = open_unit(pixels)
+    scale = 1.0 if layout.dtype.is_floating_point else 255.0
+    number = None if number is None else number.to(work.dtype)
+    options = {"image_gradient": image_gradient, "magnitude": magnitude}
+    return close_unit(curve.tone(work, name, number, None, **options, h=float(h), scale=scale), layout)
+
+
+def _between(name: str, value: Factor, high: float) -> None:
+    if isinstance(value, int | float) and not 0 <= value <= high:
+        raise invalid(name, expected=f"a number from 0 to {high:g}", got=value)
