@@ -182,8 +182,16 @@ CASES = (
     ),
     Case(P.RandomErasing(p=0.7, value=0.4), P.RandomErasing(p=0.0), off_kinks={"gate": 0.93}),
     Case(P.RandomErasing(p=0.7, value="random"), P.RandomErasing(p=0.0, value="random"), off_kinks={"gate": 0.93}),
-    Case(P.CoarseDropout((0.5, 3.5), p=0.7, value=0.4), P.CoarseDropout(0), off_kinks={"gate": 0.93, "count": 3.0}),
-    Case(P.CoarseDropout(2, p=0.7, value="random"), P.CoarseDropout(p=0.0, value="random"), off_kinks={"gate": 0.93}),
+    Case(
+        P.CoarseDropout((1, 3), (0.5, 0.7), (0.5, 0.7), p=0.7, value=0.4),
+        P.CoarseDropout(0),
+        off_kinks={"gate": 0.93, "count": 2.6},
+    ),
+    Case(
+        P.CoarseDropout(2, (0.5, 0.7), (0.5, 0.7), p=0.7, value="random"),
+        P.CoarseDropout(p=0.0, value="random"),
+        off_kinks={"gate": 0.93, "count": 1.6},
+    ),
     Case(P.GridDropout((2, 3), (0.3, 0.6), p=0.7, value=0.4), P.GridDropout(ratio=0.0), off_kinks={"gate": 0.93}),
     Case(
         P.PoissonGaussianNoise((0.0001, 0.001), (0.005, 0.02), p=0.7),

@@ -219,8 +219,7 @@ def perspective(
     pixels, _ = open_image(image)
     size = (pixels.shape[-2], pixels.shape[-1])
     src_from_dst = get_perspective_transform(endpoints, startpoints)
-    options = {"interpolation": interpolation, "padding_mode": padding_mode, "impl": impl}
-    return warp(image, src_from_dst, size=size, fill=fill, **options)
+    return warp(image, src_from_dst, size=size, interpolation=interpolation, padding_mode=padding_mode, fill=fill, impl=impl)
 
 
 def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[int]) -> Shaped[Tensor, "*b c h w"]:

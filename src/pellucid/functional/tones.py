@@ -174,8 +174,8 @@ def _toned(
     work = open_unit(pixels)
     scale = 1.0 if layout.dtype.is_floating_point else 255.0
     number = None if number is None else number.to(work.dtype)
-    options = {"image_gradient": image_gradient, "magnitude": magnitude}
-    return close_unit(curve.tone(work, name, number, None, **options, h=float(h), scale=scale), layout)
+    result = curve.tone(work, name, number, None, image_gradient=image_gradient, magnitude=magnitude, h=float(h), scale=scale)
+    return close_unit(result, layout)
 
 
 def _between(name: str, value: Factor, high: float) -> None:

@@ -41,14 +41,14 @@ class ChannelDropout(Transform):
     """Paint whole channels over, with probability p.
 
     Args:
-        count: how many channels: a number, pair or distribution of values >= 0. A drawn value is rounded to a whole number, so
-            ``(0.5, 2.5)`` gives 1 and 2 equal chances.
+        count: how many channels: a number, pair, `Learnable` or distribution of values >= 0. Of 1.5, the second is mixed half with
+            the fill; ``Categorical((1, 2))`` draws whole ones.
         fill: what they show, in [0, 1] units.
         p: probability.
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image, gate: exact. count: surrogate (the slope of the mean over all orders). order: none.
+        image, gate: exact. count: almost everywhere. order: none.
     On each target:
         image only.
     Identity at:
@@ -67,7 +67,7 @@ class ChannelDropout(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "count": "surrogate: mean", "order": "none"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "count": "almost_everywhere", "order": "none"}
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         return ColorSpec()
@@ -76,9 +76,8 @@ class ChannelDropout(Transform):
         return {**super().draws(spec), "order": Permutation(spec.channels)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
-        count = values["count"][:, None]
-        kept = (values["order"].to(like.dtype) + 0.5 > count).to(like.dtype)  # b c: a permutation is a rank, too
-        share = gated(values, kept - (count - count.detach()) / spec.channels, 1.0)
+        rank = values["order"].to(like.dtype)  # b c: a permutation is a rank, too
+        share = gated(values, 1.0 - torch.clamp(values["count"][:, None] - rank, 0.0, 1.0), 1.0)
         return Color(_scaled(share, spec.channels), (1.0 - share) * self.fill)
 
 

@@ -130,8 +130,8 @@ class CoarseDropout(_Holes):
     the shares add up to at most the whole pixel.
 
     Args:
-        count: how many, at most 64: a number, pair or distribution. A drawn value is rounded to a whole number, so ``(0.5, 4.5)``
-            gives 1, 2, 3 and 4 equal chances.
+        count: how many, at most 64: a number, pair, `Learnable` or distribution. Of 2.5, the third hole has half the area;
+            ``Categorical((1, 2, 3))`` draws whole ones.
         height, width: of each hole, as fractions of the image's: a number, pair, `Learnable` or distribution. All holes of a
             picture have one size.
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
@@ -139,8 +139,8 @@ class CoarseDropout(_Holes):
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact (zero under a hole). height, width, x, y, gate: almost everywhere (zero to the place of a hole that is not
-        there). count: surrogate (the last hole's area grows and shrinks). words: none.
+        image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
+        not there). words: none.
     On each target:
         image only.
     Identity at:
@@ -159,7 +159,7 @@ class CoarseDropout(_Holes):
         0.875
     """
 
-    count: Range = field(default=(0.5, 4.5), metadata=drawn(interval, low=0.0, high=_MOST_HOLES))
+    count: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=0.0, high=_MOST_HOLES))
     height: Range = field(default=(0.1, 0.25), metadata=drawn(interval, low=0.0, high=1.0))
     width: Range = field(default=(0.1, 0.25), metadata=drawn(interval, low=0.0, high=1.0))
     value: Fill | RandomNoise = 0.0
@@ -168,22 +168,19 @@ class CoarseDropout(_Holes):
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
-        **dict.fromkeys(("height", "width", "x", "y", "gate"), "almost_everywhere"),
-        "count": "surrogate: last_hole",
+        **dict.fromkeys(("count", "height", "width", "x", "y", "gate"), "almost_everywhere"),
         "words": "none",
     }
 
     def places(self) -> dict[str, Distribution]:
-        most = max(1, math.ceil(self._fixed["count"].span()[1] - 0.5))
+        most = max(1, math.ceil(self._fixed["count"].span()[1]))
         return {"x": Uniforms(most), "y": Uniforms(most)}
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
         x, y = values["x"], values["y"]  # b n
-        # Holes beyond the count have no size, and so cover nothing.
-        count = values["count"][:, None]
-        place = torch.arange(x.shape[1], device=x.device) + 0.5
-        here, last = place <= count, (place <= count) & (place + 1.0 > count)
-        side = here * 1.0 + 0.5 * last * (count - count.detach())
+        # Holes beyond the count have no size, and so cover nothing; the square root's slope there is not needed.
+        area = torch.clamp(values["count"][:, None] - torch.arange(x.shape[1], device=x.device), 0.0, 1.0)
+        side = torch.where(area > 0, torch.sqrt(torch.where(area > 0, area, 1.0)), 0.0)
         width, height = (gated(values, values[name][:, None] * side, 0.0) for name in ("width", "height"))
         left, top = x * (1.0 - width), y * (1.0 - height)
         edges = torch.stack((left, top, left + width, top + height), -1)
