@@ -305,7 +305,7 @@ BY_NAME: dict[str, Kind] = {
     "red": SYMMETRIC,
     "green": SYMMETRIC,
     "blue": SYMMETRIC,
-    "temperature": drawn(2000, 25000),
+    "PlanckianJitter.temperature": drawn(2000, 25000),
     "ChannelDropout.count": drawn(0),
     "CoarseDropout.count": drawn(0, 64),
     "height": drawn(0, 1),

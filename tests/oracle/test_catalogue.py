@@ -300,3 +300,19 @@ def test_perspective_is_opencvs():
     wanted = ndimage().map_coordinates(x[0, 0].numpy(), (places / places[..., 2:])[..., [1, 0]].transpose(2, 0, 1), order=1)
     found = PF.perspective(x, start.tolist(), end.tolist())[0, 0].numpy()
     np.testing.assert_allclose(found[4:15, 5:18], wanted[4:15, 5:18], atol=1e-12)
+
+
+def test_a_choice_opens_one_of_them():
+    x = pictures(12, 3, 16, 18)
+    branches = [
+        P.CoarseDropout(1, value=9.0, p=1.0),
+        P.RandomMedianBlur(3),
+        P.RandomPhotometricDistort(p=1.0),
+        P.ShotNoise(9.0, p=1.0),
+    ]
+    out, _record = P.Pipeline([P.OneOf(branches)], seed=3)(x, return_record=True)
+    blurred = branches[1](x)
+    assert not any(torch.equal(out[i], x[i]) for i in range(12))
+    medians = [i for i in range(12) if torch.allclose(out[i], blurred[i], rtol=0, atol=1e-9)]  # to the rounding of a hue at rest
+    assert 0 < len(medians) < 12
+    assert 0 < int((out == 9.0).any(-1).any(-1).any(-1).sum()) < 12
