@@ -31,15 +31,15 @@ _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
 def explain(plan: Plan, *, impl: str, device: str) -> str:
     """The passes, what each composes, and what is drawn."""
     spec, result = plan.specs[0], plan.specs[-1]
-    resolved = choose(impl, available=warp.AVAILABLE, device=device)
     lines = [
         f"{plan}",
         f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
-        f"impl   {impl} -> {resolved} on {device}",
+        f"impl   {impl} -> {_all(plan, impl, device)} on {device}",
     ]
     lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
     for number, group in enumerate(plan.groups, 1):
-        how = _how(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device)
+        who = "" if isinstance(group, Run) else _alone(plan, group, impl, device)
+        how = _how(group, impl, device) if isinstance(group, Run) else f"by {who}" if who else ""
         lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
         for index in group.indices if isinstance(group, Run) else (group.index,):
             branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
@@ -59,6 +59,17 @@ def _choice(plan: Plan, index: int) -> str:
     options = [f"{f.name}={getattr(choice, f.name)!r}" for f in fields(choice) if f.name != "transforms"]  # type: ignore[arg-type]
     count = f"{len(choice.branches)} branch{'es' * (len(choice.branches) > 1)}"
     return f"{type(choice).__name__}({', '.join([count, *options])}){_drawn(plan, index)}"
+
+
+def _all(plan: Plan, impl: str, device: str) -> str:
+    """Who computes, with the passes of each where they differ; what has one implementation only counts as the reference."""
+    passes: dict[str, list[str]] = {}
+    for number, group in enumerate(plan.groups, 1):
+        name = _who(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device) or "reference"
+        passes.setdefault(name, []).append(str(number))
+    if len(passes) < 2:
+        return next(iter(passes), choose(impl, available=warp.AVAILABLE, device=device))
+    return ", ".join(f"{name} (pass {' '.join(numbers)})" for name, numbers in passes.items())
 
 
 def _how(run: Run, impl: str, device: str) -> str:
@@ -82,12 +93,12 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     segment = plan.segments[single.index]
     assert segment is not None
     available = explicit.AVAILABLE if isinstance(segment, ColorSpec) else _AVAILABLE.get(segment)
-    return "" if available is None else f"by {choose(impl, available=available, device=device)}"
+    return "" if available is None else choose(impl, available=available, device=device)
 
 
 def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
     if run.separable:
         return choose(impl, available=resize.AVAILABLE, device=device)
-    what = warp.unsupported(torch.float32, run.interpolation, run.footprint, device=device, projective=run.projective)
+    what = warp.unsupported(torch.float32, run.interpolation, run.footprint, device=device)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

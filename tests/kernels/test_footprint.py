@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
+import pellucid
 from pellucid.kernels.warp.footprint import longer_axis, shares, weight_table
 from tests.compare import grads_close, within_budget
 from tests.kernels.warps import PADDINGS, cpu, laid_out, reference, warp
@@ -153,7 +154,7 @@ def calls():
         st.sampled_from(PADDINGS),
         st.sampled_from([1, 2, 3, 5]),
         st.sampled_from(["bilinear", "bicubic"]),
-        st.sampled_from(["tent", "box"]),
+        st.sampled_from(["tent", "box", "homography"]),
     )
 
 
@@ -164,6 +165,9 @@ def call(across, down, degrees, x, y, mode, channels, interpolation, weights):
     fill = torch.linspace(-1.0, 1.0, channels, dtype=torch.float64)[None]
     matrix = (torch.eye(channels, dtype=torch.float64) * 0.7 + 0.1)[None]
     tensors = {"image": image, "src_from_dst": maps, "fill": fill, "matrix": matrix, "offset": fill * 0.3}
+    if weights == "homography":
+        last = torch.tensor([[[0.009, -0.013, 1.0]], [[0.0, 0.011, 1.0]]], dtype=torch.float64)
+        maps, weights = torch.cat((maps, last), 1), "tent"
     options = {"size": (9, 14), "footprint": (3, 3), "padding_mode": mode, "interpolation": interpolation, "weights": weights}
     return tensors, options
 
@@ -206,14 +210,14 @@ def test_slow_gradcheck(impl, mode, weights):
     assert torch.autograd.gradcheck(function, (image, maps, fill))
 
 
-@pytest.mark.parametrize("weights", ["tent", "box"])
-def test_slow_gradcheck_of_a_homography(weights):
+@pytest.mark.parametrize(("weights", "impl"), [("tent", "cpu"), ("tent", "reference"), ("box", "reference")])
+def test_slow_gradcheck_of_a_homography(weights, impl):
     bend = torch.tensor([[[0.02, 0.013, 1.0]]], dtype=torch.float64)
     maps = torch.cat((turned(2.1, 1.4, 21.0, (6, 5), (2, 3)), bend), 1).requires_grad_()
     image = torch.randn(1, 1, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2), requires_grad=True)
 
     def function(image, maps):
-        return warp(image, maps, size=(2, 3), footprint=(2, 2), weights=weights)
+        return warp(image, maps, size=(2, 3), footprint=(2, 2), weights=weights, impl=impl)
 
     assert torch.autograd.gradcheck(function, (image, maps))
 
@@ -299,3 +303,15 @@ def test_slopes_of_a_blurred_picture(impl):
     grad = torch.randn(soft.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
     left, right = (torch.autograd.grad(out, maps, grad)[0] for out in (soft, warp(blurred, maps, **options)))
     assert grads_close(left, right, 1e-9)
+
+
+def test_the_plan_says_who_computes_each_pass():
+    turned = pellucid.Pipeline(
+        [pellucid.RandomPerspective(p=1.0), pellucid.RandomScale((0.3, 0.5), antialias=True)], canvas="image"
+    )
+    lines = turned.explain(size=(64, 64)).splitlines()
+    assert lines[2] == "impl   auto -> cpu on cpu"
+    assert "homography" in lines[3]
+    assert "antialiased, by cpu" in lines[3]
+    mixed = pellucid.Pipeline([pellucid.RandomAffine(10), pellucid.RandomGamma(p=1.0), pellucid.RandomGaussianBlur(5)])
+    assert mixed.explain(size=(64, 64)).splitlines()[2] == "impl   auto -> cpu (pass 1 3), reference (pass 2) on cpu"

@@ -68,7 +68,7 @@ def test_choice_table(impl, device, dtype, interpolation, footprint, expected, m
     monkeypatch.setattr(compilers, "_triton", True)  # installed or not
 
     def resolve():
-        what = unsupported(dtype, interpolation, footprint, device=device, projective=False)
+        what = unsupported(dtype, interpolation, footprint, device=device)
         return choose(impl, available=AVAILABLE, device=device, unsupported=what)
 
     if isinstance(expected, str):
@@ -80,8 +80,8 @@ def test_choice_table(impl, device, dtype, interpolation, footprint, expected, m
 
 def test_explicit_choice_names_the_way_out():
     image, src_from_dst = example()
-    with pytest.raises(ImplementationError, match=r"antialiased homography.*impl='reference'"):
-        warp(image, src_from_dst, size=(4, 4), footprint=(2, 2), impl="cpu")
+    with pytest.raises(ImplementationError, match=r"sub-samples.*impl='reference'"):
+        warp(image, src_from_dst, size=(4, 4), footprint=(2, 2), weights="box", impl="cpu")
 
 
 def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):

@@ -23,7 +23,7 @@ from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
-from pellucid.kernels.warp.footprint import weight_table
+from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
@@ -45,11 +45,11 @@ def unsupported(
     out_dtype: torch.dtype | None = None,
     *,
     device: str,
-    projective: bool,
+    boxes: bool = False,
 ) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
-    if footprint is not None and (projective or device != "cpu"):
-        return "an antialiased homography (antialias=True)" if projective else "an antialiased warp (antialias=True)"
+    if footprint is not None and (boxes or device != "cpu"):
+        return "a homography's sub-samples (weights='box')" if boxes else "an antialiased warp (antialias=True)"
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         return "forward-mode differentiation"
     if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
@@ -59,8 +59,9 @@ def unsupported(
 
 def implementation(impl: str, image: Tensor, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
-    recipe, device, projective = resample.recipe, image.device.type, resample.mapping.shape[1] == 9
-    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, device=device, projective=projective)
+    recipe, device = resample.recipe, image.device.type
+    boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
+    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, device=device, boxes=boxes)
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
 
@@ -80,15 +81,22 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
-    if recipe.footprint is not None and resample.mapping.shape[1] == 6:
-        table = weight_table(resample.mapping.unflatten(1, (2, 3)), recipe.footprint, recipe.interpolation, recipe.weights)
-        resample = resample._replace(table=table)
+    if recipe.footprint is not None:
+        resample = resample._replace(table=_footprint(resample, recipe.footprint))
     return between_stages(_by_reference if chosen == "reference" else partial(_compiled, chosen), image, resample)
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
     *tensors, slopes = parts(image, resample)
     return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
+
+
+def _footprint(resample: Resample, bound: Size) -> Tensor | None:
+    """Of affine maps the weights, of homographies every pixel's shape; None: sub-samples."""
+    recipe, src_from_dst = resample.recipe, resample.mapping.unflatten(1, (-1, 3))
+    if src_from_dst.shape[1] == 2:
+        return weight_table(src_from_dst, bound, recipe.interpolation, recipe.weights)
+    return stretches(src_from_dst, recipe.size, bound, recipe.interpolation) if recipe.weights == "tent" else None
 
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
+from pellucid.kernels.warp.chain import coordinates
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index, keys_cubic, tent
 from pellucid.types import Size
 
@@ -28,6 +29,7 @@ __all__ = [
     "longer_axis",
     "sample_counts",
     "shares",
+    "stretches",
     "weight_table",
 ]
 
@@ -36,6 +38,8 @@ PHASES = 8
 
 BLOCK = 8
 """Columns are read in such blocks, one vector each; rows of a table are longer by what the last block may take too much."""
+
+Kernel: TypeAlias = Callable[[Tensor], Tensor]
 
 _FAR = float(1 << 22)
 _RAMP = 5.0
@@ -82,47 +86,45 @@ def weight_table(
     return padded.contiguous().to(src_from_dst.dtype)
 
 
-def _stretched(steps: Tensor, bound: int, kernel: Callable[[Tensor], Tensor], support: int) -> Tensor:
+def _stretched(steps: Tensor, bound: int, kernel: Kernel, support: int) -> Tensor:
     """The kernel over a parallelogram, and as much of the kernel along the axes as is left."""
-    half = math.ceil(math.sqrt(2.0) * support * bound)  # how far from a point a pixel may lie
+    half = reach(bound, support)
     apart = _offsets(half, steps)  # phases pixels
-    found = Stretched.of(steps[:, :, :, None, None, None, None], half / support)  # b (x, y) (along u, along v) and ones
-    parts = found.weights(apart, apart[:, :, None, None], kernel)  # b phases rows phases columns
-    turned, straight = (part / part.sum((2, 4), keepdim=True) for part in parts)
-    return found.share * turned + (1.0 - found.share) * straight
+    shapes = _shapes(steps, half / support)[:, :, None, None, None, None]
+    turned, straight = _weights(shapes, apart, apart[:, :, None, None], kernel)  # b phases rows phases columns
+    share = shapes[:, 6]
+    return share * (turned / turned.sum((2, 4), keepdim=True)) + (1.0 - share) * (straight / straight.sum((2, 4), keepdim=True))
 
 
-class Stretched(NamedTuple):
-    """How a kernel lies over a footprint.
+def reach(bound: int, support: int) -> int:
+    """How many pixels before and after a point a stretched kernel may reach."""
+    return math.ceil(math.sqrt(2.0) * support * bound)
 
-    Args:
-        frame: the parallelogram's steps (x, y) (along u, along v), made a pixel wide where they were narrower.
-        straight: the widths of the kernel along the axes.
-        share: how much the one over the parallelogram counts.
+
+def _shapes(steps: Float[Tensor, "b 2 2 *grid"], most: float) -> Float[Tensor, "b 7 *grid"]:
+    """How a kernel lies over the footprint of a map with these steps, reaching ``most`` of its units along an image's axis.
+
+    Returns:
+        The inverse of the steps, row by row, made a pixel wide where they were narrower; the inverse widths of the kernel along the
+        axes; and the share of the first.
     """
-
-    frame: Float[Tensor, "b 2 2 *grid"]
-    straight: Float[Tensor, "b 2 *grid"]
-    share: Float[Tensor, "b *grid"]
-
-    @classmethod
-    def of(cls, steps: Float[Tensor, "b 2 2 *grid"], most: float) -> Stretched:
-        """For a map's finite steps, reaching at most so far along each axis in units of the kernel."""
-        longest = longer_axis(steps)
-        one = torch.eye(2, dtype=steps.dtype, device=steps.device).reshape(2, 2, *[1] * (steps.ndim - 3))
-        steps = _widened(torch.where((longest > 1.0)[:, None, None], steps, one))
-        steps = steps * (most / steps.abs().sum(2, keepdim=True)).clamp(max=1.0)
-        return cls(steps, torch.linalg.vector_norm(steps, dim=2).clamp(min=1.0), shares(longest))
-
-    def weights(self, across: Tensor, down: Tensor, kernel: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """(over the parallelogram, along the axes) of pixels so far from the point, not normalised."""
-        (a, b), (c, d) = self.frame[:, 0].unbind(1), self.frame[:, 1].unbind(1)
-        area = a * d - b * c
-        turned = kernel((d * across - b * down) / area) * kernel((a * down - c * across) / area)
-        return turned, kernel(across / self.straight[:, 0]) * kernel(down / self.straight[:, 1])
+    longest = longer_axis(steps)
+    one = torch.eye(2, dtype=steps.dtype, device=steps.device).reshape(2, 2, *[1] * (steps.ndim - 3))
+    steps = _widened(torch.where((longest > 1.0)[:, None, None], steps, one))
+    steps = steps * (most / steps.abs().sum(2, keepdim=True)).clamp(max=1.0)
+    (a, b), (c, d) = steps[:, 0].unbind(1), steps[:, 1].unbind(1)
+    area = a * d - b * c
+    straight = (1.0 / torch.hypot(*row).clamp(min=1.0) for row in ((a, b), (c, d)))
+    return torch.stack((d / area, -b / area, -c / area, a / area, *straight, shares(longest)), 1)
 
 
-def _averaged(steps: Tensor, bound: int, kernel: Callable[[Tensor], Tensor], support: int) -> Tensor:
+def _weights(shapes: Tensor, across: Tensor, down: Tensor, kernel: Kernel) -> tuple[Tensor, Tensor]:
+    """(over the parallelogram, along the axes) of pixels so far from the point, not normalised."""
+    a, b, c, d, right, below, _ = shapes.unbind(1)
+    return kernel(a * across + b * down) * kernel(c * across + d * down), kernel(right * across) * kernel(below * down)
+
+
+def _averaged(steps: Tensor, bound: int, kernel: Kernel, support: int) -> Tensor:
     """The mean of the kernel over k x k points of a parallelogram."""
     k = 4 * math.ceil((1.25 * bound + 3) / 4)
     half, parts = math.ceil(math.sqrt(0.5) * bound), []  # how far from the middle such a point may lie
@@ -151,8 +153,9 @@ def _parts(steps: Float[Tensor, "b 2 2 *grid"]) -> tuple[Float[Tensor, "b 2 *gri
 
 def _length(v: Float[Tensor, "b 2 *grid"]) -> Float[Tensor, "b *grid"]:
     """With a gradient of zero at zero."""
-    zero = (v == 0.0).all(1)
-    return torch.where(zero, 0.0, torch.linalg.vector_norm(torch.where(zero[:, None], 1.0, v), dim=1))
+    x, y = v.unbind(1)
+    zero = (x == 0.0) & (y == 0.0)
+    return torch.where(zero, 0.0, torch.hypot(torch.where(zero, 1.0, x), y))
 
 
 def longer_axis(steps: Float[Tensor, "b 2 2 *grid"]) -> Float[Tensor, "b *grid"]:
@@ -238,32 +241,47 @@ def gather_table(
     return _gather(image, row, column, half, weight, padding_mode)
 
 
+def stretches(src_from_dst: Float[Tensor, "#b 3 3"], size: Size, bound: Size, interpolation: str) -> Float[Tensor, "#b 7 n"]:
+    """How the kernel lies over the footprint of every output pixel of homographies.
+
+    Numbers 1 to 4 lead from pixels of the source, as far as they lie from the point, to the kernel's own two axes; 5 and 6 do where
+    it lies along the image's axes; the last is the share of the first.
+
+    Gradient:
+        src_from_dst: exact almost everywhere.
+    """
+    _, support = _kernel(interpolation)
+    x, y = coordinates(src_from_dst, size)
+    usable = torch.isfinite(x) & torch.isfinite(y)
+    steps = local_steps(src_from_dst, torch.where(usable, x, 0.0), torch.where(usable, y, 0.0))
+    return _shapes(steps, reach(max(bound), support) / support).flatten(2)
+
+
 def gather_stretched(
     image: Float[Tensor, "b c h w"],
-    x: Float[Tensor, "b h2 w2"],
-    y: Float[Tensor, "b h2 w2"],
-    steps: Float[Tensor, "b 2 2 h2 w2"],
+    x: Float[Tensor, "#b h2 w2"],
+    y: Float[Tensor, "#b h2 w2"],
+    shapes: Float[Tensor, "#b 7 n"],
     bound: Size,
     interpolation: str,
     padding_mode: str,
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
-    """What :func:`gather_table` gives with the weights ``tent``, where every point has a footprint of its own: its finite steps."""
+    """What :func:`gather_table` gives with the weights ``tent``, where every point has a footprint of its own."""
     kernel, support = _kernel(interpolation)
-    half = math.ceil(math.sqrt(2.0) * support * max(bound))
-    found = Stretched.of(steps.flatten(3), half / support)
-    x, y = x.flatten(1).clamp(-_FAR, _FAR), y.flatten(1).clamp(-_FAR, _FAR)
+    half = reach(max(bound), support)
+    x, y = (at.flatten(1).clamp(-_FAR, _FAR).expand(image.shape[0], -1) for at in (x, y))
     column, row = torch.floor(x), torch.floor(y)
     tx, ty = x - column, y - row
 
     def parts(down: int, across: int) -> tuple[Tensor, Tensor]:
-        return found.weights(across - tx, down - ty, kernel)
+        return _weights(shapes, across - tx, down - ty, kernel)
 
-    around = range(1 - half, 1 + half)
-    totals = [sum(kind) for kind in zip(*(parts(down, across) for down in around for across in around), strict=True)]
+    around = [(down, across) for down in range(1 - half, 1 + half) for across in range(1 - half, 1 + half)]
+    turned, straight = (torch.stack(kind).sum(0) for kind in zip(*(parts(*place) for place in around), strict=True))
 
     def weight(down: int, across: int) -> Tensor:
-        turned, straight = (part / total for part, total in zip(parts(down, across), totals, strict=True))
-        return found.share * turned + (1.0 - found.share) * straight
+        one, other = parts(down, across)
+        return shapes[:, 6] * (one / turned) + (1.0 - shapes[:, 6]) * (other / straight)
 
     return _gather(image, row.to(torch.int64), column.to(torch.int64), half, weight, padding_mode)
 

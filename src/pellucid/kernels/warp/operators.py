@@ -39,8 +39,8 @@ def define(name: str) -> None:
     * window: (b or 1, 4) or None; params: (b or 1, n); ``layout.py`` says what these and the options mean.
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
     * links: (b or 1, k, 13) or None: the canvases; with them there is no field.
-    * table: (b or 1, phases, rows, phases, columns) or None: weights of the pixels around a point; with it there is nothing
-      but the map.
+    * table: (b or 1, phases, rows, phases, columns), weights of the pixels around a point, or (b or 1, 7, height * width), the
+      kernel's shape at every pixel, or None; with it there is nothing but the map.
 
     Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
     tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the

@@ -100,7 +100,8 @@ class Resample(NamedTuple):
         window, field: as :func:`pack` takes them.
         links: of each canvas, first canvas first, its map from the next and its rectangle.
         params: the colours, as ``layout.py`` lays them out.
-        table: the weights of an affine footprint, as :func:`pellucid.kernels.warp.footprint.weight_table` makes them.
+        table: of affine maps the footprint's weights, of homographies every pixel's shape, as ``weight_table`` and ``stretches`` in
+            ``footprint.py`` make them.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
@@ -111,7 +112,7 @@ class Resample(NamedTuple):
     params: Shaped[Tensor, "b_or_1 n"]
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
     links: Float[Tensor, "b_or_1 k 13"] | None = None
-    table: Float[Tensor, "b_or_1 phases rows phases columns"] | None = None
+    table: Float[Tensor, "b_or_1 *numbers"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
     slopes: Float[Tensor, "b_or_1"] | None = None

@@ -102,16 +102,16 @@ def _footprints(
     image: Tensor, src_from_dst: Tensor, x: Tensor, y: Tensor, table: Tensor | None, recipe: Recipe
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
     """What :func:`_read` gives, but of all that each output pixel spans."""
-    bound, interpolation, padding_mode = recipe.footprint, recipe.interpolation, recipe.padding_mode
+    bound, padding_mode = recipe.footprint, recipe.padding_mode
     assert bound is not None
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
     x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
-    if table is not None:
-        total, covered = gather_table(image, x, y, table, padding_mode)
-    elif recipe.weights == "tent":
-        total, covered = gather_stretched(image, x, y, local_steps(src_from_dst, x, y), bound, interpolation, padding_mode)
-    else:
+    if table is None:
         total, covered = _subsampled(image, src_from_dst, x, y, recipe)
+    elif table.ndim == 3:
+        total, covered = gather_stretched(image, x, y, table, bound, recipe.interpolation, padding_mode)
+    else:
+        total, covered = gather_table(image, x, y, table, padding_mode)
     usable = usable.flatten(1)
     return torch.where(usable[:, None], total, 0.0), torch.where(usable, covered, 0.0)
 

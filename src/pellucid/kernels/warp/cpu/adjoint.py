@@ -20,6 +20,7 @@ from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back,
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
+from pellucid.kernels.warp.cpu.stretched import add_stretched, read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     COLUMNS,
     PLANE,
@@ -101,7 +102,7 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 @entry
 def backward(  # type: ignore[no-untyped-def]
-    grad, img, call, rows, fields, chain, tables, needs, sums, room, cubics, edge, taps, start, stop
+    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, taps, start, stop
 ):
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
@@ -127,7 +128,7 @@ def backward(  # type: ignore[no-untyped-def]
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic = call.unit, call.cubic
     shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
-    plane = call.height * call.width
+    plane, curve = call.height * call.width, floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
     before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
     traces = needs_map or (needs_params and grounds > 0)
@@ -139,6 +140,8 @@ def backward(  # type: ignore[no-untyped-def]
         b, v, first, width = strip_at(call, r)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
         base, owned = np.uint64(b * call.stride_b), b * call.own
+        place = v * call.out_width + first, width, call.out_width
+        picture = img, base, channels, shape, strides, unit, call.mode
         n = min(call.strip, call.out_height - v) * width
         strip, here, where = floats[: n * (height + extra)].reshape(height + extra, n), kind[:n], index[:n]
         own = strip[height + (out_channels + 2 if extra > 0 else 0) :]
@@ -151,7 +154,7 @@ def backward(  # type: ignore[no-untyped-def]
             if needs_image and first == 0:
                 to_image[owned : owned + channels * plane] = floats.dtype.type(0.0)
         whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
-        if tables is None and not whole and v >= band:
+        if tables is None and shapes is None and not whole and v >= band:
             next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, own, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
@@ -176,16 +179,18 @@ def backward(  # type: ignore[no-untyped-def]
         rest = zero
         if not whole:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
-            if tables is None:
+            if tables is None and shapes is None:
                 _, rest = settle_strip(call, window, strip, frame, here, where)
         if whole and reads:
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
-            if tables is None:
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
-            else:
+            if tables is not None:
                 table, sizes = table_of(tables, b)
                 read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], source, strip[7])
+            elif shapes is not None:
+                read_stretched(picture, shapes, curve, b, place, strip[0], strip[1], source, strip[7])
+            else:
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
@@ -231,7 +236,8 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        staged, rule = tables is None and not whole and frame[STAGED] == 1, rule_of(call, window)
+        plain = tables is None and shapes is None
+        staged, rule = plain and not whole and frame[STAGED] == 1, rule_of(call, window)
         if whole and needs_image:
             add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
         if staged:
@@ -247,6 +253,12 @@ def backward(  # type: ignore[no-untyped-def]
                 add_table(
                     img, base, channels, shape, strides, unit, call.mode, table, sizes, shares, to_image, owned, strip[0], strip[1],
                     to_source, to_cover, to_tables[b if needs_slopes else 0], along_x, along_y,
+                )  # fmt: skip
+        elif shapes is not None:
+            if not whole:
+                add_stretched(
+                    picture, shapes, curve, b, place, shares, to_image, owned, strip[0], strip[1], to_source, to_cover,
+                    to_tables[b if needs_slopes else 0], along_x, along_y,
                 )  # fmt: skip
         elif not whole and (rest > 0 or not staged):
             scatter_edge(

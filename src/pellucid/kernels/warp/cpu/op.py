@@ -101,8 +101,9 @@ class _Call:
             self.floats += 4 + 2 * out_channels + 4 * len(kinds)
         rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
         # None, too, where nothing is antialiased.
-        weights = None if table is None else _weights(table, across[2], width)
-        self.arguments = (elements(image), call, rows_of, fields, chain, weights)
+        weights = None if table is None or table.ndim == 3 else _weights(table, across[2], width)
+        shapes = None if table is None or table.ndim != 3 else table.contiguous().numpy()
+        self.arguments = (elements(image), call, rows_of, fields, chain, weights, shapes)
 
     def scratch(self, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory."""

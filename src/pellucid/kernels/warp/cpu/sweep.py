@@ -15,6 +15,7 @@ from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
 from pellucid.kernels.warp.cpu.stages import clip, mix
+from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
     copy_pixels,
@@ -33,7 +34,7 @@ __all__ = ["forward"]
 
 
 @entry
-def forward(img, call, rows, fields, chain, tables, out, room, cubics, edge, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, edge, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width)."""
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
     wide = max(channels, out_channels)
@@ -44,7 +45,7 @@ def forward(img, call, rows, fields, chain, tables, out, room, cubics, edge, sta
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
     floats, quad = without_refcount(room.floats), without_refcount(room.quad)
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
-    unit, cubic = call.unit, call.cubic
+    unit, cubic, curve = call.unit, call.cubic, floats.dtype.type(call.cubic if call.taps == 4 else 0.0)
     before, band, zero = (0, 0), 0, np.int64(0)
     coloured = flags & (FIRST_MIX | HUE | SECOND_MIX | CLIP | LAST_MIX) != 0
     for r in range(start, stop):
@@ -63,7 +64,7 @@ def forward(img, call, rows, fields, chain, tables, out, room, cubics, edge, sta
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         own = strip[13 + 2 * wide :]
-        if tables is None and not whole and v >= band:
+        if tables is None and shapes is None and not whole and v >= band:
             end = min(call.out_height, v + (stop - r) * call.strip)
             next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, own, frame, quad, True)
             band = v + frame[ROWS]
@@ -75,15 +76,19 @@ def forward(img, call, rows, fields, chain, tables, out, room, cubics, edge, sta
         else:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
             base = np.uint64(b * call.stride_b)
-            if tables is None:
+            shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
+            if tables is not None:
+                table, sizes = table_of(tables, b)
+                read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], read, strip[7])
+            elif shapes is not None:
+                picture = img, base, channels, shape, strides, unit, call.mode
+                at = v * call.out_width + first, width, call.out_width
+                read_stretched(picture, shapes, curve, b, at, strip[0], strip[1], read, strip[7])
+            else:
                 _, rest = settle_strip(call, window, strip, frame, kind[:n], index[:n])
                 read_strip(
                     img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
                 )
-            else:
-                shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
-                table, sizes = table_of(tables, b)
-                read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], read, strip[7])
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if chain is not None:
