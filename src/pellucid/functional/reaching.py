@@ -39,7 +39,7 @@ def anneal(start: float, steps: int, *, end: float = 0.5) -> Float[Tensor, "step
     Example:
         >>> from pellucid.functional import anneal
         >>> anneal(8.0, 5)
-        tensor([8., 4., 2., 1., 0.5000])
+        tensor([8.0000, 4.0000, 2.0000, 1.0000, 0.5000])
     """
     if not 0 < start <= WIDEST:
         raise invalid("start", expected=f"pixels, a number > 0 and at most {WIDEST:g}", got=start)
