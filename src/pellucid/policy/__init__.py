@@ -7,5 +7,6 @@ Read next: ``choice.py``.
 
 from pellucid.policy.choice import RandomChoice
 from pellucid.policy.presets import rand_augment, searchable, trivial_augment
+from pellucid.policy.published import AutoAugment, RandAugment, TrivialAugmentWide
 
-__all__ = ["RandomChoice", "rand_augment", "searchable", "trivial_augment"]
+__all__ = ["AutoAugment", "RandAugment", "RandomChoice", "TrivialAugmentWide", "rand_augment", "searchable", "trivial_augment"]

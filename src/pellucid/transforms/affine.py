@@ -33,14 +33,18 @@ def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
         raise invalid(name, expected="a pair: the largest shift as a fraction of width and of height", got=repr(translate))
     draws = {}
     for i, (axis, part) in enumerate(zip("xy", translate, strict=True)):
-        draws[f"translate_{axis}"] = distribution = symmetric(f"{name}[{i}]", part)
+        draws[f"translate_{axis}"] = symmetric(f"{name}[{i}]", part)
+    return draws
+
+
+def _check_fractions(name: str, translate: Pair) -> None:
+    for i, part in enumerate(translate):
         known = isinstance(part, Learnable) and part.value is not None
-        reach = abs(part.value) if known else max(map(abs, distribution.span()))  # type: ignore[union-attr]
+        reach = abs(part.value) if known else max(map(abs, symmetric(name, part).span()))  # type: ignore[union-attr]
         if 1.0 < reach < math.inf:
             side = ("width", "height")[i]
             fix = f"For pixels divide by the {side}: 10 pixels of 224 are 10 / 224."
             raise invalid(f"{name}[{i}]", expected=f"a fraction of the {side}, at most 1", got=repr(part), fix=fix)
-    return draws
 
 
 def _shears(name: str, shear: object) -> dict[str, Distribution]:
@@ -65,8 +69,13 @@ def _scales(name: str, scale: Range) -> Distribution:
 class _Affine(Warping):
     """The relatives: whatever of turn, shift, zoom and shear is drawn, in one map."""
 
+    pixels: bool = False
+
     def check(self) -> None:
         keep_learned(self, "scale")
+        translate = getattr(self, "translate", None)
+        if translate is not None and not self.pixels:
+            _check_fractions(f"{type(self).__name__}.translate", translate)
 
     def shrink(self) -> tuple[float, float]:
         if "scale" not in self._fixed:
@@ -80,10 +89,11 @@ class _Affine(Warping):
         if center is None:
             center = ((spec.width - 1) / 2, (spec.height - 1) / 2)
         shifted, sheared = "translate_x" in values, "shear_x" in values
+        width, height = (1.0, 1.0) if self.pixels else (spec.width, spec.height)
         return affine_src_from_dst(
             center=center,
             degrees=values.get("degrees"),
-            translate=(values["translate_x"] * spec.width, values["translate_y"] * spec.height) if shifted else None,
+            translate=(values["translate_x"] * width, values["translate_y"] * height) if shifted else None,
             shear=(values["shear_x"], values["shear_y"]) if sheared else None,
             scale=values.get("scale"),
         )
@@ -188,6 +198,7 @@ class RandomTranslate(_Affine):
 
     Args:
         translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
+        pixels: the shift is in pixels, whatever the size.
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
@@ -212,6 +223,7 @@ class RandomTranslate(_Affine):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    pixels: bool = False
 
 
 @dataclass(frozen=True)

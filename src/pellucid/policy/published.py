@@ -1,0 +1,208 @@
+"""Published policies to the letter: TrivialAugment (wide), RandAugment and AutoAugment, as choices among our transforms.
+
+Owns: their spaces, tables and defaults.
+Must not: choose or draw; they are values that stand in any pipeline.
+Read next: ``../transforms/choices.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pellucid.random import Bernoulli, Categorical
+from pellucid.random.arguments import check_choice, whole_number
+from pellucid.transforms import (
+    OneOf,
+    RandomAutoContrast,
+    RandomBrightness,
+    RandomContrast,
+    RandomEqualize,
+    RandomInvert,
+    RandomPosterize,
+    RandomRotation,
+    RandomSaturation,
+    RandomSharpness,
+    RandomShear,
+    RandomSolarize,
+    RandomTranslate,
+    SomeOf,
+)
+from pellucid.transforms.base import Transform
+
+__all__ = ["AutoAugment", "RandAugment", "TrivialAugmentWide"]
+
+_NEAREST: Mapping[str, Any] = {"interpolation": "nearest"}
+_CORNER: Mapping[str, Any] = {"interpolation": "nearest", "center": (-0.5, -0.5)}
+_ORDER = (
+    *("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness"),
+    *("Posterize", "Solarize", "AutoContrast", "Equalize"),
+)
+
+Magnitudes = Sequence[float]
+
+
+def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
+    """One of fourteen operations per picture, each as likely, with one of ``bins`` magnitudes: nothing to tune.
+
+    Args:
+        bins: magnitudes from nothing to the largest, 2 to 1000.
+        same_on_batch: one draw for the whole batch.
+
+    Returns:
+        A transform, to be put into a `Pipeline`. Geometry is sampled nearest, as published; fills are 0.
+
+    Source:
+        Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021.
+        ``torchvision.transforms.v2.TrivialAugmentWide``: the same operation and magnitude for the same choice.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.policy import TrivialAugmentWide
+        >>> augment = pellucid.Pipeline([TrivialAugmentWide(), pellucid.RandomHorizontalFlip()])
+        >>> len(augment[0].transforms)
+        14
+    """
+    bins = whole_number("bins", bins, 2, 1000)
+    reach = {"shear": 0.99, "translate": 32.0, "rotate": 135.0, "factor": 0.99, "posterize": 6.0}
+    operations = (_operation(name, _all(name, reach, bins), 1.0, pixels=True) for name in _ORDER)
+    return OneOf(((), *operations), same_on_batch=same_on_batch)
+
+
+def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch: bool = False) -> SomeOf:
+    """``n`` operations per picture, one after the other, drawn from fourteen with replacement, all of one magnitude.
+
+    Args:
+        n: operations per picture, 0 to 64.
+        magnitude: its number, from 0 to ``bins`` - 1.
+        bins: magnitudes from nothing to the largest, 2 to 1000.
+        same_on_batch: one draw for the whole batch.
+
+    Returns:
+        A transform, as :func:`TrivialAugmentWide` does. Shifts are fractions of the size, which nearest sampling rounds to pixels.
+
+    Source:
+        Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
+        ``torchvision.transforms.v2.RandAugment``, which cuts shifts off to whole pixels.
+    """
+    bins = whole_number("bins", bins, 2, 1000)
+    magnitude = whole_number("magnitude", magnitude, 0, bins - 1)
+    operations = (_operation(name, _signed(name, _all(name, _REACH, bins, signed=False)[magnitude]), 1.0) for name in _ORDER)
+    return SomeOf(((), *operations), n=n, replace=True, same_on_batch=same_on_batch)
+
+
+def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> OneOf:
+    """One of 25 learned pairs of operations per picture, each operation with its own probability and magnitude.
+
+    Args:
+        policy: the data they were learned on: ``imagenet``, ``cifar10`` or ``svhn``.
+        same_on_batch: one draw for the whole batch.
+
+    Returns:
+        A transform, as :func:`RandAugment` does.
+
+    Source:
+        Cubuk, Zoph, Mane, Vasudevan, Le: "AutoAugment: learning augmentation policies from data", CVPR 2019.
+        ``torchvision.transforms.v2.AutoAugment``.
+    """
+    check_choice("policy", policy, tuple(_TABLES))
+    pairs = (tuple(_step(*word.split()) for word in pair.split("+")) for pair in _TABLES[policy].split(";"))
+    return OneOf(tuple(pairs), same_on_batch=same_on_batch)
+
+
+_REACH = {"shear": 0.3, "translate": 150.0 / 331.0, "rotate": 30.0, "factor": 0.9, "posterize": 4.0}
+
+
+def _all(name: str, reach: Mapping[str, float], bins: int, *, signed: bool = True) -> Magnitudes:
+    """The magnitudes of an operation, from nothing to the largest; with both signs where it has them."""
+    share = [i / (bins - 1) for i in range(bins)]
+    if name == "Posterize":
+        return [float(round(8.0 - reach["posterize"] * s)) for s in share]
+    if name == "Solarize":
+        return [1.0 - s for s in share]
+    kind = name.removesuffix("X").removesuffix("Y").lower()
+    values = [reach.get(kind, reach["factor"]) * s for s in share]
+    return [v for value in values for v in _signed(name, value)] if signed else values
+
+
+def _signed(name: str, value: float) -> Magnitudes:
+    return (value,) if name in ("Posterize", "Solarize") else (value, -value)
+
+
+def _step(name: str, p: str, magnitude: str = "") -> Transform:
+    """An operation of a table: its name, probability and the number of its magnitude, of ten."""
+    values = _signed(name, _all(name, _REACH, 10, signed=False)[int(magnitude)]) if magnitude else ()
+    return _operation(name, values, float(p))
+
+
+def _operation(name: str, values: Magnitudes, p: float, *, pixels: bool = False) -> Transform:
+    """The operation that the papers call so, with one of these magnitudes."""
+    gate = Bernoulli(p)
+
+    def drawn(change: Callable[[float], float]) -> Categorical:
+        return Categorical(tuple(map(change, values)))
+
+    def factor() -> Categorical:
+        return drawn(lambda value: 1.0 + value)
+
+    def leant() -> Categorical:
+        return drawn(lambda value: math.degrees(math.atan(value)))
+
+    def cut() -> Categorical:
+        return drawn(math.trunc) if pixels else drawn(float)
+
+    still = Categorical((0.0,))
+    makers: dict[str, Callable[[], Transform]] = {
+        "ShearX": lambda: RandomShear((leant(), still), p=gate, **_CORNER),
+        "ShearY": lambda: RandomShear((still, leant()), p=gate, **_CORNER),
+        "TranslateX": lambda: RandomTranslate((cut(), 0.0), pixels=pixels, p=gate, **_NEAREST),
+        "TranslateY": lambda: RandomTranslate((0.0, cut()), pixels=pixels, p=gate, **_NEAREST),
+        "Rotate": lambda: RandomRotation(drawn(float), p=gate, **_NEAREST),
+        "Brightness": lambda: RandomBrightness(factor(), p=gate),
+        "Color": lambda: RandomSaturation(factor(), p=gate),
+        "Contrast": lambda: RandomContrast(factor(), p=gate),
+        "Sharpness": lambda: RandomSharpness(factor(), p=gate),
+        "Posterize": lambda: RandomPosterize(drawn(float), p=gate),
+        "Solarize": lambda: RandomSolarize(drawn(float), p=gate),
+        "AutoContrast": lambda: RandomAutoContrast(p=gate),
+        "Equalize": lambda: RandomEqualize(p=gate),
+        "Invert": lambda: RandomInvert(p=gate),
+    }
+    return makers[name]()
+
+
+_TABLES = {
+    "imagenet": (
+        "Posterize 0.4 8 + Rotate 0.6 9; Solarize 0.6 5 + AutoContrast 0.6; Equalize 0.8 + Equalize 0.6; "
+        "Posterize 0.6 7 + Posterize 0.6 6; Equalize 0.4 + Solarize 0.2 4; Equalize 0.4 + Rotate 0.8 8; "
+        "Solarize 0.6 3 + Equalize 0.6; Posterize 0.8 5 + Equalize 1.0; Rotate 0.2 3 + Solarize 0.6 8; "
+        "Equalize 0.6 + Posterize 0.4 6; Rotate 0.8 8 + Color 0.4 0; Rotate 0.4 9 + Equalize 0.6; Equalize "
+        "0.0 + Equalize 0.8; Invert 0.6 + Equalize 1.0; Color 0.6 4 + Contrast 1.0 8; Rotate 0.8 8 + Color "
+        "1.0 2; Color 0.8 8 + Solarize 0.8 7; Sharpness 0.4 7 + Invert 0.6; ShearX 0.6 5 + Equalize 1.0; "
+        "Color 0.4 0 + Equalize 0.6; Equalize 0.4 + Solarize 0.2 4; Solarize 0.6 5 + AutoContrast 0.6; Invert "
+        "0.6 + Equalize 1.0; Color 0.6 4 + Contrast 1.0 8; Equalize 0.8 + Equalize 0.6 "
+    ),
+    "cifar10": (
+        "Invert 0.1 + Contrast 0.2 6; Rotate 0.7 2 + TranslateX 0.3 9; Sharpness 0.8 1 + Sharpness 0.9 3; "
+        "ShearY 0.5 8 + TranslateY 0.7 9; AutoContrast 0.5 + Equalize 0.9; ShearY 0.2 7 + Posterize 0.3 7; "
+        "Color 0.4 3 + Brightness 0.6 7; Sharpness 0.3 9 + Brightness 0.7 9; Equalize 0.6 + Equalize 0.5; "
+        "Contrast 0.6 7 + Sharpness 0.6 5; Color 0.7 7 + TranslateX 0.5 8; Equalize 0.3 + AutoContrast 0.4; "
+        "TranslateY 0.4 3 + Sharpness 0.2 6; Brightness 0.9 6 + Color 0.2 8; Solarize 0.5 2 + Invert 0.0; "
+        "Equalize 0.2 + AutoContrast 0.6; Equalize 0.2 + Equalize 0.6; Color 0.9 9 + Equalize 0.6; "
+        "AutoContrast 0.8 + Solarize 0.2 8; Brightness 0.1 3 + Color 0.7 0; Solarize 0.4 5 + AutoContrast "
+        "0.9; TranslateY 0.9 9 + TranslateY 0.7 9; AutoContrast 0.9 + Solarize 0.8 3; Equalize 0.8 + Invert "
+        "0.1; TranslateY 0.7 9 + AutoContrast 0.9 "
+    ),
+    "svhn": (
+        "ShearX 0.9 4 + Invert 0.2; ShearY 0.9 8 + Invert 0.7; Equalize 0.6 + Solarize 0.6 6; Invert 0.9 + "
+        "Equalize 0.6; Equalize 0.6 + Rotate 0.9 3; ShearX 0.9 4 + AutoContrast 0.8; ShearY 0.9 8 + Invert "
+        "0.4; ShearY 0.9 5 + Solarize 0.2 6; Invert 0.9 + AutoContrast 0.8; Equalize 0.6 + Rotate 0.9 3; "
+        "ShearX 0.9 4 + Solarize 0.3 3; ShearY 0.8 8 + Invert 0.7; Equalize 0.9 + TranslateY 0.6 6; Invert "
+        "0.9 + Equalize 0.6; Contrast 0.3 3 + Rotate 0.8 4; Invert 0.8 + TranslateY 0.0 2; ShearY 0.7 6 + "
+        "Solarize 0.4 8; Invert 0.6 + Rotate 0.8 4; ShearY 0.3 7 + TranslateX 0.9 3; ShearX 0.1 6 + Invert "
+        "0.6; Solarize 0.7 2 + TranslateY 0.6 7; ShearY 0.8 4 + Invert 0.8; ShearX 0.7 9 + TranslateY 0.8 3; "
+        "ShearY 0.8 5 + AutoContrast 0.7; ShearX 0.7 2 + Invert 0.1 "
+    ),
+}
+"""By data set: pairs of (operation, probability, number of its magnitude)."""

@@ -1,0 +1,90 @@
+"""Published policies are torchvision's: the same operations, magnitudes and tables, and the same pictures for the same choice."""
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid import Pipeline
+from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
+from pellucid.policy.published import _ORDER, _TABLES, _all, _operation
+from tests.peers import torchvision_functional
+
+WIDE = {"shear": 0.99, "translate": 32.0, "rotate": 135.0, "factor": 0.99, "posterize": 6.0}
+LEVELS = {"Brightness": 1, "Color": 2, "Contrast": 2, "Sharpness": 1, "AutoContrast": 1}
+"""Of grey: torchvision cuts off where we round, and its luma too. All others are equal bit for bit."""
+
+
+def peer():
+    torchvision_functional()
+    import torchvision.transforms.v2 as transforms
+
+    return transforms
+
+
+def pictures():
+    generator = torch.Generator().manual_seed(5)
+    coarse = torch.rand(2, 3, 10, 11, generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=(76, 90), mode="bicubic").clamp(0, 1)
+    return (40 + 170 * smooth).to(torch.uint8)
+
+
+def space(name):
+    return getattr(peer(), name)._AUGMENTATION_SPACE
+
+
+@pytest.mark.parametrize("name", _ORDER)
+def test_the_wide_space_has_torchvisions_operations_and_magnitudes(name):
+    of, signed = space("TrivialAugmentWide")[name]
+    theirs = of(31, 77, 90)
+    ours = _all(name, WIDE, 31, signed=False)
+    if theirs is not None:
+        torch.testing.assert_close(torch.tensor(ours), theirs.float(), rtol=0, atol=1e-5)
+        assert len(_all(name, WIDE, 31)) == 31 * (1 + signed)
+    assert set(space("TrivialAugmentWide")) == {"Identity", *_ORDER}
+
+
+@pytest.mark.parametrize("name", [*_ORDER, "Invert"])
+def test_each_operation_makes_torchvisions_picture(name):
+    x, policy = pictures(), peer().TrivialAugmentWide()
+    values = _all(name, WIDE, 7) if name not in ("AutoContrast", "Equalize", "Invert") else [0.0]
+    for value in values:
+        theirs = policy._apply_image_or_video_transform(x, name, value, interpolation=peer().InterpolationMode.NEAREST, fill={})
+        ours = Pipeline([_operation(name, (value,), 1.0, pixels=True)])(x)
+        off = (ours.int() - theirs.int()).abs()
+        if name in ("ShearX", "ShearY", "Rotate"):  # float32 coordinates on a pixel's edge fall either way
+            edges = 2e-2 if name == "Rotate" and value % 45 == 0 else 2e-3  # of 45 degrees, whole diagonals lie there
+            assert (off > 0).any(1).float().mean() < edges, value
+        else:
+            assert off.max() <= LEVELS.get(name, 0), (value, off.max())
+
+
+def test_rand_augment_has_torchvisions_magnitudes():
+    theirs = {name: of(31, 331, 331) for name, (of, _) in space("RandAugment").items()}
+    assert set(theirs) == {"Identity", *_ORDER}
+    policy = RandAugment(n=3, magnitude=9)
+    assert (policy.n, policy.replace) == (3, True)
+    names = dict(zip(_ORDER, policy.transforms[1:], strict=True))
+    assert names["Rotate"].degrees.values == pytest.approx((float(theirs["Rotate"][9]), -float(theirs["Rotate"][9])))
+    assert names["TranslateY"].translate[1].values[0] * 331 == pytest.approx(float(theirs["TranslateY"][9]), rel=1e-6)
+    assert names["Color"].saturation.values[0] == pytest.approx(1 + float(theirs["Color"][9]))
+    assert names["Posterize"].bits.values == (float(theirs["Posterize"][9]),)
+    assert names["Solarize"].threshold.values[0] == pytest.approx(float(theirs["Solarize"][9]))
+
+
+@pytest.mark.parametrize("policy", _TABLES)
+def test_the_tables_are_torchvisions(policy):
+    transforms = peer()
+    theirs = transforms.AutoAugment(getattr(transforms.AutoAugmentPolicy, policy.upper()))._policies
+    ours = [[word.split() for word in pair.split("+")] for pair in _TABLES[policy].split(";")]
+    assert [[(w[0], float(w[1]), int(w[2]) if len(w) > 2 else None) for w in pair] for pair in ours] == [list(p) for p in theirs]
+    assert len(AutoAugment(policy).transforms) == 25
+
+
+@pytest.mark.parametrize("make", [TrivialAugmentWide, RandAugment, AutoAugment, lambda: AutoAugment("svhn")])
+def test_policies_stand_in_pipelines_and_files(make, tmp_path):
+    augment = Pipeline([P.RandomHorizontalFlip(), make()], seed=1)
+    out, record = augment(pictures(), return_record=True)
+    assert out.dtype == torch.uint8
+    assert torch.equal(augment.apply(pictures(), record), out)
+    augment.save(tmp_path / "policy.toml")
+    assert Pipeline.load(tmp_path / "policy.toml").transforms == augment.transforms
