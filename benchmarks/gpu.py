@@ -1,16 +1,26 @@
-"""Check and time Pellucid on a CUDA device, in one call.
+"""Check and time Pellucid on a CUDA device, in one call that always ends with a report.
 
-    python benchmarks/gpu.py                                # checks, then the tables
+    python benchmarks/gpu.py                                # the kernels' tests, the checks, then the tables
+    python benchmarks/gpu.py --deadline 540                 # skips what has not begun by then, in seconds, and says so
     python benchmarks/gpu.py --docs docs/performance.md     # also writes the table there
     python benchmarks/gpu.py --batch 256 --size 224 --json gpu.json
 
-Without CUDA it says so and ends with 0. It ends with 1 if a check fails; a failed check is in the table, and what it
-concerns is not timed. Times are medians of CUDA-synchronised calls. A row's share of the copy limit is the rate at which it moves
-the bytes it must read and write, against that of ``clone()`` of the batch. What we set out to reach is judged from the rows.
+Every check and every group of timings is a process of its own: what hangs is ended, what crashes takes nothing with it, and a
+failure is run once more with blocking launches, whose last lines are kept. What is known stands in the JSON file after each part.
+
+Without CUDA it says so and ends with 0. It ends with 1 if a check fails; a failed check is in the table, and what it concerns is
+timed all the same. Times are medians of CUDA-synchronised calls; "device" is a call's share of a CUDA graph of 20, "host" what it
+takes to enqueue one. A row's share of the copy limit is the rate at which it moves the bytes it must read and write, against that
+of ``clone()`` of the batch. What we set out to reach is judged from the rows.
 """
 
 import argparse
 import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import torch
@@ -22,7 +32,7 @@ from pellucid.kernels.convolve import separable
 from pellucid.kernels.warp import pack
 from pellucid.kernels.warp.operators import arguments
 from pellucid.random.key import Key
-from pellucid.segments.chain import ClipStage, HueStage
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 from pellucid_bench.measure import interleave
 from pellucid_bench.peers import ours, plain_torch
 from pellucid_bench.report import describe, insert, report
@@ -47,7 +57,7 @@ def random_maps(count, size, bend):
     maps[:, :2, :2] = linear
     maps[:, :2, 2] = centre - linear @ centre + torch.randn(count, 2, generator=generator) * size / 10
     maps[:, 2, :2] = torch.randn(count, 2, generator=generator) * bend / size
-    return maps
+    return maps if bend else maps[:, :2]
 
 
 def forward_close(impl):
@@ -114,6 +124,122 @@ def gradients_close(impl):
                     allowed = 3 * (s - t).norm(dim=1) + 1e-5 * t.norm(dim=1)
                     worst = max(worst, float(((f - t).norm(dim=1) / allowed).max()))
     return worst <= 1, f"{worst:.2f} of the budget"
+
+
+def results_of(call, leaves, device, dtype, upstream):
+    """[the result and every leaf's gradient] of ``call(*leaves)``, in double precision on the CPU; rows are samples."""
+    moved = [t.to(device, dtype, copy=True).requires_grad_() for t in leaves]
+    result = call(*moved)
+    grads = torch.autograd.grad(result, moved, upstream.to(device, dtype))
+    return [g.detach().cpu().double().flatten(1) for g in (result, *grads)]
+
+
+def budget_share(call, leaves, upstream, impl):
+    """The worst error against double precision, in units of three times the float32 reference's own."""
+    truth = results_of(lambda *t: call("reference", *t), leaves, "cpu", torch.float64, upstream)
+    single = results_of(lambda *t: call("reference", *t), leaves, "cpu", torch.float32, upstream)
+    found = results_of(lambda *t: call(impl, *t), leaves, DEVICE, torch.float32, upstream)
+    worst = 0.0
+    for t, s, f in zip(truth, single, found, strict=True):
+        allowed = 3 * (s - t).norm(dim=1) + 1e-5 * t.norm(dim=1) + 1e-12
+        worst = max(worst, float(((f - t).norm(dim=1) / allowed).nan_to_num(torch.inf).max()))
+    return worst
+
+
+def colors_close(impl):
+    """The flagship's pass (affine, mix, hue, second mix, clip, last mix), its gradients to image, matrix and every colour."""
+    generator = torch.Generator().manual_seed(8)
+    image, upstream = 0.2 + 0.6 * photographs(3, 48), torch.randn((3, 3, 40, 44), generator=generator)
+    mixes = [torch.eye(3) + 0.1 * torch.randn(3, 3, 3, generator=generator) for _ in range(3)]
+    shifts = [0.05 * torch.randn(3, 3, generator=generator) for _ in range(3)]
+    turns, worst = torch.tensor([0.02, -0.1, 0.3]), 0.0
+    for bend in (0.0, 0.1):
+        maps = random_maps(3, 48, bend)
+
+        def call(impl, image, maps, turns, *colors):
+            stages = [HueStage(turns), AffineStage(colors[1], colors[4]), ClipStage(), AffineStage(colors[2], colors[5])]
+            options = {"size": (40, 44), "matrix": colors[0], "offset": colors[3], "epilogue": stages}
+            return warp_kernel(image, maps, impl=impl, **options)
+
+        worst = max(worst, budget_share(call, [image, maps, turns, *mixes, *shifts], upstream, impl))
+    return worst <= 1, f"{worst:.2f} of the budget"
+
+
+def windows_and_channels_close(impl):
+    """Windows, and images of 1, 2, 4 and 7 channels, filled and with borders, values and gradients."""
+    generator, worst = torch.Generator().manual_seed(9), 0.0
+    for channels in (1, 2, 4, 7):
+        image, maps = torch.rand(2, channels, 33, 40, generator=generator), random_maps(2, 40, 0.0)
+        window = torch.tensor([[3.0, 2.0, 30.0, 28.0], [-4.0, 5.0, 36.0, 40.0]])
+        upstream = torch.randn((2, channels, 30, 34), generator=generator)
+        for padding_mode in ("zeros", "border", "reflection"):
+
+            def call(impl, image, maps, window, padding_mode=padding_mode):
+                return warp_kernel(image, maps, size=(30, 34), window=window, padding_mode=padding_mode, impl=impl)
+
+            worst = max(worst, budget_share(call, [image, maps, window], upstream, impl))
+    return worst <= 1, f"{worst:.2f} of the budget"
+
+
+def labels_equal(impl):
+    """Labels and masks of every integer type are copies of the same pixels, with the fill where there is none."""
+    generator, different = torch.Generator().manual_seed(10), 0
+    for dtype in (torch.uint8, torch.int16, torch.int32, torch.int64):
+        labels = torch.randint(0, 200, (2, 2, 50, 61), generator=generator).to(dtype)
+        for bend in (0.0, 0.1):
+            maps, fill = random_maps(2, 50, bend), torch.full((1, 2), 7, dtype=dtype)
+            for padding_mode in ("constant", "border", "wrap"):
+                options = {"size": (44, 40), "interpolation": "nearest", "padding_mode": padding_mode}
+                options |= {"fill": fill} if padding_mode == "constant" else {}
+                here = warp_kernel(labels, maps, impl="reference", **options)
+                options |= {"fill": fill.to(DEVICE)} if padding_mode == "constant" else {}
+                there = warp_kernel(labels.to(DEVICE), maps.to(DEVICE), impl=impl, **options).cpu()
+                different += int((here != there).sum())
+    return different == 0, f"{different} pixels differ"
+
+
+def colour_kernels_close(impl):
+    """Step-by-step jitter, noise and blur: values and gradients to image and parameters."""
+    generator = torch.Generator().manual_seed(11)
+    image, upstream = 0.1 + 0.8 * photographs(4, 40), torch.randn((4, 3, 40, 40), generator=generator)
+    order = torch.stack([torch.randperm(4, generator=generator) for _ in range(4)])
+    factors = 1 + 0.4 * (torch.rand(4, 4, generator=generator) - 0.5)
+    words = torch.randint(1 << 32, (4, 2), generator=generator)
+    taps = torch.rand(4, 7, generator=generator) / 4
+
+    def jittered(impl, image, factors):
+        names = ("brightness", "contrast", "saturation")
+        steps = {name: factors[:, i] for i, name in enumerate(names)} | {"hue": factors[:, 3] - 1}
+        return jitter_steps(image, order.to(image.device), steps, impl=impl)
+
+    def noisy(impl, image, level, spread):
+        return noise(image, words.to(image.device), level, spread, clip=True, impl=impl)
+
+    def blurred(impl, image, along, across):
+        return separable(image, along, across, impl=impl)
+
+    shares = {
+        "jitter": budget_share(jittered, [image, factors], upstream, impl),
+        "noise": budget_share(noisy, [image, torch.full((4,), 0.02), torch.full((4,), 0.1)], upstream, impl),
+        "blur": budget_share(blurred, [image, taps, taps.flip(1)], upstream, impl),
+    }
+    return max(shares.values()) <= 1, ", ".join(f"{name} {share:.2f} of the budget" for name, share in shares.items())
+
+
+def nan_shows(impl):
+    """A pixel that is not a number shows wherever it is read, also through a hue, as in the reference."""
+    images = photographs(2, 24)
+    images[:, 1, 5:7, 8] = torch.nan
+    maps = random_maps(2, 24, 0.0)
+    options = {"size": (24, 24), "padding_mode": "border"}
+    here, there = (
+        warp_kernel(
+            images.to(device), maps.to(device), epilogue=[HueStage(torch.full((2,), 0.1, device=device))], impl=name, **options
+        )
+        for device, name in (("cpu", "reference"), (DEVICE, impl))
+    )
+    same = torch.equal(here.isnan(), there.cpu().isnan())
+    return same, f"{int(here.isnan().sum())} of them" if same else "in other places than in the reference"
 
 
 def wavy(count, size, strength):
@@ -272,9 +398,14 @@ def backward_captured(impl):
 
 CHECKS = (
     forward_close,
+    gradients_close,
+    colors_close,
+    windows_and_channels_close,
+    labels_equal,
+    colour_kernels_close,
+    nan_shows,
     draws_equal,
     noise_equal,
-    gradients_close,
     fields_close,
     rounded_once,
     same_bits,
@@ -284,16 +415,14 @@ CHECKS = (
 )
 
 
-def run_checks(impl):
-    results = []
-    for function in CHECKS:
-        try:
-            passed, detail = function(impl)
-        except Exception as error:  # a check that cannot run has failed, and the others still run
-            passed, detail = False, str(error).partition("\n")[0][:160]
-        print(f"{'ok  ' if passed else 'FAIL'} {function.__name__}: {detail}")
-        results.append({"check": function.__doc__, "name": function.__name__, "passed": passed, "detail": detail})
-    return results
+def run_check(name, impl):
+    """The row of one check, in this process."""
+    function = next(check for check in CHECKS if check.__name__ == name)
+    try:
+        passed, detail = function(impl)
+    except Exception as error:  # a check that cannot run has failed
+        passed, detail = False, f"{type(error).__name__}: {error}".partition("\n")[0][:160]
+    return {"check": function.__doc__.partition("\n")[0], "name": name, "passed": bool(passed), "detail": detail}
 
 
 def backward(forward, images):
@@ -449,29 +578,94 @@ def peak(call, images):
     return extra / (images.numel() * 4)
 
 
-def run_timings(batch, size, impl, budget):
+GROUPS = (
+    *("pellucid warp", "pellucid warp, reflection", "pellucid warp, bicubic", "pellucid warp, bfloat16 to float32"),
+    *(
+        "pellucid warp, bfloat16 to bfloat16",
+        "pellucid warp, uint8 HWC to bfloat16, normalised",
+        "pellucid warp, uint8 HWC to uint8",
+    ),
+    *("pellucid warp, displacement field", "torch grid_sample", "torch grid_sample, grid given", "pellucid noise"),
+    *("pellucid blur, 9 taps", "pellucid clipped jitter", "pellucid, flagship", "pellucid, flagship, torch.compile"),
+    *("pellucid, flagship, uint8 HWC to bf16", "pellucid, flagship, CUDA graph", "kornia, flagship"),
+)
+"""What is timed in a process of its own; see `group_of`."""
+
+GRAPHED = 20
+"""Calls in the graph that tells the device's time alone."""
+
+
+def device_time(call):
+    """Seconds of one call on the device: that of a CUDA graph of many, shared among them; NaN where it cannot be captured."""
+    try:
+        replay, _ = captured(lambda: [call() for _ in range(GRAPHED)])
+        replay()
+        torch.cuda.synchronize()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(3):
+            replay()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) / 1e3 / 3 / GRAPHED
+    except Exception:  # host work inside
+        torch.cuda.synchronize()
+        return float("nan")
+
+
+def host_time(call):
+    """Seconds until a call has been handed to the device."""
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+        torch.cuda.synchronize()
+    return sorted(times)[len(times) // 2]
+
+
+def run_timings(batch, size, impl, budget, group):
+    """The rows of one group, each beside the copy limit."""
     images = photographs(batch, size).to(DEVICE)
     working, rows = {}, []
-    calls = calls_for(images, impl)
+    calls = {name: call for name, call in calls_for(images, impl).items() if name == "copy limit" or group_of(name) == group}
     for name, (call, _) in calls.items():
         try:
+            start = time.perf_counter()
             call()
             torch.cuda.synchronize()
-            working[name] = call
-        except (RuntimeError, NotImplementedError) as error:
-            rows.append({"subject": name, "status": "raises", "note": str(error).partition("\n")[0][:120]})
-    timings = interleave(working, budget=budget, rounds=100, warmup=5)
+            first = time.perf_counter() - start
+            working[name] = call, first
+        except Exception as error:  # whatever it is, it concerns this row alone
+            rows.append({"subject": name, "status": "raises", "note": f"{type(error).__name__}: {error}".partition("\n")[0][:120]})
+    timings = interleave({name: call for name, (call, _) in working.items()}, budget=budget, rounds=100, warmup=5)
     copy = timings["copy limit"].median
     for name, timing in timings.items():
-        quartiles = {
+        call, first = working[name]
+        row = {
             "median_us": timing.median * 1e6,
             "q1_us": timing.low * 1e6,
             "q3_us": timing.high * 1e6,
             "rounds": timing.rounds,
+            "first_s": first,
+            "device_us": device_time(call) * 1e6,
+            "host_us": host_time(call) * 1e6,
         }
         rates = {"images_per_s": batch / timing.median, "copy_fraction": calls[name][1] / 2 * copy / timing.median}
-        rows.append({"subject": name, "status": "ok", **quartiles, **rates, "peak_per_image_bytes": peak(working[name], images)})
+        rows.append({"subject": name, "status": "ok", **row, **rates, "peak_per_image_bytes": peak(call, images)})
     return rows
+
+
+def group_of(name):
+    """The process in which a row is timed: one for each thing that is called."""
+    return (
+        name.removesuffix(" to image and matrix")
+        .removesuffix(" to image and field")
+        .removesuffix(" to image and grid")
+        .removesuffix(" to image and parameters")
+        .removesuffix(", forward + backward")
+    )
 
 
 TARGETS = (
@@ -548,15 +742,112 @@ def verdict_table(verdicts):
 def table(checks, rows, batch, size):
     lines = [f"{batch}x3x{size}x{size} float32. Normalisation {MEAN}, {STD}.", "", "| check | | |", "|---|---|---|"]
     lines += [f"| {c['check']} | {'passed' if c['passed'] else '**failed**'} | {c['detail']} |" for c in checks]
-    lines += ["", "| | median us (quartiles) | images/s | of copy limit | peak memory / image |", "|---|---|---|---|---|"]
+    lines += ["", "| | median us (quartiles) | device | host | first call | images/s | of copy limit | peak memory / image |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
     for row in rows:
         if row["status"] != "ok":
-            lines.append(f"| {row['subject']} | raises: {row['note']} | | | |")
+            lines.append(f"| {row['subject']} | raises: {row['note']} | | | | | | |")
             continue
         span = f"{row['median_us']:.0f} ({row['q1_us']:.0f} to {row['q3_us']:.0f})"
+        span += f" | {row['device_us']:.0f} | {row['host_us']:.0f} | {row['first_s']:.1f} s"
         tail = f"{row['images_per_s']:,.0f} | {row['copy_fraction']:.0%} | {row['peak_per_image_bytes']:.1f} x"
         lines.append(f"| {row['subject']} | {span} | {tail} |")
     return "\n".join(lines)
+
+
+def attempt(command, limit, **environment):
+    """(exit code or None where it took longer than ``limit`` seconds, the last 20 lines it printed)."""
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, check=False
+        )
+        code, printed = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as error:
+        code, printed = None, error.stdout or b""
+    return code, printed.decode(errors="replace").splitlines()[-20:]
+
+
+class Parts:
+    """Parts of the work as processes, each of which leaves its result in a JSON file; the report is written after each."""
+
+    def __init__(self, deadline, write):
+        self.end, self.write, self.failures = time.monotonic() + deadline, write, []
+
+    def run(self, name, command, limit):
+        """What the part left, or None: it is skipped after the deadline, and tried again with blocking launches where it fails."""
+        left = self.end - time.monotonic()
+        if left <= 5:
+            return self.note(name, "skipped: the deadline was reached", [])
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "part.json"
+            given = [*command, "--json", str(file)] if "--part" in command else command
+            code, lines = attempt(given, min(limit, left))
+            if code == 0:
+                print(f"done {name}", flush=True)
+                return json.loads(file.read_text()) if file.exists() else lines
+            happened = f"not ended after {min(limit, left):.0f} s" if code is None else f"exit {code}"
+            left = self.end - time.monotonic()
+            if code is not None and left > 5:
+                _, lines = attempt(given, min(limit, left), CUDA_LAUNCH_BLOCKING="1")
+            return self.note(name, happened, lines)
+
+    def note(self, name, happened, lines):
+        """Write a part down that has no result."""
+        print(f"FAIL {name}: {happened}", flush=True)
+        self.failures.append({"part": name, "happened": happened, "lines": lines})
+        self.write()
+
+
+def run_all(arguments):
+    """(checks, rows, failures), each part in its own process."""
+    checks, rows = [], []
+
+    def write():
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(assembled(arguments, checks, rows, parts.failures), indent=1) + "\n")
+
+    parts = Parts(arguments.deadline, write)
+    here = [sys.executable, __file__, "--impl", arguments.impl]
+    tests = Path(__file__).parents[1] / "tests" / "kernels"
+    if arguments.tests:
+        printed = parts.run("the kernels' tests", [sys.executable, "-m", "pytest", "-q", "-x", str(tests), "-k", "triton"], 240)
+        checks.append(
+            {
+                "check": "The kernels' tests pass on this device.",
+                "name": "tests",
+                "passed": printed is not None,
+                "detail": printed[-1] if printed else "see the failures",
+            }
+        )
+    for function in CHECKS:
+        name = function.__name__
+        row = parts.run(name, [*here, "--part", name], 90)
+        lost = {"check": function.__doc__.partition("\n")[0], "name": name, "passed": False, "detail": "see the failures"}
+        checks.append(row or lost)
+        print(f"{'ok  ' if checks[-1]['passed'] else 'FAIL'} {name}: {checks[-1]['detail']}", flush=True)
+        write()
+    sized = ["--batch", str(arguments.batch), "--size", str(arguments.size), "--budget", str(arguments.budget)]
+    for group in GROUPS:
+        found = parts.run(group, [*here, *sized, "--part", f"rows:{group}"], 120) or []
+        rows += [row for row in found if row["subject"] != "copy limit" or not any(r["subject"] == "copy limit" for r in rows)]
+        write()
+    return checks, rows, parts.failures
+
+
+def assembled(arguments, checks, rows, failures):
+    """The report as data."""
+    settings = {"batch": arguments.batch, "size": arguments.size, "impl": arguments.impl, "checks": checks}
+    return report("gpu", {**settings, "targets": judge(rows), "failures": failures}, rows)
+
+
+def part(arguments):
+    """The work of one child process."""
+    if arguments.part.startswith("rows:"):
+        group = arguments.part.removeprefix("rows:")
+        found = run_timings(arguments.batch, arguments.size, arguments.impl, arguments.budget, group)
+    else:
+        found = run_check(arguments.part, arguments.impl)
+    arguments.json.write_text(json.dumps(found))
 
 
 def main():
@@ -565,32 +856,24 @@ def main():
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--impl", default="auto")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timing per row")
-    parser.add_argument("--json", type=Path, help="write the report here")
+    parser.add_argument("--deadline", type=float, default=3600.0, help="seconds after which nothing more is begun")
+    parser.add_argument("--no-tests", dest="tests", action="store_false", help="leave the kernels' tests out")
+    parser.add_argument("--json", type=Path, help="write the report here, after each part of it")
     parser.add_argument("--docs", type=Path, help="write the table into this page, between its gpu markers")
+    parser.add_argument("--part", help=argparse.SUPPRESS)  # what a child process does
     arguments = parser.parse_args()
+    if arguments.part:
+        part(arguments)
+        return 0
     if not torch.cuda.is_available():
         print("No CUDA device: nothing to check or time here.")
         return 0
-    checks = run_checks(arguments.impl)
-    rows = []
-    if all(c["passed"] for c in checks if c["name"] in ("forward_close", "gradients_close")):
-        rows = run_timings(arguments.batch, arguments.size, arguments.impl, arguments.budget)
-    else:
-        print("The results are wrong, so nothing is timed.")
-    verdicts = judge(rows)
-    settings = {
-        "batch": arguments.batch,
-        "size": arguments.size,
-        "impl": arguments.impl,
-        "checks": checks,
-        "targets": verdicts,
-    }
-    data = report("gpu", settings, rows)
+    checks, rows, failures = run_all(arguments)
+    data = assembled(arguments, checks, rows, failures)
     text = f"{describe(data['environment'])}\n\n{table(checks, rows, arguments.batch, arguments.size)}"
-    text += f"\n\n{verdict_table(verdicts)}" if rows else ""
+    text += f"\n\n{verdict_table(data['targets'])}" if rows else ""
+    text += "".join(f"\n\n**{lost['part']}**: {lost['happened']}\n" + "\n".join(lost["lines"]) for lost in failures)
     print(text)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
     if arguments.docs is not None:
         insert(arguments.docs, "gpu", text)
     return 0 if all(c["passed"] for c in checks) else 1

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import pickle
 import secrets
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import torch
 
 __all__ = ["numba_works", "translated", "triton_works"]
 
@@ -29,7 +32,10 @@ def numba_works() -> bool:
 
 
 def triton_works() -> bool:
-    """Whether Triton can be imported. Tried once; a failure gives one warning. It comes with torch's builds for CUDA on Linux."""
+    """Whether Triton can be imported and, where there is a CUDA device, can launch there. Tried once; a failure gives one warning.
+
+    It comes with torch's builds for CUDA on Linux.
+    """
     return _try_triton() if _triton is None else _triton
 
 
@@ -54,12 +60,21 @@ def _try_numba() -> bool:
 
 def _try_triton() -> bool:
     global _triton
+    failed = "cannot be imported"
     try:
         importlib.import_module("triton")
-        _triton = True
+        failed = "cannot compile for this device"
+        if torch.cuda.is_available() and not os.environ.get("TRITON_INTERPRET"):
+            importlib.import_module("pellucid.triton_probe").launchable()
+        failed = ""
     except Exception as error:  # a broken installation raises many things
-        _triton = False
-        warnings.warn(f"Triton cannot be imported ({error}); Pellucid computes on CUDA with its slow reference.", stacklevel=3)
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        warnings.warn(
+            f"Triton {failed} ({reason}); Pellucid computes on CUDA with its slow reference. Triton needs a "
+            "driver and a device that it knows, and a C compiler (gcc or clang; CC names it).",
+            stacklevel=3,
+        )
+    _triton = not failed
     return _triton
 
 

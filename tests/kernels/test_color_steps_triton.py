@@ -64,6 +64,14 @@ def test_one_row_for_all_fixed_order_and_empty_batches():
     assert jitter_steps(image[:0], None, rows, impl="triton").shape == (0, 3, 4, 5)
 
 
+@pytest.mark.parametrize("order", [[0, 0, 2, 3], [2, 9, 2, 1], [-1, 1, 2**40, 3]])
+def test_an_order_that_is_no_permutation(order):
+    """A step that stands twice is done twice, and what is no step does nothing; no memory is read or left as it was."""
+    image, _, factors = jitters(batch=2, size=(9, 17))
+    for ours, theirs in both((image, torch.tensor([order] * 2), factors)):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
 def test_operators():
     tensors = [t.to(DEVICE) for t in jitters(size=(3, 4))]
     torch.library.opcheck(torch.ops.pellucid.triton_jitter_steps.default, (*tensors, 15))

@@ -8,11 +8,17 @@ import io
 import os
 import subprocess
 import sys
+import types
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 import pellucid
+from pellucid import compilers
+from pellucid.errors import ImplementationError
+from pellucid.kernels.dispatch import choose
 
 SOURCES = Path(pellucid.__file__).resolve().parents[1]
 
@@ -84,6 +90,34 @@ def test_numba_switched_off(wanted):
     assert len(spoken(lines)) == 1
     assert "NUMBA_DISABLE_JIT" in lines[0]
     assert lines[-1] == wanted
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.parametrize("missing", ["driver", "C compiler"])
+def test_a_device_for_which_triton_cannot_launch(missing, monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("there is a device")
+    monkeypatch.setattr(compilers, "_triton", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.delitem(sys.modules, "pellucid.triton_probe", raising=False)
+    expected = r"(AssertionError: libcuda|RuntimeError: 0 active drivers)"  # what Triton says where there is no device
+    if missing == "C compiler":
+        expected = "RuntimeError: Failed to find C compiler"
+        sys.modules["pellucid.triton_probe"] = probe = types.ModuleType("pellucid.triton_probe")
+
+        def launchable():
+            raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable.")
+
+        probe.launchable = launchable
+    with pytest.warns(UserWarning, match=rf"Triton cannot compile for this device \({expected}") as told:
+        names = [choose("auto", available=("triton", "reference"), device="cuda") for _ in range(2)]
+    assert names == ["reference"] * 2
+    assert len(told) == 1
+    assert "C compiler" in str(told[0].message)
+    with pytest.raises(ImplementationError, match="needs Triton, which does not work here"):
+        choose("triton", available=("triton", "reference"), device="cuda")
+    monkeypatch.delitem(sys.modules, "pellucid.triton_probe", raising=False)
 
 
 @pytest.mark.slow  # everything is compiled anew

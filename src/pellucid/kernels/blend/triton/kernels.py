@@ -8,6 +8,7 @@ Read next: ``../../../random/philox_triton.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.warp.triton.blocks import NUMBERS
 from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
 from pellucid.random.philox_triton import philox
 
@@ -83,7 +84,7 @@ def _normals(  # type: ignore[no-untyped-def]
     return tl.reshape(tl.join(tl.join(r0 * c1, r2 * c3), tl.join(r0 * s1, r2 * s3)), (4 * P,))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def forward(  # type: ignore[no-untyped-def]
     image, words, mean, sigma, out, count, blocks, word_step, mean_step, sigma_step,
     ADDED: tl.constexpr, CLIP: tl.constexpr, ARTANH: tl.constexpr, SINE: tl.constexpr, COSINE: tl.constexpr,
@@ -104,7 +105,7 @@ def forward(  # type: ignore[no-untyped-def]
     tl.store(out + b * count + at, value, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def backward(  # type: ignore[no-untyped-def]
     grad, image, words, mean, sigma, to_image, sums, count, blocks, chunks, word_step, mean_step, sigma_step,
     TO_IMAGE: tl.constexpr, TO_SUMS: tl.constexpr, CLIP: tl.constexpr,

@@ -8,7 +8,7 @@ Read next: ``launch.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, load_channels, store_channels, zeros
 from pellucid.kernels.warp.triton.stages import clipped, hue, hue_backward
 
 __all__ = ["backward", "forward", "luma_sums"]
@@ -22,6 +22,13 @@ def _luma(x, WEIGHTS: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped
     for c in tl.static_range(1, C):
         grey += x[c] * WEIGHTS[c]
     return grey
+
+
+@triton.jit
+def _kind(place):  # type: ignore[no-untyped-def]
+    """The number of a step, 0 to 3; 4, which takes no part, where something else stands."""
+    which = tl.load(place)
+    return tl.where((which < 0) | (which > 3), 4, which).to(tl.int32)
 
 
 @triton.jit
@@ -56,7 +63,7 @@ def _after(x, mixed, takes_part, C: tl.constexpr):  # type: ignore[no-untyped-de
     return following
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def luma_sums(  # type: ignore[no-untyped-def]
     image, order, factors, sums, count, chunks, order_step, factor_step,
     WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, STEPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
@@ -69,12 +76,12 @@ def luma_sums(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
-        x = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+        x = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
         waiting = none == 0
         for turn in tl.static_range(4):
-            which = tl.load(order + b * order_step + turn)
-            factor = tl.load(factors + b * factor_step + which)
-            kind = none + which.to(tl.int32)
+            which = _kind(order + b * order_step + turn)
+            factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
+            kind = none + which
             total += tl.where(there & waiting & (kind == _CONTRAST), _luma(x, WEIGHTS, C), 0.0)
             waiting = waiting & (kind != _CONTRAST)
             mixed, takes_part = _step(x, kind, factor, 0.0, WEIGHTS, PRESENT, C)
@@ -82,7 +89,7 @@ def luma_sums(  # type: ignore[no-untyped-def]
     tl.store(sums + b * chunks + chunk, tl.sum(total, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def forward(  # type: ignore[no-untyped-def]
     image, order, factors, pivots, out, count, blocks, order_step, factor_step,
     WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
@@ -94,13 +101,13 @@ def forward(  # type: ignore[no-untyped-def]
     there = at < count
     none = tl.zeros((P,), tl.int32)
     pivot = tl.load(pivots + b)
-    x = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+    x = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
     for turn in tl.static_range(4):
-        which = tl.load(order + b * order_step + turn)
-        factor = tl.load(factors + b * factor_step + which)
-        mixed, takes_part = _step(x, none + which.to(tl.int32), factor, pivot, WEIGHTS, PRESENT, C)
+        which = _kind(order + b * order_step + turn)
+        factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
+        mixed, takes_part = _step(x, none + which, factor, pivot, WEIGHTS, PRESENT, C)
         x = _after(x, mixed, takes_part, C)
-    store_channels(out + b * C * count, at, count, there, 0, x, C, 1, C)
+    store_channels(out + b * C * count, at, count + b * 0, there, 0, x, C, 1, C)
 
 
 @triton.jit
@@ -136,7 +143,7 @@ def _step_backward(  # type: ignore[no-untyped-def]
     return kept, tl.where(takes_part, along, 0.0), to_pivot
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def backward(  # type: ignore[no-untyped-def]
     grad, image, order, factors, pivots, spreads, to_image, sums, count, chunks, order_step, factor_step,
     TO_PIVOT: tl.constexpr, WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, C: tl.constexpr, STEPS: tl.constexpr,
@@ -154,15 +161,16 @@ def backward(  # type: ignore[no-untyped-def]
     if not TO_PIVOT:
         spread = tl.load(spreads + b)
     orders, scales = order + b * order_step, factors + b * factor_step
-    k0, k1, k2, k3 = tl.load(orders), tl.load(orders + 1), tl.load(orders + 2), tl.load(orders + 3)
-    f0, f1, f2, f3 = tl.load(scales + k0), tl.load(scales + k1), tl.load(scales + k2), tl.load(scales + k3)
-    a0, a1, a2, a3 = none + k0.to(tl.int32), none + k1.to(tl.int32), none + k2.to(tl.int32), none + k3.to(tl.int32)
+    k0, k1, k2, k3 = _kind(orders), _kind(orders + 1), _kind(orders + 2), _kind(orders + 3)
+    f0, f1 = tl.load(scales + tl.minimum(k0, 3)), tl.load(scales + tl.minimum(k1, 3))
+    f2, f3 = tl.load(scales + tl.minimum(k2, 3)), tl.load(scales + tl.minimum(k3, 3))
+    a0, a1, a2, a3 = none + k0, none + k1, none + k2, none + k3
     totals = zeros(4, P, F)
     level = tl.zeros((P,), F)
     for step in range(STEPS):
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
-        x0 = load_channels(image + b * C * count, at, count, there, 0, C, 1, C, F)
+        x0 = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
         z0, t0 = _step(x0, a0, f0, pivot, WEIGHTS, PRESENT, C)
         x1 = _after(x0, z0, t0, C)
         z1, t1 = _step(x1, a1, f1, pivot, WEIGHTS, PRESENT, C)
@@ -170,7 +178,7 @@ def backward(  # type: ignore[no-untyped-def]
         z2, t2 = _step(x2, a2, f2, pivot, WEIGHTS, PRESENT, C)
         x3 = _after(x2, z2, t2, C)
         z3, t3 = _step(x3, a3, f3, pivot, WEIGHTS, PRESENT, C)
-        g = load_channels(grad + b * C * count, at, count, there, 0, C, 1, C, F)
+        g = load_channels(grad + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
         g, s3, p3 = _step_backward(x3, z3, t3, g, a3, f3, pivot, spread, WEIGHTS, PRESENT, C)
         g, s2, p2 = _step_backward(x2, z2, t2, g, a2, f2, pivot, spread, WEIGHTS, PRESENT, C)
         g, s1, p1 = _step_backward(x1, z1, t1, g, a1, f1, pivot, spread, WEIGHTS, PRESENT, C)
@@ -178,7 +186,7 @@ def backward(  # type: ignore[no-untyped-def]
         if TO_PIVOT:
             level += tl.where(there, p0 + p1 + p2 + p3, 0.0)
         else:
-            store_channels(to_image + b * C * count, at, count, there, 0, g, C, 1, C)
+            store_channels(to_image + b * C * count, at, count + b * 0, there, 0, g, C, 1, C)
             totals = (
                 totals[0] + tl.where(there, s0, 0.0),
                 totals[1] + tl.where(there, s1, 0.0),
@@ -188,8 +196,9 @@ def backward(  # type: ignore[no-untyped-def]
     if TO_PIVOT:
         tl.store(sums + b * chunks + chunk, tl.sum(level, 0))
     else:
-        place = sums + (b * chunks + chunk) * 4
-        tl.store(place + k0, tl.sum(totals[0], 0))
-        tl.store(place + k1, tl.sum(totals[1], 0))
-        tl.store(place + k2, tl.sum(totals[2], 0))
-        tl.store(place + k3, tl.sum(totals[3], 0))
+        # A step that stands twice in the order gets both gradients, one that is missing none.
+        t0, t1, t2, t3 = tl.sum(totals[0], 0), tl.sum(totals[1], 0), tl.sum(totals[2], 0), tl.sum(totals[3], 0)
+        for kind in tl.static_range(4):
+            total = tl.where(k0 == kind, t0, 0.0) + tl.where(k1 == kind, t1, 0.0)
+            total += tl.where(k2 == kind, t2, 0.0) + tl.where(k3 == kind, t3, 0.0)
+            tl.store(sums + (b * chunks + chunk) * 4 + kind, total)

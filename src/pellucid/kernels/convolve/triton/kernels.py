@@ -8,6 +8,8 @@ Read next: ``launch.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.warp.triton.blocks import NUMBERS
+
 __all__ = ["adjoint", "filtered", "tap_sums"]
 
 
@@ -28,7 +30,7 @@ def _place(tile, tiles_x, height, width, BW: tl.constexpr, P: tl.constexpr):  # 
     return column, row, (column < width) & (row < height)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def filtered(  # type: ignore[no-untyped-def]
     image, kernel, out, height, width, tiles_x, tiles, channels, kernel_step,
     TAPS: tl.constexpr, ACROSS: tl.constexpr, BW: tl.constexpr, P: tl.constexpr,
@@ -48,7 +50,7 @@ def filtered(  # type: ignore[no-untyped-def]
     tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def adjoint(  # type: ignore[no-untyped-def]
     grad, kernel, out, height, width, tiles_x, tiles, channels, kernel_step,
     TAPS: tl.constexpr, ACROSS: tl.constexpr, TURNS: tl.constexpr, BW: tl.constexpr, P: tl.constexpr,
@@ -85,7 +87,7 @@ def adjoint(  # type: ignore[no-untyped-def]
     tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def tap_sums(  # type: ignore[no-untyped-def]
     grad, image, sums, height, width, tiles_x, tiles, chunks,
     TAPS: tl.constexpr, ACROSS: tl.constexpr, STEPS: tl.constexpr, BW: tl.constexpr, P: tl.constexpr,

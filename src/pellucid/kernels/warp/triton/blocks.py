@@ -8,7 +8,17 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
-__all__ = ["add_scaled", "exists", "load_channels", "store_channels", "store_sums", "zeros"]
+__all__ = ["NUMBERS", "add_scaled", "exists", "load_channels", "scaled", "store_channels", "store_sums", "zeros"]
+
+
+NUMBERS = (
+    *("stride_b", "stride_c", "stride_y", "stride_x", "grad_b", "grad_c", "grad_y", "grad_x"),
+    *("field_b", "field_c", "field_y", "field_x", "height", "width", "src_height", "src_width", "out_height", "out_width"),
+    *("tiles_x", "tiles", "blocks", "chunks", "count", "sample", "samples", "channels", "param_count"),
+    *("map_step", "window_step", "param_step", "fill_step", "order_step", "factor_step", "kernel_step"),
+    *("word_step", "mean_step", "sigma_step", "index_step"),
+)  # fmt: skip
+"""Arguments that Triton must not look at: it would compile anew for a size, a stride or a batch that is 1 or a multiple of 16."""
 
 
 @triton.jit
@@ -69,6 +79,15 @@ def add_scaled(totals, factor, blocks, K: tl.constexpr):  # type: ignore[no-unty
     for c in tl.static_range(K):
         sums = sums + (tl.fma(factor, blocks[c], totals[c]),)
     return sums
+
+
+@triton.jit
+def scaled(blocks, factor, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Factor * blocks."""
+    products = ()
+    for c in tl.static_range(K):
+        products = products + (blocks[c] * factor,)
+    return products
 
 
 @triton.jit

@@ -18,10 +18,13 @@ FAR = tl.constexpr(4194304.0)  # as in taps.py
 
 
 @triton.jit
-def tile_pixels(tile, tiles_x, BW: tl.constexpr, P: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Column and row of each pixel of a tile, row by row; P = BW * rows."""
+def tile_pixels(tile_x, tile_y, BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Column and row of each pixel of a tile of BW columns; every 32 in a row are a patch of WW columns, which a warp reads."""
     lane = tl.arange(0, P)
-    return (tile % tiles_x) * BW + lane % BW, (tile // tiles_x) * (P // BW) + lane // BW
+    patch, place = lane // 32, lane % 32
+    column = (patch % (BW // WW)) * WW + place % WW
+    row = (patch // (BW // WW)) * (32 // WW) + place // WW
+    return tile_x * BW + column, tile_y * (P // BW) + row
 
 
 @triton.jit
@@ -63,10 +66,12 @@ def locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F
 
 
 @triton.jit
-def displace(x, y, usable, field, u, v, stride_c, stride_y, stride_x, FIELD: tl.constexpr):  # type: ignore[no-untyped-def]
+def displace(  # type: ignore[no-untyped-def]
+    x, y, usable, field, u, v, stride_c, stride_y, stride_x, FIELD: tl.constexpr, INDEX: tl.constexpr
+):
     """(x, y, usable) of output pixels with a sample's displacement added, in the order of the reference's sum."""
     if FIELD:
-        at = v.to(tl.int64) * stride_y + u.to(tl.int64) * stride_x
+        at = v.to(INDEX) * stride_y + u.to(INDEX) * stride_x
         x = x + tl.load(field + at, mask=usable, other=0.0)
         y = y + tl.load(field + at + stride_c, mask=usable, other=0.0)
         usable = usable & (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))

@@ -9,7 +9,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import exists, load_channels
+from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, load_channels, scaled
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 
@@ -17,11 +17,26 @@ __all__ = ["add_folded"]
 
 
 @triton.jit
+def _fixed(value):  # type: ignore[no-untyped-def]
+    """Value rounded to an integer of 64 bits.
+
+    Single precision goes by halves of 32 bits: double precision costs 32 to 64 times as much on most devices.
+    """
+    if value.dtype == tl.float32:
+        high = tl.floor(value * (2.0**-32))
+        low = tl.floor(tl.fma(high, tl.full(value.shape, -(2.0**32), tl.float32), value) + 0.5)
+        amount = (high.to(tl.int32).to(tl.int64) << 32) + low.to(tl.uint32).to(tl.int64)
+    else:
+        amount = tl.floor(value + 0.5).to(tl.int64)
+    return amount
+
+
+@triton.jit(do_not_specialize=NUMBERS)
 def add_folded(  # type: ignore[no-untyped-def]
     grad,
     mapping,
     window,
-    scale,
+    units,
     field,
     folded,
     grad_b,
@@ -36,8 +51,7 @@ def add_folded(  # type: ignore[no-untyped-def]
     width,
     out_height,
     out_width,
-    tiles_x,
-    tiles,
+    sample,
     map_step,
     window_step,
     OC: tl.constexpr,
@@ -50,22 +64,24 @@ def add_folded(  # type: ignore[no-untyped-def]
     CUBIC: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
+    WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    INDEX: tl.constexpr,
 ):
-    """Program (sample, tile of the output, group of N channels); in the filled modes only with a field.
+    """Program (tile of the output across, down, sample and group of N channels); in the filled modes only with a field.
 
-    A sample whose ``scale`` is not a number (its gradient has some that are not finite) marks what it touches by ones.
+    ``units``: (sample, 2), two powers of two, one of which might leave the range; their product is the number of units in 1. A
+    sample with NaN there (its gradient is not finite somewhere) marks what it touches by ones.
     """
-    program = tl.program_id(0)
-    group = program % GROUPS
-    tile = (program // GROUPS) % tiles
-    b = (program // GROUPS // tiles).to(tl.int64)
-    u, v = tile_pixels(tile, tiles_x, BW, P)
+    plane_at = tl.program_id(2)
+    group = plane_at % GROUPS
+    b = sample + (plane_at // GROUPS).to(tl.int64)
+    u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
     usable = usable & (u < out_width) & (v < out_height)
-    x, y, usable = displace(x, y, usable, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+    x, y, usable = displace(x, y, usable, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX)
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     held = tl.zeros((P,), tl.int1)
@@ -79,15 +95,16 @@ def add_folded(  # type: ignore[no-untyped-def]
         concerned = usable & (held | outside)
     if tl.max(concerned.to(tl.int32), 0) > 0:
         first = group * N
-        plane = b * 0 + height
-        at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
-        g = load_channels(grad + b * grad_b, at, grad_c, usable, first.to(tl.int64), OC, GROUPS, N, F)
-        unit = tl.load(scale + b)
-        finite = unit == unit
+        plane = width.to(INDEX) * height
+        at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
+        g = load_channels(grad + b * grad_b, at, grad_c, usable, first.to(INDEX), OC, GROUPS, N, F)
+        half, rest = tl.load(units + b * 2), tl.load(units + b * 2 + 1)
+        finite = half == half
+        g = scaled(scaled(g, half, N), rest, N)
         for j in tl.static_range(TAPS):
             iy = first_y + j
             wy = weight(ty, CUBIC, j, TAPS)
-            line = fold(iy, height, EDGE).to(tl.int64) * width
+            line = fold(iy, height, EDGE).to(INDEX) * width
             beyond_y = (iy < 0) | (iy >= height)
             for i in tl.static_range(TAPS):
                 ix = first_x + i
@@ -98,9 +115,8 @@ def add_folded(  # type: ignore[no-untyped-def]
                     added = added & (beyond == 0)
                 elif not FIELD:
                     added = added & (held | beyond)
-                target = folded + b * OC * plane * width + line + fold(ix, width, EDGE)
+                target = folded + b * OC * plane + line + fold(ix, width, EDGE)
                 for c in tl.static_range(N):
-                    amount = tl.floor((share * g[c]).to(tl.float64) * unit + 0.5)
-                    amount = tl.where(finite, amount, 1.0).to(tl.int64)
+                    amount = tl.where(finite, _fixed(share * g[c]), 1)
                     to = exists(added, first + c, OC, GROUPS)
-                    tl.atomic_add(target + (first + c) * plane * width, amount, mask=to, sem="relaxed")
+                    tl.atomic_add(target + (first + c) * plane, amount, mask=to, sem="relaxed")

@@ -6,55 +6,62 @@ Read next: ``gather.py``.
 """
 
 # A convex region whose denominator keeps its sign maps to a convex region, so the images of a rectangle's corners under the inverse
-# bound its preimage. The inverse is formed in double precision from single-precision numbers, whose products are then exact: a
-# determinant above 1e-9 of its terms has seven digits. Corners are mapped in working precision, with first-order bounds on its
-# rounding and on that of the forward map added. All tests are written so that a NaN leads to the whole output. Constants stand
-# to the right of blocks, and no truth about a scalar meets one about a block: Triton's interpreter wants it so.
+# bound its preimage. What depends on the sample alone is computed once (`bounds`): its inverse, in double precision from
+# single-precision numbers, whose products are then exact: a determinant above 1e-9 of its terms has seven digits. Corners are
+# mapped in working precision, with first-order bounds on its rounding and on that of the forward map added. All tests are written
+# so that a NaN leads to the whole output. Constants stand to the right of blocks, and no truth about a scalar meets one about a
+# block: Triton's interpreter wants it so.
 
 import triton
 import triton.language as tl
 
-__all__ = ["candidates"]
+from pellucid.kernels.warp.triton.blocks import NUMBERS
+from pellucid.kernels.warp.triton.coordinates import load_map
+
+__all__ = ["BOUNDS", "bounds", "candidates"]
+
+BOUNDS = 16
+"""Numbers per sample that `bounds` writes, in the dtype of the map."""
 
 _TINY = tl.constexpr(1e-9)
 _ROOM = tl.constexpr(1e-3)
 _HUGE = tl.constexpr(1e30)
+_STRIDE = tl.constexpr(BOUNDS)
 
 
 @triton.jit
-def span(low, high, count, fine, none):  # type: ignore[no-untyped-def]
-    """Integers in [low, high] and [0, count): everything unless fine, nothing where none."""
-    last = tl.zeros(low.shape, low.dtype) + (count - 1)
-    first = tl.minimum(tl.maximum(tl.ceil(tl.where(fine, low, 0.0)), 0.0), last + 1.0)
-    end = tl.maximum(tl.minimum(tl.floor(tl.where(fine, high, last)), last), -1.0)
-    return first.to(tl.int32), tl.where(none, -1, end.to(tl.int32))
-
-
-@triton.jit
-def _affine(lx, hx, ly, hy, a, b, c, d, e, f, height, width, EPS: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
+def _affine_bounds(  # type: ignore[no-untyped-def]
+    out, there, a, b, c, d, e, f, src_height, src_width, height, width, REACH: tl.constexpr, EPS: tl.constexpr, F: tl.constexpr
+):
+    """0 to 3: the inverse's linear part; 4, 5: the shift; 6, 7: room for rounding; 8: limit of what is bounded; 9: 1 if none is;
+    10: the most columns that a pixel's box has, where it is 2 REACH wide and high.
+    """
     wide_a, wide_b, wide_d, wide_e = a.to(tl.float64), b.to(tl.float64), d.to(tl.float64), e.to(tl.float64)
     det = wide_a * wide_e - wide_b * wide_d
     terms = tl.abs(wide_a * wide_e) + tl.abs(wide_b * wide_d)
     regular = tl.abs(det) > terms * _TINY
-    det = tl.where(regular, det, 1.0)
-    scale = 1.0 / det
+    scale = 1.0 / tl.where(regular, det, 1.0)
     i00, i01 = (wide_e * scale).to(F), (-wide_b * scale).to(F)
     i10, i11 = (-wide_d * scale).to(F), (wide_a * scale).to(F)
-    # Rounding of the forward coordinates and of the differences below.
+    # Rounding of the forward coordinates and of the differences in `candidates`, for any pixel of the image.
     reach_x = tl.abs(a) * width + tl.abs(b) * height + tl.abs(c)
     reach_y = tl.abs(d) * width + tl.abs(e) * height + tl.abs(f)
-    mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
-    rx = (hx - lx) * 0.5 + (reach_x + tl.abs(mx) + tl.abs(c)) * EPS + _ROOM
-    ry = (hy - ly) * 0.5 + (reach_y + tl.abs(my) + tl.abs(f)) * EPS + _ROOM
-    dx, dy = mx - c, my - f
-    mu, mv = i00 * dx + i01 * dy, i10 * dx + i11 * dy
-    ru = (tl.abs(i00) * rx + tl.abs(i01) * ry) * (1.0 + EPS) + (tl.abs(i00 * dx) + tl.abs(i01 * dy)) * EPS
-    rv = (tl.abs(i10) * rx + tl.abs(i11) * ry) * (1.0 + EPS) + (tl.abs(i10 * dx) + tl.abs(i11 * dy)) * EPS
-    fine = tl.abs(mu) + tl.abs(mv) + ru + rv < tl.where(regular, _HUGE, -1.0)
+    rx = (reach_x + tl.abs(c) * 2.0 + src_width) * (2.0 * EPS) + _ROOM
+    ry = (reach_y + tl.abs(f) * 2.0 + src_height) * (2.0 * EPS) + _ROOM
     # A number that is not finite in an affine map leaves no coordinate finite.
-    none = (tl.zeros(lx.shape, F) + (reach_x + reach_y) < float("inf")) == 0
-    return mu - ru, mu + ru, mv - rv, mv + rv, fine, none
+    none = (tl.zeros(a.shape, F) + (reach_x + reach_y) < float("inf")) == 0
+    low_u = (tl.abs(i00) * rx + tl.abs(i01) * ry) * (1.0 + EPS)
+    low_v = (tl.abs(i10) * rx + tl.abs(i11) * ry) * (1.0 + EPS)
+    across = (low_u + (tl.abs(i00) + tl.abs(i01)) * REACH) * 2.0
+    farthest = (tl.abs(i00) + tl.abs(i10)) * (src_width + tl.abs(c)) + (tl.abs(i01) + tl.abs(i11)) * (src_height + tl.abs(f))
+    bounded = regular & (farthest + low_u + low_v + across < _HUGE * 1e-3)
+    columns = tl.where(bounded, tl.minimum(tl.floor(tl.where(bounded, across + farthest * (4.0 * EPS), 0.0)) + 1.0, width), width)
+    numbers = (
+        i00, i01, i10, i11, c, f,
+        low_u, low_v, tl.where(regular, _HUGE, -1.0).to(F), tl.where(none, 1.0, 0.0).to(F), columns,
+    )  # fmt: skip
+    for k in tl.static_range(11):
+        tl.store(out + k, numbers[k], mask=there)
 
 
 @triton.jit
@@ -64,17 +71,10 @@ def _minor(p, q, r, s):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _corner(un, vn, dn, u_low, u_high, v_low, v_high):  # type: ignore[no-untyped-def]
-    """The bounds so far, extended by one corner's image."""
-    u, v = un / dn, vn / dn
-    return tl.minimum(u_low, u), tl.maximum(u_high, u), tl.minimum(v_low, v), tl.maximum(v_high, v)
-
-
-@triton.jit
-def _projective(  # type: ignore[no-untyped-def]
-    lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, EPS: tl.constexpr, F: tl.constexpr
+def _projective_bounds(  # type: ignore[no-untyped-def]
+    out, there, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, F: tl.constexpr
 ):
-    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
+    """0 to 8: the inverse; 9: what it lost; 10 to 12: the largest terms of the map's rows; 13: limit of what is bounded."""
     d0, d1, d2 = m0.to(tl.float64), m1.to(tl.float64), m2.to(tl.float64)
     d3, d4, d5 = m3.to(tl.float64), m4.to(tl.float64), m5.to(tl.float64)
     d6, d7, d8 = m6.to(tl.float64), m7.to(tl.float64), m8.to(tl.float64)
@@ -89,22 +89,84 @@ def _projective(  # type: ignore[no-untyped-def]
     n22, t22 = _minor(d0, d4, d1, d3)
     det = d0 * n00 + d1 * n10 + d2 * n20
     regular = tl.abs(det) > (tl.abs(d0) * t00 + tl.abs(d1) * t10 + tl.abs(d2) * t20) * _TINY
-    det = tl.where(regular, det, 1.0)
+    scale = 1.0 / tl.where(regular, det, 1.0)
     # What cancellation in the minors may have cost, for any pixel of the image.
     far_x, far_y = src_width + 4.0, src_height + 4.0
-    scale = 1.0 / det
     lost = ((t00 + t10 + t20) * far_x + (t01 + t11 + t21) * far_y + (t02 + t12 + t22)) * tl.abs(scale)
-    lost = (lost * 3.6e-15).to(F)
-    n00, n01, n02 = (n00 * scale).to(F), (n01 * scale).to(F), (n02 * scale).to(F)
-    n10, n11, n12 = (n10 * scale).to(F), (n11 * scale).to(F), (n12 * scale).to(F)
-    n20, n21, n22 = (n20 * scale).to(F), (n21 * scale).to(F), (n22 * scale).to(F)
+    numbers = (
+        (n00 * scale).to(F), (n01 * scale).to(F), (n02 * scale).to(F),
+        (n10 * scale).to(F), (n11 * scale).to(F), (n12 * scale).to(F),
+        (n20 * scale).to(F), (n21 * scale).to(F), (n22 * scale).to(F), (lost * 3.6e-15).to(F),
+        tl.abs(m0) * width + tl.abs(m1) * height + tl.abs(m2),
+        tl.abs(m3) * width + tl.abs(m4) * height + tl.abs(m5),
+        tl.abs(m6) * width + tl.abs(m7) * height + tl.abs(m8),
+        tl.where(regular, _HUGE, -1.0).to(F),
+    )  # fmt: skip
+    for k in tl.static_range(14):
+        tl.store(out + k, numbers[k], mask=there)
+
+
+@triton.jit(do_not_specialize=NUMBERS)
+def bounds(  # type: ignore[no-untyped-def]
+    mapping, out, src_height, src_width, height, width, samples, map_step,
+    PROJECTIVE: tl.constexpr, REACH: tl.constexpr, EPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Program: P samples' numbers for `candidates`, from an image of (src_height, src_width) to an output of (height, width)."""
+    b = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
+    there = b < samples
+    at = mapping + tl.where(there, b, 0) * map_step
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(at, PROJECTIVE)
+    if PROJECTIVE:
+        _projective_bounds(out + b * _STRIDE, there, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, F)
+    else:
+        _affine_bounds(out + b * _STRIDE, there, m0, m1, m2, m3, m4, m5, src_height, src_width, height, width, REACH, EPS, F)
+
+
+@triton.jit
+def span(low, high, count, fine, none):  # type: ignore[no-untyped-def]
+    """Integers in [low, high] and [0, count): everything unless fine, nothing where none."""
+    last = tl.zeros(low.shape, low.dtype) + (count - 1)
+    first = tl.minimum(tl.maximum(tl.ceil(tl.where(fine, low, 0.0)), 0.0), last + 1.0)
+    end = tl.maximum(tl.minimum(tl.floor(tl.where(fine, high, last)), last), -1.0)
+    return first.to(tl.int32), tl.where(none, -1, end.to(tl.int32))
+
+
+@triton.jit
+def _affine(lx, hx, ly, hy, table, REACH: tl.constexpr, CLAMPED: tl.constexpr, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy], 2 REACH wide and high unless CLAMPED."""
+    i00, i01, i10, i11 = tl.load(table), tl.load(table + 1), tl.load(table + 2), tl.load(table + 3)
+    ru, rv = tl.load(table + 6), tl.load(table + 7)
+    mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
+    dx, dy = mx - tl.load(table + 4), my - tl.load(table + 5)
+    mu, mv = i00 * dx + i01 * dy, i10 * dx + i11 * dy
+    if CLAMPED:  # a window may reach far beyond the image
+        rx, ry = (hx - lx) * 0.5 + tl.abs(mx) * (2.0 * EPS), (hy - ly) * 0.5 + tl.abs(my) * (2.0 * EPS)
+        ru, rv = ru + tl.abs(i00) * rx + tl.abs(i01) * ry, rv + tl.abs(i10) * rx + tl.abs(i11) * ry
+    else:
+        ru, rv = ru + (tl.abs(i00) + tl.abs(i01)) * REACH, rv + (tl.abs(i10) + tl.abs(i11)) * REACH
+    fine = tl.abs(mu) + tl.abs(mv) + ru + rv < tl.load(table + 8)
+    return mu - ru, mu + ru, mv - rv, mv + rv, fine, tl.zeros(mu.shape, mu.dtype) + tl.load(table + 9) > 0.0
+
+
+@triton.jit
+def _corner(un, vn, dn, u_low, u_high, v_low, v_high):  # type: ignore[no-untyped-def]
+    """The bounds so far, extended by one corner's image."""
+    u, v = un / dn, vn / dn
+    return tl.minimum(u_low, u), tl.maximum(u_high, u), tl.minimum(v_low, v), tl.maximum(v_high, v)
+
+
+@triton.jit
+def _projective(lx, hx, ly, hy, table, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
+    n00, n01, n02 = tl.load(table), tl.load(table + 1), tl.load(table + 2)
+    n10, n11, n12 = tl.load(table + 3), tl.load(table + 4), tl.load(table + 5)
+    n20, n21, n22 = tl.load(table + 6), tl.load(table + 7), tl.load(table + 8)
+    lost, top_x, top_y = tl.load(table + 9), tl.load(table + 10), tl.load(table + 11)
+    bottom, limit = tl.load(table + 12), tl.load(table + 13)
     mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
     rx, ry = (hx - lx) * 0.5, (hy - ly) * 0.5
     # Forward coordinates are rounded by up to (error of numerator + |x| * error of denominator) / |w|, and 1 / w is what the last
     # row of the inverse gives.
-    top_x = tl.abs(m0) * width + tl.abs(m1) * height + tl.abs(m2)
-    top_y = tl.abs(m3) * width + tl.abs(m4) * height + tl.abs(m5)
-    bottom = tl.abs(m6) * width + tl.abs(m7) * height + tl.abs(m8)
     inverse_w = tl.abs(n20 * mx + n21 * my + n22) + tl.abs(n20) * rx + tl.abs(n21) * ry + lost
     rx += (top_x + (tl.abs(mx) + rx) * bottom) * inverse_w * (2.0 * EPS) + tl.abs(mx) * EPS + _ROOM
     ry += (top_y + (tl.abs(my) + ry) * bottom) * inverse_w * (2.0 * EPS) + tl.abs(my) * EPS + _ROOM
@@ -125,24 +187,21 @@ def _projective(  # type: ignore[no-untyped-def]
     least = tl.where(safe, least, 1.0)
     room_u = 2.0 * (u_error + tl.maximum(tl.abs(lu), tl.abs(hu)) * d_error) / least + _ROOM
     room_v = 2.0 * (v_error + tl.maximum(tl.abs(lv), tl.abs(hv)) * d_error) / least + _ROOM
-    fine = safe & (tl.abs(lu) + tl.abs(hu) + tl.abs(lv) + tl.abs(hv) + room_u + room_v < tl.where(regular, _HUGE, -1.0))
+    fine = safe & (tl.abs(lu) + tl.abs(hu) + tl.abs(lv) + tl.abs(hv) + room_u + room_v < limit)
     # An output pixel with denominator w reads where the last row of the inverse gives 1 / w, which bottom bounds from below.
-    none = (inverse_w + spread + d_error) * bottom < tl.where(regular, 0.5, -1.0)
+    none = (inverse_w + spread + d_error) * bottom < tl.minimum(limit, 0.5)
     return lu - room_u, hu + room_u, lv - room_v, hv + room_v, fine, none
 
 
 @triton.jit
 def candidates(  # type: ignore[no-untyped-def]
-    lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width,
-    PROJECTIVE: tl.constexpr, EPS: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+    lx, hx, ly, hy, table, height, width, PROJECTIVE: tl.constexpr, REACH: tl.constexpr, CLAMPED: tl.constexpr, EPS: tl.constexpr
+):
     """(first u, last u, first v, last v) of the output pixels that may read in [lx, hx] x [ly, hy]; last < first: none do."""
     if PROJECTIVE:
-        lu, hu, lv, hv, fine, none = _projective(
-            lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, EPS, F
-        )
+        lu, hu, lv, hv, fine, none = _projective(lx, hx, ly, hy, table, EPS)
     else:
-        lu, hu, lv, hv, fine, none = _affine(lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, height, width, EPS, F)
+        lu, hu, lv, hv, fine, none = _affine(lx, hx, ly, hy, table, REACH, CLAMPED, EPS)
     first_u, last_u = span(lu, hu, width, fine, none)
     first_v, last_v = span(lv, hv, height, fine, none)
     # Where one axis has none, neither has the other.

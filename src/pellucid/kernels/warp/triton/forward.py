@@ -8,7 +8,7 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import store_channels
+from pellucid.kernels.warp.triton.blocks import NUMBERS, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import (
@@ -29,7 +29,7 @@ from pellucid.kernels.warp.triton.stages import (
 __all__ = ["copy_labels", "forward"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def forward(  # type: ignore[no-untyped-def]
     image,
     mapping,
@@ -49,8 +49,7 @@ def forward(  # type: ignore[no-untyped-def]
     width,
     out_height,
     out_width,
-    tiles_x,
-    tiles,
+    sample,
     map_step,
     window_step,
     param_step,
@@ -68,20 +67,20 @@ def forward(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
+    WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (sample, tile, group): K channels are read, N written; several groups only where no stage mixes channels."""
-    program = tl.program_id(0)
-    group = program % GROUPS
-    tile = (program // GROUPS) % tiles
-    b = (program // GROUPS // tiles).to(tl.int64)
-    u, v = tile_pixels(tile, tiles_x, BW, P)
+    """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them."""
+    plane_at = tl.program_id(2)
+    group = plane_at % GROUPS
+    b = sample + (plane_at // GROUPS).to(tl.int64)
+    u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX)
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
     first = group * K
     colour, _, _, covered, _, _ = read(
@@ -105,13 +104,12 @@ def forward(  # type: ignore[no-untyped-def]
         colour = clip(colour, N)
     if LAST_MIX & FLAGS:
         colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
-    at = v.to(tl.int64) * out_width + u
-    plane = b * 0 + out_height
+    plane = out_width.to(INDEX) * out_height
     STEPS: tl.constexpr = 1.0 if LEVELS & FLAGS else 255.0
-    store_channels(out + b * OC * plane * out_width, at, plane * out_width, drawn, first, colour, OC, GROUPS, N, STEPS)
+    store_channels(out + b * OC * plane, v.to(INDEX) * out_width + u, plane, drawn, first, colour, OC, GROUPS, N, STEPS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def copy_labels(  # type: ignore[no-untyped-def]
     image,
     mapping,
@@ -131,8 +129,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
     width,
     out_height,
     out_width,
-    tiles_x,
-    tiles,
+    sample,
     map_step,
     window_step,
     fill_step,
@@ -142,20 +139,20 @@ def copy_labels(  # type: ignore[no-untyped-def]
     FIELD: tl.constexpr,
     PROJECTIVE: tl.constexpr,
     BW: tl.constexpr,
+    WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (sample, tile, channel): every output pixel is a copy of its nearest input pixel, or the fill."""
-    program = tl.program_id(0)
-    c = program % C
-    tile = (program // C) % tiles
-    b = (program // C // tiles).to(tl.int64)
-    u, v = tile_pixels(tile, tiles_x, BW, P)
+    """Program (tile across, down, sample and channel): every output pixel is a copy of its nearest input pixel, or the fill."""
+    plane_at = tl.program_id(2)
+    c = plane_at % C
+    b = sample + (plane_at // C).to(tl.int64)
+    u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX)
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     ix, _, _ = settle(x, x0, x1, width, 1, EDGE, WINDOW)
@@ -163,7 +160,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
     if EDGE == FILLED:
         usable = usable & (ix >= 0) & (ix < width) & (iy >= 0) & (iy < height)
     at = fold(iy, height, EDGE).to(INDEX) * stride_y + fold(ix, width, EDGE).to(INDEX) * stride_x
-    value = tl.load(image + b * stride_b + c * stride_c + at, mask=usable, other=0)
+    value = tl.load(image + b * stride_b + c.to(tl.int64) * stride_c + at, mask=usable, other=0)
     value = tl.where(usable, value, tl.load(fill + b * fill_step + c))
-    at = ((b * C + c) * out_height + v) * out_width + u
-    tl.store(out + at, value, mask=drawn)
+    plane = out_width.to(INDEX) * out_height
+    tl.store(out + (b * C + c) * plane + v.to(INDEX) * out_width + u, value, mask=drawn)

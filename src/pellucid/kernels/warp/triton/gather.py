@@ -8,13 +8,15 @@ Read next: ``footprint.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import add_scaled, exists, load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, exists, load_channels, store_channels, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, fold, half_up, load_map, locate, settle, tile_pixels, weight
-from pellucid.kernels.warp.triton.footprint import candidates
+from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.stages import FIRST_MIX, LAST_MIX, MATRIX, SECOND_MIX, unmix
 
 __all__ = ["gather", "weight_at"]
+
+INVERSE, COLUMNS = tl.constexpr(BOUNDS), tl.constexpr(10)
 
 
 @triton.jit
@@ -48,25 +50,26 @@ def weight_at(x, pixel, low, high, length, TAPS: tl.constexpr, CUBIC: tl.constex
 
 @triton.jit
 def _add_fixed(  # type: ignore[no-untyped-def]
-    totals, fixed, at, stride, lane, first, unit, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr
+    totals, fixed, at, stride, lane, first, unfold, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr
 ):
-    """Totals + what ``folded.py`` collected, ``unit`` of which make 1."""
+    """Totals + what ``folded.py`` collected, in units of the product of two powers of two, one of which might leave the range."""
+    half, rest = tl.load(unfold), tl.load(unfold + 1)
     sums = ()
     for c in tl.static_range(N):
         count = tl.load(fixed + at + (first + c) * stride, mask=exists(lane, first + c, OC, GROUPS), other=0)
-        part = tl.where(count == 0, 0.0, count.to(tl.float64) / unit)
-        sums = sums + (totals[c] + part.to(totals[c].dtype),)
+        sums = sums + (totals[c] + tl.where(count == 0, 0.0, count.to(totals[c].dtype) * half * rest),)
     return sums
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def gather(  # type: ignore[no-untyped-def]
     grad,
     mapping,
     window,
+    inverse,
     colors,
     folded,
-    scale,
+    unfold,
     to_image,
     grad_b,
     grad_c,
@@ -76,8 +79,7 @@ def gather(  # type: ignore[no-untyped-def]
     width,
     out_height,
     out_width,
-    tiles_x,
-    tiles,
+    sample,
     map_step,
     window_step,
     param_step,
@@ -91,31 +93,32 @@ def gather(  # type: ignore[no-untyped-def]
     PROJECTIVE: tl.constexpr,
     CUBIC: tl.constexpr,
     FLAGS: tl.constexpr,
+    REACH: tl.constexpr,
     EPS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
+    WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    INDEX: tl.constexpr,
 ):
-    """Program (sample, tile of the image, group): N channels are collected, K written.
+    """Program (tile of the image across, down, sample and group): N channels are collected, K written.
 
     ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
-    what was collected. Outside the filled modes ``folded`` holds the rest in fixed point, with ``scale`` units to 1; with a field,
-    which no box bounds, everything.
+    what was collected. ``inverse`` is what `bounds` wrote. Outside the filled modes ``folded`` holds the rest in fixed point,
+    in units of the product of ``unfold``'s two numbers; with a field, which no box bounds, everything.
     """
-    program = tl.program_id(0)
-    group = program % GROUPS
-    tile = (program // GROUPS) % tiles
-    b = (program // GROUPS // tiles).to(tl.int64)
-    column, row = tile_pixels(tile, tiles_x, BW, P)
+    plane_at = tl.program_id(2)
+    group = plane_at % GROUPS
+    b = sample + (plane_at // GROUPS).to(tl.int64)
+    column, row = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     owned = (column < width) & (row < height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     first = group * K
     total = zeros(N, P, F)
     if not FIELD:
         CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
-        REACH: tl.constexpr = 2.0 if TAPS == 4 else (1.0 if TAPS == 2 else 0.5)
         px, py = column.to(F), row.to(F)
         lx, hx, ly, hy = px - REACH, px + REACH, py - REACH, py + REACH
         if CLAMPED:
@@ -127,11 +130,14 @@ def gather(  # type: ignore[no-untyped-def]
             hx = tl.where(column == width - 1, tl.maximum(x1, px), px) + (REACH + 0.5)
             hy = tl.where(row == height - 1, tl.maximum(y1, py), py) + (REACH + 0.5)
         first_u, last_u, first_v, last_v = candidates(
-            lx, hx, ly, hy, m0, m1, m2, m3, m4, m5, m6, m7, m8, height, width, out_height, out_width, PROJECTIVE, EPS, F
+            lx, hx, ly, hy, inverse + b * INVERSE, out_height, out_width, PROJECTIVE, REACH, CLAMPED, EPS
         )
         last_v = tl.where(owned, last_v, -1)
         rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
-        columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
+        if PROJECTIVE or CLAMPED:
+            columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
+        else:  # no pixel's box is wider than the sample's widest
+            columns = tl.load(inverse + b * INVERSE + COLUMNS).to(tl.int32)
         j = rows * 0
         while j < rows:
             v = first_v + j
@@ -145,17 +151,15 @@ def gather(  # type: ignore[no-untyped-def]
                 share = weight_at(x, px, x0, x1, width, TAPS, CUBIC, CLAMPED)
                 share *= weight_at(y, py, y0, y1, height, TAPS, CUBIC, CLAMPED)
                 reads = usable & (u <= last_u) & (v <= last_v) & (share != 0.0)
-                at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
-                g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(tl.int64), OC, GROUPS, N, F)
+                at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
+                g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(INDEX), OC, GROUPS, N, F)
                 total = add_scaled(total, tl.where(reads, share, 0.0), g, N)
                 i += 1
             j += 1
-    plane = b * 0 + height
-    at = row.to(tl.int64) * width + column
+    plane = width.to(INDEX) * height
+    at = row.to(INDEX) * width + column
     if FIELD or MODE != FILLED:
-        total = _add_fixed(
-            total, folded + b * OC * plane * width, at, plane * width, owned, first, tl.load(scale + b), OC, GROUPS, N
-        )
+        total = _add_fixed(total, folded + b * OC * plane, at, plane, owned, first, unfold + b * 2, OC, GROUPS, N)
     p = colors + b * param_step
     matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
     if LAST_MIX & FLAGS:
@@ -164,4 +168,4 @@ def gather(  # type: ignore[no-untyped-def]
         total = unmix(p + matrix_at, total, OC, OC)
     if MATRIX & FLAGS:
         total = unmix(p, total, OC, C)
-    store_channels(to_image + b * C * plane * width, at, plane * width, owned, first, total, C, GROUPS, K)
+    store_channels(to_image + b * C * plane, at, plane, owned, first, total, C, GROUPS, K)

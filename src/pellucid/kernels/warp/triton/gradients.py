@@ -9,7 +9,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, store_channels, store_sums, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import (
@@ -50,7 +50,7 @@ def _window_shares(to_x, x, low, high):  # type: ignore[no-untyped-def]
     return tl.where(below | above, 0.0, to_x), tl.where(below, to_x, 0.0), tl.where(above, to_x, 0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NUMBERS)
 def gradients(  # type: ignore[no-untyped-def]
     grad,
     image,
@@ -78,9 +78,7 @@ def gradients(  # type: ignore[no-untyped-def]
     width,
     out_height,
     out_width,
-    tiles_x,
-    tiles,
-    chunks,
+    sample,
     map_step,
     window_step,
     param_step,
@@ -101,22 +99,25 @@ def gradients(  # type: ignore[no-untyped-def]
     TO_SOURCE: tl.constexpr,
     TO_FIELD: tl.constexpr,
     STEPS: tl.constexpr,
+    ACROSS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
+    WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (sample, chunk of STEPS tiles, group): K channels are read, N were written.
+    """Program (chunk of STEPS tiles, ACROSS of them side by side; sample and group): K channels are read, N were written.
 
     to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
     parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel).
     """
-    program = tl.program_id(0)
-    group = program % GROUPS
-    chunk = (program // GROUPS) % chunks
-    b = (program // GROUPS // chunks).to(tl.int64)
+    plane_at = tl.program_id(2)
+    group = plane_at % GROUPS
+    b = sample + (plane_at // GROUPS).to(tl.int64)
+    chunks = tl.num_programs(0) * tl.num_programs(1)
+    chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
     first = group * K
     p = colors + b * param_step
@@ -130,11 +131,13 @@ def gradients(  # type: ignore[no-untyped-def]
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     for step in range(STEPS):
-        tile = chunk * STEPS + step
-        u, v = tile_pixels(tile, tiles_x, BW, P)
-        drawn = (u < out_width) & (v < out_height) & (tile < tiles)
+        tile_x, tile_y = tl.program_id(0) * ACROSS + step % ACROSS, tl.program_id(1) * (STEPS // ACROSS) + step // ACROSS
+        u, v = tile_pixels(tile_x, tile_y, BW, WW, P)
+        drawn = (u < out_width) & (v < out_height)
         mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-        x, y, usable = displace(mapped_x, mapped_y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD)
+        x, y, usable = displace(
+            mapped_x, mapped_y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX
+        )
         usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
         source, along_x, along_y, covered, rise_x, rise_y = read(
             image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
@@ -153,8 +156,8 @@ def gradients(  # type: ignore[no-untyped-def]
         if SECOND_MIX & FLAGS:
             after_second = shift(p + second_at + OC * OC, mix(p + second_at, after_hue, OC, OC), OC)
         # Backward.
-        at = v.to(tl.int64) * grad_y + u.to(tl.int64) * grad_x
-        g = load_channels(grad + b * grad_b, at, grad_c, drawn, first.to(tl.int64), OC, GROUPS, N, F)
+        at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
+        g = load_channels(grad + b * grad_b, at, grad_c, drawn, first.to(INDEX), OC, GROUPS, N, F)
         if LAST_MIX & FLAGS:
             if TO_PARAMS:
                 last_sums = add_products(last_sums, g, clip(after_second, N) if CLIP & FLAGS else after_second, OC, OC)
@@ -181,9 +184,8 @@ def gradients(  # type: ignore[no-untyped-def]
                     matrix_sums = add_products(matrix_sums, g, source, OC, C)
                 g = unmix(p, g, OC, C)
         if TO_SOURCE:
-            plane = b * 0 + out_height
-            at = v.to(tl.int64) * out_width + u
-            store_channels(to_source + b * C * plane * out_width, at, plane * out_width, drawn, first, g, C, GROUPS, K)
+            plane = out_width.to(INDEX) * out_height
+            store_channels(to_source + b * C * plane, v.to(INDEX) * out_width + u, plane, drawn, first, g, C, GROUPS, K)
         if TO_MAP or TO_FIELD:
             to_x = tl.where(usable, _dot(g, along_x, K) + to_cover * rise_x, 0.0)
             to_y = tl.where(usable, _dot(g, along_y, K) + to_cover * rise_y, 0.0)
@@ -193,10 +195,9 @@ def gradients(  # type: ignore[no-untyped-def]
                 to_y, upper, lower = _window_shares(to_y, y, y0, y1)
                 window_sums = add_scaled(window_sums, one, (left, upper, right, lower), 4)
             if TO_FIELD:
-                plane = b * 0 + out_height
-                at = v.to(tl.int64) * out_width + u
-                shown = to_field + (b * GROUPS + group) * 2 * plane * out_width
-                store_channels(shown, at, plane * out_width, drawn, 0, (to_x, to_y), 2, 1, 2)
+                plane = out_width.to(INDEX) * out_height
+                shown = to_field + (b * GROUPS + group) * 2 * plane
+                store_channels(shown, v.to(INDEX) * out_width + u, plane, drawn, 0, (to_x, to_y), 2, 1, 2)
         if TO_MAP:
             column, row = u.to(F), v.to(F)
             if PROJECTIVE:

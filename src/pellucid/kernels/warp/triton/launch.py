@@ -7,6 +7,7 @@ Read next: ``forward.py``, ``gradients.py``, ``gather.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.triton.folded import add_folded
+from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
 from pellucid.kernels.warp.triton.gradients import gradients
@@ -28,20 +30,30 @@ _PIXELS, _ROWS, _STEPS = 128, 4, 8
 
 A pixel per thread: with more, loads and stores want different layouts, and values cross shared memory inside the loops.
 """
+_WARP_ROWS = 2
+"""The rows that the 32 pixels of a warp come from. One row is read in the fewest pieces of memory where nothing is turned, and in
+up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_counts.py``).
+"""
 _OPTIONS = {"num_warps": _PIXELS // 32, "enable_fp_fusion": False}  # coordinates must round as the reference's do
 _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
 _SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
 
 
-def _blocks(size: tuple[int, int]) -> tuple[int, int, int]:
-    """(block width, blocks across, blocks in all) for a plane of (height, width)."""
+def _blocks(size: tuple[int, int]) -> tuple[dict[str, int], int, int]:
+    """(the shape of a block, blocks across, blocks down) for a plane of (height, width)."""
     height, width = size
     rows = min(triton.next_power_of_2(height), _ROWS)
     columns = min(triton.next_power_of_2(width), _PIXELS // rows)
     rows = min(triton.next_power_of_2(height), _PIXELS // columns)
     columns = _PIXELS // rows
-    across = triton.cdiv(width, columns)
-    return columns, across, across * triton.cdiv(height, rows)
+    shape = {"BW": columns, "WW": min(32 // min(_WARP_ROWS, rows), columns), "P": _PIXELS}
+    return shape, triton.cdiv(width, columns), triton.cdiv(height, rows)
+
+
+def _parts(batch: int, planes: int) -> Iterator[tuple[int, int]]:
+    """(first sample, planes of the samples from there) of each launch: a grid's third side has 65,535 places."""
+    most = max(65535 // planes, 1)
+    return ((first, planes * min(most, batch - first)) for first in range(0, batch, most))
 
 
 def _on(tensor: Tensor) -> Any:
@@ -60,10 +72,14 @@ def _field_strides(field: Tensor | None) -> tuple[int, ...]:
     return (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
 
 
-def _index(tensor: Tensor) -> Any:
-    """The integer that holds every offset within a sample."""
-    reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
-    return tl.int32 if reach < 2**31 else tl.int64
+def _index(*tensors: Tensor | None) -> Any:
+    """The integer that holds every offset within a sample, in these and in contiguous tensors of their shapes."""
+    for tensor in tensors:
+        if tensor is not None:
+            reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
+            if max(reach, tensor.shape[1:].numel()) >= 2**31:
+                return tl.int64
+    return tl.int32
 
 
 class _Call:
@@ -71,6 +87,7 @@ class _Call:
 
     def __init__(
         self,
+        shown: Tensor,  # the result, or its gradient
         image: Tensor,
         mapping: Tensor,
         window: Tensor | None,
@@ -107,11 +124,12 @@ class _Call:
             "K": read,
             "N": written,
             "F": _FLOATS[mapping.dtype],
+            "INDEX": _index(shown, image, field),
             **_OPTIONS,
         }
 
     def reading(self) -> dict[str, Any]:
-        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0, "INDEX": _index(self.image)}
+        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0}
 
     def shapes(self) -> tuple[int, ...]:
         return (*self.plane, *self.size)
@@ -119,34 +137,35 @@ class _Call:
 
 def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
     """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (1 is 255, unless there are levels)."""
-    call = _Call(*call_arguments)
-    columns, across, blocks = _blocks(call.size)
+    call = _Call(out, *call_arguments)
+    block, *tiles = _blocks(call.size)
     with _on(out):
-        forward[(call.batch * blocks * call.groups,)](
-            call.image, call.mapping, call.window, call.params, call.field, out, *call.image.stride(), *call.field_strides,
-            *call.shapes(), across, blocks, *call.steps, BW=columns, P=_PIXELS, **call.options, **call.reading(),
-        )  # fmt: skip
+        for sample, planes in _parts(call.batch, call.groups):
+            forward[(*tiles, planes)](
+                call.image, call.mapping, call.window, call.params, call.field, out, *call.image.stride(), *call.field_strides,
+                *call.shapes(), sample, *call.steps, **block, **call.options, **call.reading(),
+            )  # fmt: skip
 
 
 def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, field: Tensor | None, mode: int) -> None:
     """Write the nearest pixels of an integer image into the contiguous ``out``."""
     size = (out.shape[2], out.shape[3])
-    columns, across, blocks = _blocks(size)
+    block, *tiles = _blocks(size)
     mapping, fill = mapping.contiguous(), fill.contiguous()
     frame = mapping if window is None else window.contiguous()
     with _on(out):
-        copy_labels[(out.shape[0] * blocks * out.shape[1],)](
-            image, mapping, frame, fill, mapping if field is None else field, out, *image.stride(), *_field_strides(field),
-            *image.shape[2:], *size, across, blocks,
-            _step(mapping), _step(window), _step(fill),
-            C=out.shape[1], MODE=mode, WINDOW=window is not None, FIELD=field is not None, PROJECTIVE=mapping.shape[1] == 9,
-            BW=columns, P=_PIXELS, F=_FLOATS[mapping.dtype], INDEX=_index(image), **_OPTIONS,
-        )  # fmt: skip
+        for sample, planes in _parts(*out.shape[:2]):
+            copy_labels[(*tiles, planes)](
+                image, mapping, frame, fill, mapping if field is None else field, out, *image.stride(), *_field_strides(field),
+                *image.shape[2:], *size, sample, _step(mapping), _step(window), _step(fill),
+                C=out.shape[1], MODE=mode, WINDOW=window is not None, FIELD=field is not None, PROJECTIVE=mapping.shape[1] == 9,
+                **block, F=_FLOATS[mapping.dtype], INDEX=_index(out, image, field), **_OPTIONS,
+            )  # fmt: skip
 
 
 def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
     """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
-    call = _Call(*call_arguments)
+    call = _Call(grad, *call_arguments)
     flags = call.options["FLAGS"]
     needs = [*needs[:3], needs[3] and call.options["FIELD"]]
     linear = not flags & (HUE | CLIP)
@@ -171,9 +190,11 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
 
 def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(partial sums for map and window, for the parameters, the source's gradient and the field's per output pixel)."""
-    columns, across, blocks = _blocks(call.size)
-    steps = min(_STEPS, blocks)
-    chunks = triton.cdiv(blocks, steps)
+    block, *tiles = _blocks(call.size)
+    across = min(triton.next_power_of_2(tiles[0]), _STEPS // 2)  # few shapes, as each is compiled anew
+    down = min(triton.next_power_of_2(tiles[1]), _STEPS // across)
+    chunked = triton.cdiv(tiles[0], across), triton.cdiv(tiles[1], down)
+    chunks = chunked[0] * chunked[1]
     count = call.params.shape[1]
     like = call.mapping  # the dtype in which everything is computed, whatever the gradient comes in
     sums = like.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
@@ -181,12 +202,13 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     write = needs[0] and not linear
     source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
-    gradients[(call.batch * chunks * call.groups,)](
-        grad, call.image, call.mapping, call.window, call.params, call.field, sums, colors, source, to_field,
-        *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), across, blocks, chunks, *call.steps, count,
-        TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps, BW=columns, P=_PIXELS,
-        **call.options, **call.reading(),
-    )  # fmt: skip
+    for sample, planes in _parts(call.batch, call.groups):
+        gradients[(*chunked, planes)](
+            grad, call.image, call.mapping, call.window, call.params, call.field, sums, colors, source, to_field,
+            *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, count,
+            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=across * down, ACROSS=across,
+            **block, **call.options, **call.reading(),
+        )  # fmt: skip
     return sums, colors, source, to_field
 
 
@@ -197,31 +219,48 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     # Mixes are undone after collecting; where the source's own gradient is collected, there is none left.
     mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
     options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
-    folded, scale = source, source
+    reach = {1: 0.5, 2: 1.0, 4: 2.0}[options["TAPS"]]  # of a tap on one axis, in pixels of the image
+    folded, unfold, inverse = source, source, call.mapping
     if options["MODE"] != 0 or options["FIELD"]:
-        folded, scale = _fold(source, call, options)
+        folded, unfold = _fold(source, call, options)
+    if not options["FIELD"]:
+        inverse = _bounds(call, reach)
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
-    columns, across, blocks = _blocks(call.plane)
-    gather[(call.batch * blocks * call.groups,)](
-        source, call.mapping, call.window, call.params, folded, scale, to_image, *source.stride(), *call.shapes(), across, blocks,
-        *call.steps, BW=columns, P=_PIXELS, EPS=_SIZES[call.mapping.dtype], **options,
-    )  # fmt: skip
+    block, *tiles = _blocks(call.plane)
+    for sample, planes in _parts(call.batch, call.groups):
+        gather[(*tiles, planes)](
+            source, call.mapping, call.window, inverse, call.params, folded, unfold, to_image, *source.stride(), *call.shapes(),
+            sample, *call.steps, **block, REACH=reach, EPS=_SIZES[call.mapping.dtype], **options,
+        )  # fmt: skip
     return to_image
 
 
+def _bounds(call: _Call, reach: float) -> Tensor:
+    """What the gather must know of every sample's inverse map."""
+    mapping = call.mapping
+    inverse = mapping.new_empty((call.batch, BOUNDS))
+    bounds[(triton.cdiv(call.batch, 32),)](
+        mapping, inverse, *call.shapes(), call.batch, call.steps[0], PROJECTIVE=mapping.shape[1] == 9, REACH=reach, P=32,
+        EPS=_SIZES[mapping.dtype], F=_FLOATS[mapping.dtype], num_warps=1, enable_fp_fusion=False,
+    )  # fmt: skip
+    return inverse
+
+
 def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """What the gather leaves out: (sums in fixed point, the number of units in 1 per sample)."""
+    """What the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     largest = torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)).double()
     # Every output pixel gives less than twice its gradient to a pixel; so many bits above the largest gradient are kept free.
     free = (2 * call.size[0] * call.size[1]).bit_length()
-    exponent = torch.frexp(largest).exponent
-    scale = torch.exp2((60 - free - exponent).double().clamp(-1000, 1000))
-    scale = scale.masked_fill(~torch.isfinite(largest), torch.nan)
-    columns, across, blocks = _blocks(call.size)
+    finite = torch.isfinite(largest)
+    exponent = (60 - free - torch.frexp(largest.where(finite, 1.0)).exponent).clamp(-1000, 1000)
+    halves = torch.stack((exponent // 2, exponent - exponent // 2), 1).double().masked_fill(~finite[:, None], torch.nan)
+    block, *tiles = _blocks(call.size)
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
-    add_folded[(call.batch * blocks * call.groups,)](
-        source, call.mapping, call.window, scale, call.field, folded, *source.stride(), *call.field_strides, *call.shapes(),
-        across, blocks, *call.steps[:2], BW=columns, P=_PIXELS, **kept,
-    )  # fmt: skip
-    return folded, scale
+    units = torch.exp2(halves).to(call.mapping.dtype)
+    for sample, planes in _parts(call.batch, call.groups):
+        add_folded[(*tiles, planes)](
+            source, call.mapping, call.window, units, call.field, folded, *source.stride(), *call.field_strides, *call.shapes(),
+            sample, *call.steps[:2], **block, **kept,
+        )  # fmt: skip
+    return folded, torch.exp2(-halves).to(call.mapping.dtype)

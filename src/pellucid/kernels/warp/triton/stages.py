@@ -131,11 +131,23 @@ def clipped(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def largest(a, b, c):  # type: ignore[no-untyped-def]
+    """Of three channels; NaN where one is. Without the word a GPU takes the other number, while the interpreter gives NaN."""
+    return tl.maximum(tl.maximum(a, b, tl.PropagateNan.ALL), c, tl.PropagateNan.ALL)
+
+
+@triton.jit
+def smallest(a, b, c):  # type: ignore[no-untyped-def]
+    """Of three channels; NaN where one is."""
+    return tl.minimum(tl.minimum(a, b, tl.PropagateNan.ALL), c, tl.PropagateNan.ALL)
+
+
+@triton.jit
 def hue(x, hue_shift):  # type: ignore[no-untyped-def]
     """Rotate the hue of three channels."""
     r, g, b = x[0], x[1], x[2]
-    value = tl.maximum(tl.maximum(r, g), b)
-    chroma = value - tl.minimum(tl.minimum(r, g), b)
+    value = largest(r, g, b)
+    chroma = value - smallest(r, g, b)
     grey = chroma == 0.0
     scale = 1.0 / tl.where(grey, 1.0, chroma)
     offset = tl.where(value == r, g - b, tl.where(value == g, b - r, r - g)) * scale
@@ -158,7 +170,7 @@ def hue_backward(x, upstream, hue_shift):  # type: ignore[no-untyped-def]
     """(gradient of the three channels x, gradient of 6 * hue_shift per pixel)."""
     r, g, b = x[0], x[1], x[2]
     a0, a1, a2 = upstream[0], upstream[1], upstream[2]
-    value, low = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
+    value, low = largest(r, g, b), smallest(r, g, b)
     chroma = value - low
     grey = chroma == 0.0
     scale = 1.0 / tl.where(grey, 1.0, chroma)

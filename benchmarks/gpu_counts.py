@@ -1,0 +1,191 @@
+"""What the GPU kernels cost, without a GPU: instructions per pixel, registers and memory sectors, by compiling alone.
+
+    python benchmarks/gpu_counts.py                       # sm_90
+    python benchmarks/gpu_counts.py --capability 80
+    python benchmarks/gpu_counts.py --docs docs/cuda.md   # also writes the table there
+    python benchmarks/gpu_counts.py --json counts.json
+
+A model, not a measurement. Instructions are those of the machine code, counted once outside of loops and once inside (a program
+of sums goes through its loop for each of its tiles, so the outside is shared among them). Sectors are the pieces of 32 bytes that
+the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by the angle; 4 is the least.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from pellucid.kernels.blend.triton import launch as blending
+from pellucid.kernels.color.triton import launch as colors
+from pellucid.kernels.convolve.triton import launch as filters
+from pellucid.kernels.warp.layout import parameter_count
+from pellucid.kernels.warp.triton import launch as warps
+from pellucid_bench.report import insert
+
+TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+CASES = {
+    "affine, float32": {},
+    "affine, bfloat16 to bfloat16": {"dtype": torch.bfloat16, "out": torch.bfloat16},
+    "uint8 HWC to bfloat16, normalised": {"dtype": torch.uint8, "out": torch.bfloat16, "flags": 3, "channels_last": True},
+    "flagship": {"flags": 63},
+    "flagship, to the image alone": {"flags": 63, "needs": (True, False, False)},
+    "projective": {"rows": 3},
+    "border": {"mode": 1},
+    "displacement field": {"field": True},
+}
+"""Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
+
+
+class Target:
+    """A device that is not there, for which Triton compiles."""
+
+    def __init__(self, capability):
+        self.target = GPUTarget("cuda", capability, 32)
+
+    def get_current_target(self):
+        return self.target
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device=0):  # noqa: ARG002
+        return 0
+
+
+class Compiling:
+    """Stands for a kernel: compiles what a launch would run, and hands it on."""
+
+    def __init__(self, kernel, made):
+        self.kernel, self.made = kernel, made
+
+    def __getitem__(self, grid):
+        def compile_only(*arguments, **options):
+            self.made(self.kernel.__name__, self.kernel.warmup(*arguments, grid=grid, **options), options)
+
+        return compile_only
+
+
+def compile_instead(made):
+    """Let the launchers compile; ``made`` is called with each kernel's name, what it became, and its options."""
+    names = {
+        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "bounds"),
+        blending: ("forward", "backward"),
+        colors: ("forward", "backward", "luma_sums"),
+        filters: ("filtered", "adjoint", "tap_sums"),
+    }
+    for module, kernels in names.items():
+        for name in kernels:
+            setattr(module, name, Compiling(getattr(module, name), made))
+
+
+def run(
+    channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
+    batch=2, plane=(224, 224), needs=(True, True, True),
+):  # fmt: skip
+    """One warp forward and, where it has one, backward."""
+    image = torch.zeros(batch, channels, *plane, dtype=dtype)
+    image = image.contiguous(memory_format=torch.channels_last) if channels_last else image
+    params = torch.zeros(batch, parameter_count(flags, channels, channels))
+    shifts = torch.zeros(batch, 2, *plane) if field else None
+    arguments = (image, torch.zeros(batch, 3 * rows), None, params, shifts, list(plane), [taps, mode, flags, channels], -0.5)
+    result = torch.zeros(batch, channels, *plane, dtype=out)
+    warps.forward_warp(result, arguments)
+    if dtype.is_floating_point:
+        warps.backward_warp(torch.zeros_like(result), arguments, [*needs, field])
+
+
+def machine_code(cubin):
+    """(address, instruction) lines, registers and bytes of stack."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        code, usage = (
+            subprocess.run([TOOL, option, file.name], capture_output=True, text=True, check=True).stdout
+            for option in ("-sass", "--dump-resource-usage")
+        )
+    lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(\S[^;]*);", code, re.MULTILINE)
+    registers, stack = (int(re.search(rf"{what}:(\d+)", usage).group(1)) for what in ("REG", "STACK"))
+    return [(int(address, 16), text) for address, text in lines if not text.startswith("NOP")], registers, stack
+
+
+def counts(cubin):
+    """What the machine code of one kernel consists of."""
+    lines, registers, stack = machine_code(cubin)
+    loops = []
+    for address, text in lines:
+        target = re.search(r"\bBRA\b.*?(0x[0-9a-f]+)", text)
+        if target and int(target.group(1), 16) < address:
+            loops.append((int(target.group(1), 16), address))
+    inside = sum(any(low <= address <= high for low, high in loops) for address, _ in lines)
+    double = sum(bool(re.search(r"\b(DADD|DMUL|DFMA|DSETP)\b|F64", text)) for _, text in lines)
+    return {"outside": len(lines) - inside, "inside": inside, "double": double, "registers": registers, "stack": stack}
+
+
+def table(capability):
+    """A row for each kernel of each case."""
+    driver.set_active(Target(capability))
+    rows, case = [], ""
+
+    def made(name, kernel, options):
+        steps = options.get("STEPS", 1)
+        found = counts(kernel.asm["cubin"])
+        shared = found["outside"] / steps if steps > 1 else found["outside"]
+        rows.append({"case": case, "kernel": name, **found, "per_pixel": round(shared + found["inside"])})
+
+    compile_instead(made)
+    for case, options in CASES.items():  # noqa: B007 - read by `made`
+        run(**options)
+    return [row for row in rows if row["kernel"] != "bounds"]
+
+
+def sectors(degrees, columns):
+    """Sectors of 32 bytes per warp and tap: the mean over a 224 x 224 image that is turned about its centre."""
+    angle = np.deg2rad(degrees)
+    v, u = np.mgrid[:224, :224] - 111.5
+    x = np.floor(np.cos(angle) * u + np.sin(angle) * v + 111.5).clip(0, 223).astype(int)
+    y = np.floor(-np.sin(angle) * u + np.cos(angle) * v + 111.5).clip(0, 223).astype(int)
+    rows = 32 // columns
+    at = (y * 224 + x) // 8
+    tiles = at.reshape(224 // rows, rows, 224 // columns, columns).transpose(0, 2, 1, 3).reshape(-1, 32)
+    return float(np.mean([len(np.unique(tile)) for tile in tiles]))
+
+
+def markdown(rows, capability):
+    lines = [f"Compiled for sm_{capability} by Triton {triton.__version__}; a model, nothing was run.", ""]
+    lines += ["| case | kernel | instructions per pixel | outside of loops | in them | double precision | registers |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = [row[name] for name in ("case", "kernel", "per_pixel", "outside", "inside", "double", "registers")]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    lines += ["", "| sectors per warp and tap, turned by | 0 | 15 | 45 | 90 degrees |", "|---|---|---|---|---|"]
+    for columns in (32, 16, 8):
+        name = f"{columns} x {32 // columns} pixels" + (" (used)" if 32 // columns == warps._WARP_ROWS else "")
+        lines.append(f"| {name} | " + " | ".join(f"{sectors(angle, columns):.1f}" for angle in (0, 15, 45, 90)) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--capability", type=int, default=90, help="75, 80, 86, 89, 90, 120")
+    parser.add_argument("--json", type=Path, help="write the rows here")
+    parser.add_argument("--docs", type=Path, help="write the table into this page, between its counts markers")
+    arguments = parser.parse_args()
+    rows = table(arguments.capability)
+    text = markdown(rows, arguments.capability)
+    print(text)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if arguments.docs is not None:
+        insert(arguments.docs, "counts", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What the Triton kernels compile to: how much, how often, and that NaN survives; by the compiler, which needs no GPU."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import gpu_counts, torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+"""
+COUNT = "print(json.dumps(gpu_counts.table(90)))"
+VARIANTS = """
+seen = {}
+driver.set_active(gpu_counts.Target(90))
+gpu_counts.compile_instead(lambda name, kernel, options: seen.setdefault(name, set()).add(kernel.hash))
+generator = torch.Generator().manual_seed(0)
+sizes = torch.randint(33, 400, (60, 2), generator=generator).tolist() + [[33, 400], [64, 64], [128, 256]]
+for number, size in enumerate(sizes):
+    gpu_counts.run(batch=1 + number % 5, plane=size, flags=3)
+    gpu_counts.run(batch=2, plane=size, mode=1, channels_last=number % 2 == 0)
+print(json.dumps({name: len(hashes) for name, hashes in seen.items()}))
+"""
+NAN = """
+driver.set_active(gpu_counts.Target(int(sys.argv[2])))
+found = {}
+gpu_counts.compile_instead(lambda name, kernel, options: found.setdefault(name, kernel.asm["ptx"]))
+gpu_counts.run(flags=4)  # the hue alone
+print(json.dumps({name: [code.count(word) for word in ("max.f32", "max.NaN.f32", "min.NaN.f32")] for name, code in found.items()}))
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """What a program that compiles for a device that is not there prints, as JSON."""
+    if find_spec("triton") is None or platform.machine() != "x86_64":
+        pytest.skip("needs Triton and its assembler")
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+
+    def run(code, *arguments):
+        command = [sys.executable, "-c", PROGRAM + code, str(ROOT / "benchmarks"), *map(str, arguments)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout)
+
+    return run
+
+
+MOST = {
+    ("affine, float32", "forward"): (205, 32),
+    ("affine, float32", "gradients"): (275, 56),
+    ("affine, float32", "gather"): (565, 40),
+    ("affine, bfloat16 to bfloat16", "forward"): (225, 32),
+    ("uint8 HWC to bfloat16, normalised", "forward"): (310, 32),
+    ("flagship", "forward"): (400, 32),
+    ("flagship", "gradients"): (845, 140),
+    ("flagship, to the image alone", "gradients"): (525, 56),
+    ("projective", "gather"): (625, 48),
+    ("border", "add_folded"): (380, 40),
+    ("displacement field", "gather"): (105, 32),
+}
+"""(instructions per pixel, registers) of some kernels; what they are is in docs/cuda.md."""
+
+
+@pytest.mark.slow
+def test_kernels_stay_as_small_as_they_are(compiled):
+    rows = {(row["case"], row["kernel"]): row for row in compiled(COUNT)}
+    for name, (instructions, registers) in MOST.items():
+        assert rows[name]["per_pixel"] <= instructions, name
+        assert rows[name]["registers"] <= registers, name
+    assert not any(row["double"] for row in rows.values())  # 1/32 or 1/64 of the speed on most devices
+    assert not any(row["stack"] for row in rows.values())
+
+
+@pytest.mark.slow
+def test_sizes_batches_and_layouts_are_compiled_once(compiled):
+    """One variant of each kernel for filled and one for border; `gradients` has another one for planes of two tiles in a row."""
+    assert max(compiled(VARIANTS).values()) <= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [80, 90])
+def test_nan_survives_the_hue_on_a_device(compiled, capability):
+    """The interpreter's maximum gives NaN in any case; the machine's does where the code says so."""
+    found = compiled(NAN, capability)
+    for name in ("forward", "gradients"):
+        assert found[name][1] >= 2, found
+        assert found[name][2] >= 2, found
