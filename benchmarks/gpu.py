@@ -131,7 +131,7 @@ def results_of(call, leaves, device, dtype, upstream):
     moved = [t.to(device, dtype, copy=True).requires_grad_() for t in leaves]
     result = call(*moved)
     grads = torch.autograd.grad(result, moved, upstream.to(device, dtype))
-    return [g.detach().cpu().double().flatten(1) for g in (result, *grads)]
+    return [g.detach().cpu().double().reshape(len(g), -1) for g in (result, *grads)]
 
 
 def budget_share(call, leaves, upstream, impl):
@@ -331,9 +331,9 @@ def operators_behave(impl):
         maps = ours.src_from_dst_of(images)
         resample = pack(maps, size=(30, 20), padding_mode="border", field=field, dtype=dtype, epilogue=stages)
         recipe, mapping, _, params, *_ = resample
-        given = images, mapping, None, params, field, None, *arguments(images, mapping, recipe)
+        given = images, mapping, None, params, field, None, None, *arguments(images, mapping, recipe)
         torch.library.opcheck(torch.ops.pellucid.triton_warp.default, given)
-        needs = [True, True, True, True, field is not None, False]
+        needs = [True, True, True, True, field is not None, False, False]
         torch.library.opcheck(torch.ops.pellucid.triton_warp_backward.default, (upstream, *given, needs))
     return True, "forward and backward, without and with a field"
 
