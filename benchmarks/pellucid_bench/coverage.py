@@ -1,0 +1,188 @@
+"""What other libraries' transforms are called here, and why some are not; ``main`` writes docs/coverage.md.
+
+Owns: the names on both sides. Installed libraries list their classes; one that has no entry here is reported as such.
+Must not: claim a name that Pellucid has not; a test reads the table.
+Read next: ``peers/__init__.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+import pellucid
+from pellucid_bench.peers.torchvision_import import torchvision_v2
+
+__all__ = ["MISSING", "OURS", "classes_of", "main", "page"]
+
+TARGET = Path(__file__).parents[2] / "docs" / "coverage.md"
+
+LIBRARIES = ("torchvision", "kornia", "albumentations")
+
+_BASES = (
+    "BasicTransform", "DualTransform", "ImageOnlyTransform", "Transform3D", "Transform", "AugmentationBase2D", "AugmentationBase3D",
+    "GeometricAugmentationBase2D", "IntensityAugmentationBase2D", "RigidAffineAugmentationBase2D", "GeometricAugmentationBase3D",
+    "IntensityAugmentationBase3D", "RigidAffineAugmentationBase3D", "MixAugmentationBaseV2", "AutoAugmentPolicy",
+    "InterpolationMode",
+)  # fmt: skip
+
+OURS: dict[str, str] = {
+    **dict.fromkeys(("ColorJiggle",), "ColorJitter"),
+    **dict.fromkeys(("Affine", "ShiftScaleRotate"), "RandomAffine"),
+    **dict.fromkeys(("Rotate",), "RandomRotation"),
+    **dict.fromkeys(("GaussianBlur",), "RandomGaussianBlur"),
+    **dict.fromkeys(("GaussNoise", "GaussianNoise", "AdditiveNoise"), "RandomGaussianNoise"),
+    **dict.fromkeys(("RandomAdjustSharpness",), "RandomSharpness"),
+    **dict.fromkeys(("AutoContrast", "RandomAutocontrast"), "RandomAutoContrast"),
+    **dict.fromkeys(("ChannelShuffle", "RandomChannelPermutation"), "RandomChannelShuffle"),
+    **dict.fromkeys(("ToGray", "Grayscale"), "RandomGrayscale"),
+    **dict.fromkeys(("RandomRotate90",), "RandomRotation90"),
+    **dict.fromkeys(("ImageCompression", "JPEG"), "RandomJPEG"),
+    **dict.fromkeys(("Erasing",), "RandomErasing"),
+    **dict.fromkeys(("PadTo",), "CenterCrop, PadIfNeeded"),
+    **dict.fromkeys(("SmallestMaxSize",), "Resize"),
+    "HorizontalFlip": "RandomHorizontalFlip",
+    "VerticalFlip": "RandomVerticalFlip",
+    "InvertImg": "RandomInvert",
+    "Equalize": "RandomEqualize",
+    "Posterize": "RandomPosterize",
+    "Solarize": "RandomSolarize",
+    "Perspective": "RandomPerspective",
+    "Blur": "RandomBoxBlur",
+    "MedianBlur": "RandomMedianBlur",
+    "MotionBlur": "RandomMotionBlur",
+    "Defocus": "RandomDefocusBlur",
+    "CLAHE": "RandomCLAHE",
+    "RandomClahe": "RandomCLAHE",
+    "RandomChannelDropout": "ChannelDropout",
+    "RandomRGBShift": "RGBShift",
+    "RandomPlanckianJitter": "PlanckianJitter",
+    "RandomSaltAndPepperNoise": "SaltAndPepper",
+    "RandomSizedCrop": "RandomResizedCrop",
+    "RandomScale": "RandomScale",
+    "Compose": "Pipeline",
+    "AugmentationSequential": "Pipeline",
+    "ImageSequential": "Pipeline",
+    "VideoSequential": "Pipeline",
+    "RandomApply": "Apply",
+    "RandomChoice": "OneOf",
+    "RandomOrder": "Shuffle",
+    "ConvertBoundingBoxFormat": "boxes.convert_boxes",
+    "ClampBoundingBoxes": "boxes.clip_boxes",
+    "RandAugment": "policy.rand_augment",
+    "TrivialAugmentWide": "policy.trivial_augment",
+    "FiveCrop": "functional.five_crop",
+    "TenCrop": "functional.ten_crop",
+    "RGB": "functional.grayscale_to_rgb",
+    "ToRGB": "functional.grayscale_to_rgb",
+}
+"""Under which name Pellucid has a transform of theirs, where it is another name."""
+
+_REASONS: dict[str, tuple[str, ...]] = {
+    "not yet: fields of displacements": (
+        "ElasticTransform", "RandomElasticTransform", "GridDistortion", "GridElasticDeform", "OpticalDistortion",
+        "PiecewiseAffine", "RandomFisheye", "RandomThinPlateSpline", "ThinPlateSpline",
+    ),
+    "not yet: several pictures in one": (
+        "CutMix", "MixUp", "RandomCutMixV2", "RandomMixUpV2", "RandomMosaic", "Mosaic", "RandomJigsaw", "RandomGridShuffle",
+        "PatchMix", "RandomTransplantation", "OverlayElements", "ZoomBlur", "PatchSequential",
+        "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
+    ),
+    "not yet: weather, light and plasma": (
+        "RandomFog", "RandomRain", "RandomSnow", "RandomShadow", "RandomSunFlare", "RandomGravel", "Spatter",
+        "PlasmaBrightnessContrast", "PlasmaShadow", "RandomPlasmaBrightness", "RandomPlasmaContrast", "RandomPlasmaShadow",
+        "Illumination", "RandomGaussianIllumination", "RandomLinearIllumination", "RandomLinearCornerIllumination",
+    ),
+    "not yet: ImageNet-C": ("GlassBlur", "Downscale", "MultiplicativeNoise"),
+    "not yet: crops that look at targets": (
+        "RandomIoUCrop", "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
+        "CropNonEmptyMaskIfExists", "MaskDropout", "ConstrainedCoarseDropout",
+    ),
+    "not yet: volumes": (
+        "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "ToTensor3D",
+        "RandomAffine3D", "RandomDepthicalFlip3D", "RandomEqualize3D", "RandomHorizontalFlip3D", "RandomMotionBlur3D",
+        "RandomPerspective3D", "RandomRotation3D", "RandomTransplantation3D", "RandomVerticalFlip3D",
+    ),
+    "not yet: a size of its own for every picture of a batch": (
+        "RandomResize", "RandomShortestSize", "SafeRotate", "CropAndPad", "RandomCropFromBorders",
+    ),
+    "not yet": (
+        "AdvancedBlur", "ChromaticAberration", "D4", "SquareSymmetry", "Transpose", "Crop", "Emboss", "FancyPCA", "ISONoise",
+        "PixelDropout", "RandomToneCurve", "RingingOvershoot", "ToSepia", "UnsharpMask", "XYMasking", "LinearTransformation",
+        "AugMix", "AutoAugment", "UniformTemporalSubsample", "Sharpen", "Morphological",
+        "Superpixels", "HEStain",
+    ),
+    "reads other pictures, text or networks; no gradient could pass": (
+        "FDA", "HistogramMatching", "PixelDistributionAdaptation", "TextImage", "RandomDissolving",
+    ),
+    "audio": ("FrequencyMasking", "TimeMasking", "TimeReverse"),
+    "done by the pipeline: dtypes, layouts, validity of targets": (
+        "ToDtype", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor", "PILToTensor", "ConvertImageDtype", "ToFloat",
+        "FromFloat", "ToTensorV2", "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ClampKeyPoints", "SetClampingMode",
+    ),
+    "a function of your own: a frozen dataclass (docs/own-transforms.md)": ("Lambda",),
+    "does nothing: an empty list": ("NoOp", "Identity"),
+}  # fmt: skip
+
+MISSING: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names}
+"""Why Pellucid has none of a transform of theirs."""
+
+
+def classes_of(library: str) -> list[str]:
+    """The names of a library's transforms."""
+    if library == "torchvision":
+        module: Any = torchvision_v2()
+        found = [name for name, kind in vars(module).items() if inspect.isclass(kind)]
+    elif library == "kornia":
+        module = importlib.import_module("kornia.augmentation")
+        found = [name for name, kind in vars(module).items() if inspect.isclass(kind)]
+    else:
+        os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
+        module = importlib.import_module("albumentations")
+        found = [name for name, kind in vars(module).items() if inspect.isclass(kind) and issubclass(kind, module.BasicTransform)]
+    return sorted(name for name in found if name not in _BASES and not name.startswith("_"))
+
+
+def ours_of(name: str) -> str | None:
+    """What Pellucid has instead, or None."""
+    if name in OURS:
+        return OURS[name]
+    return name if hasattr(pellucid, name) else None
+
+
+def page() -> str:
+    """The table as Markdown."""
+    parts = [
+        "# What other libraries have",
+        "",
+        "Every transform that torchvision v2, kornia and albumentations list, with its name here, or the reason why there is none.",
+        "Equal names do not mean equal defaults: each docstring's *Source* says whose definition is met.",
+        "",
+        "Written by `python -m pellucid_bench.coverage`.",
+    ]
+    for library in LIBRARIES:
+        names = classes_of(library)
+        have = [name for name in names if ours_of(name)]
+        version = importlib.import_module(library).__version__.partition("+")[0]
+        parts += ["", f"## {library} {version}: {len(have)} of {len(names)}", "", "| theirs | here |", "|---|---|"]
+        parts += [f"| {name} | {_cell(name)} |" for name in names]
+    return "\n".join(parts) + "\n"
+
+
+def _cell(name: str) -> str:
+    found = ours_of(name)
+    if found:
+        return ", ".join(f"`{one}`" for one in found.split(", "))
+    return MISSING.get(name, "not looked at")
+
+
+def main() -> None:
+    """Write the page."""
+    TARGET.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

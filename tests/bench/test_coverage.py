@@ -1,0 +1,26 @@
+"""The table of other libraries' transforms: every name it claims exists, and every class of torchvision's is looked at."""
+
+from functools import reduce
+
+import pytest
+
+from pellucid_bench.coverage import MISSING, OURS, classes_of, ours_of
+from tests.peers import torchvision_functional
+
+
+@pytest.mark.parametrize("names", sorted(set(OURS.values())))
+def test_what_is_claimed_exists(names):
+    import pellucid.boxes
+    import pellucid.policy
+
+    for name in names.split(", "):
+        assert callable(reduce(getattr, name.split("."), pellucid)), name
+
+
+def test_nothing_is_both_had_and_missing():
+    assert [name for name in MISSING if ours_of(name)] == []
+
+
+def test_every_transform_of_torchvisions_is_looked_at():
+    torchvision_functional()  # skips where it is not installed
+    assert [name for name in classes_of("torchvision") if not ours_of(name) and name not in MISSING] == []
