@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 import pellucid
-from pellucid.kernels.warp.footprint import longer_axis, shares, weight_table
+from pellucid.kernels.warp.footprint import longer_axis, shares, stretches, weight_table
+from pellucid.kernels.warp.packing import pack
 from tests.compare import grads_close, within_budget
-from tests.kernels.warps import PADDINGS, cpu, laid_out, reference, warp
+from tests.kernels.warps import PADDINGS, cpu, laid_out, operands, reference, warp
 
 MODES = {"zeros": "grid-constant", "border": "nearest", "reflection": "reflect", "reflect_101": "mirror", "wrap": "grid-wrap"}
 
@@ -315,3 +316,15 @@ def test_the_plan_says_who_computes_each_pass():
     assert "antialiased, by cpu" in lines[3]
     mixed = pellucid.Pipeline([pellucid.RandomAffine(10), pellucid.RandomGamma(p=1.0), pellucid.RandomGaussianBlur(5)])
     assert mixed.explain(size=(64, 64)).splitlines()[2] == "impl   auto -> cpu (pass 1 3), reference (pass 2) on cpu"
+
+
+@pytest.mark.parametrize("projective", [False, True])
+def test_opcheck(projective):
+    maps = torch.cat((turned(2.2, 1.7, 25.0), torch.tensor([[[0.004, 0.0, 1.0]]], dtype=torch.float64)), 1)
+    maps = maps if projective else maps[:, :2]
+    table = stretches(maps, (12, 11), (3, 3), "bilinear") if projective else weight_table(maps, (3, 3))
+    given = operands(smooth(), pack(maps, size=(12, 11), footprint=(3, 3))._replace(table=table))
+    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
+    grad = torch.rand(1, 2, 12, 11, dtype=torch.float64)
+    for needs in ([*[True] * 2, *[False] * 4, True], [*[False] * 6, True]):
+        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
