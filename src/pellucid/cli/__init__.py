@@ -21,6 +21,7 @@ from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
+from pellucid.cli.register import register
 from pellucid.cli.train import TRAIN
 
 __all__ = ["app", "main"]
@@ -40,6 +41,7 @@ app.command()(preview)
 app.command()(explain)
 app.command()(augment)
 app.command()(audit)
+app.command()(register)
 for name, train in TRAIN.items():
     app.command(name)(train)
 app.command("eval-descriptor")(eval_descriptor)

@@ -1,0 +1,398 @@
+"""Aligning pictures by descent: from coarse to fine, every pair of a batch on its own.
+
+Owns: `align`, its checks, the pyramid, and what each pair is told in the end.
+Must not: take steps itself.
+Read next: ``newton.py``, ``descent.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.functional import gaussian_blur, resize, warp
+from pellucid.random.arguments import check_choice
+from pellucid.registration.descent import covered, descend
+from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
+from pellucid.registration.maps import MODELS, basis, level_from_full, simpler, spline_field, splines
+from pellucid.registration.newton import Equations, Pair, equations, minimise
+from pellucid.types import Size
+
+__all__ = ["Alignment", "Step", "align"]
+
+_COARSEST = 16
+_TURNS = (0.0, -15.0, 15.0)
+"""Degrees that the coarsest level begins with, beside the given start: it sees too little to find large turns from one."""
+_LEAST_OVERLAP, _LEAST_CORRELATION = 0.2, 0.3
+_LEAST_SPREAD = 1e-4
+"""Standard deviation below which a picture is constant, in its own units."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a descent.
+
+    Args:
+        size: of the level's fixed picture.
+        model: what the step could change.
+        loss: of every pair.
+    """
+
+    size: Size
+    model: str
+    loss: Float[Tensor, "b"]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What `align` found.
+
+    Args:
+        matrix: moving pixel from fixed pixel, last entry 1; where a pair was not usable, the start.
+        field: displacements in pixels of the moving picture, beside the matrix; None unless the model is ``bspline``.
+        converged: of each pair.
+        reason: why, in words.
+        loss, overlap, correlation: at the end, of the full pictures.
+        brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 where not solved for.
+        covariance: of the model's parameters in the normalised frame (1 is half the longer side from the centre), were the
+            residuals independent noise; None for descents by Adam.
+        history: every step.
+    """
+
+    matrix: Float[Tensor, "b 3 3"]
+    field: Float[Tensor, "b 2 h w"] | None
+    converged: Bool[Tensor, "b"]
+    reason: tuple[str, ...]
+    loss: Float[Tensor, "b"]
+    overlap: Float[Tensor, "b"]
+    correlation: Float[Tensor, "b"]
+    brightness: Float[Tensor, "b 3"]
+    covariance: Float[Tensor, "b n n"] | None
+    history: tuple[Step, ...]
+
+    def warped(self, moving: Shaped[Tensor, "*b c h w"], size: Size, **options: object) -> Shaped[Tensor, "*b c h2 w2"]:
+        """The moving picture in the fixed one's frame, of this (height, width); options as of :func:`pellucid.functional.warp`."""
+        return warp(moving, self.matrix, size=size, displacement=self.field, **options)  # type: ignore[arg-type]
+
+
+def align(
+    fixed: Shaped[Tensor, "*b c h w"],
+    moving: Shaped[Tensor, "*b c h2 w2"],
+    *,
+    model: str = "homography",
+    loss: str = "ssd",
+    method: str = "auto",
+    photometric: str = "gain_bias",
+    start: Float[Tensor, "*b 3 3"] | None = None,
+    mask: Float[Tensor, "*b 1 h w"] | None = None,
+    moving_mask: Float[Tensor, "*b 1 h2 w2"] | None = None,
+    features: Callable[[Tensor], Tensor] | None = None,
+    width: float = 0.1,
+    spacing: float = 16.0,
+    stiffness: float = 1e-5,
+    levels: int | None = None,
+    steps: int = 30,
+    tolerance: float = 1e-3,
+) -> Alignment:
+    """Find the map that makes the moving picture look like the fixed one.
+
+    Gauss-Newton steps with Levenberg and Marquardt's damping from the warp's own slopes, or Adam through the warp with slopes that
+    are blurred at first (`gradient_scale`). Coarse levels look for simpler maps. The coarsest level of Gauss-Newton begins
+    with three turns and keeps the best.
+
+    Args:
+        fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
+        model: ``translation``, ``similarity``, ``affine``, ``homography``, or ``bspline``: displacements on top of ``start``.
+        loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
+        method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
+        photometric: ``none``, ``gain_bias``, or ``gain_bias_gamma`` (Gauss-Newton only; pictures in [0, 1]).
+        start: moving pixel from fixed pixel, one or one for each pair; default the identity.
+        mask, moving_mask: weights from 0 of what counts.
+        features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
+        width: of the robust losses, in the pictures' units.
+        spacing: pixels between a B-spline's control points.
+        stiffness: weight of their squared second differences, in square pixels.
+        levels: of the pyramid, each half the size; None: down to 16 pixels.
+        steps: per level, at most; Adam takes five times as many.
+        tolerance: pixels; a pair whose corners move less in a step is done.
+
+    Returns:
+        See :class:`Alignment`. A pair that cannot be aligned does not disturb the others and is told so: not finite, constant, no
+        overlap, out of steps, or a correlation below 0.3 at the end.
+
+    Gradient:
+        none; the result is detached.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        Lucas and Kanade 1981 in the forwards compositional form of Baker and Matthews (IJCV 2004); Barron 2019; Mattes 2003.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import gaussian_blur
+        >>> from pellucid.registration import align
+        >>> picture = gaussian_blur(torch.rand(1, 40, 40, generator=torch.Generator().manual_seed(0)), 9, 2.0)
+        >>> found = align(picture[:, 2:34, 3:35], picture[:, 4:36, 4:36], model="translation")
+        >>> found.matrix[0, :2, 2].round(decimals=1), found.reason
+        (tensor([-1., -2.]), ('converged',))
+    """
+    check_choice("model", model, (*MODELS, "bspline"))
+    check_choice("loss", loss, LOSSES)
+    check_choice("photometric", photometric, ("none", "gain_bias", "gain_bias_gamma"))
+    exact = model != "bspline" and loss in RESIDUAL
+    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact else ("auto", "adam"))
+    exact = exact and method != "adam"
+    if photometric == "gain_bias_gamma" and not exact:
+        raise invalid("photometric", expected="none or gain_bias where Adam descends", got=photometric)
+    with torch.no_grad():
+        pair, problems = _read(fixed, moving, mask, moving_mask, features)
+        size, other = (pair.fixed.shape[-2], pair.fixed.shape[-1]), (pair.moving.shape[-2], pair.moving.shape[-1])
+        matrix = _start(start, pair)
+        if levels is None:
+            levels = 1 + max(0, round(math.log2(min(*size, *other) / _COARSEST)))
+        photometric = "gain_bias" if loss == "ncc" else photometric
+        run = _Run(pair, model, loss, photometric, width, spacing, stiffness, steps, tolerance)
+        return run.newton(matrix, levels, problems) if exact else run.adam(matrix, levels, problems)
+
+
+@dataclass(frozen=True)
+class _Run:
+    pair: Pair
+    model: str
+    loss: str
+    photometric: str
+    width: float
+    spacing: float
+    stiffness: float
+    steps: int
+    tolerance: float
+
+    def newton(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
+        matrix, power = start, start.new_ones(len(start))
+        history: list[Step] = []
+        for level, model in zip(range(levels - 1, -1, -1), simpler(self.model, levels), strict=True):
+            pair, from_full, moving_from_full = self._level(level)
+            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
+            turns = _TURNS if level == levels - 1 and levels > 1 and self.model != "translation" else (0.0,)
+            fan = _repeated(pair, len(turns))
+            first = torch.cat([begin @ _turned(turn, size, begin) for turn in turns])
+            model = "similarity" if len(turns) > 1 and model == "translation" else model
+            found = minimise(
+                partial(self._equations, fan, model),
+                first,
+                model,
+                size,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                exponent=power.repeat(len(turns)),
+            )
+            history += [Step(size, model, loss.unflatten(0, (len(turns), -1)).amin(0)) for loss in found.losses]
+            best = torch.where(found.equations.overlap > _LEAST_OVERLAP, found.equations.loss, torch.inf)
+            rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
+            matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
+            matrix = matrix / matrix[:, 2:, 2:]
+            last, settled = Equations(*(part[rows] for part in found.equations)), found.settled[rows]
+            power = last.brightness[:, 2]
+        count = len(basis(self.model, matrix))
+        used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
+        inverse = torch.linalg.pinv(torch.nan_to_num(last.left, 0.0, 0.0, 0.0), hermitian=True)
+        covariance = (last.loss / (used - last.left.shape[1]).clamp_min(1.0))[:, None, None] * inverse
+        measured = (last.loss, last.overlap, last.correlation, last.brightness)
+        return self._told(matrix, start, None, settled, problems, measured, covariance[:, :count, :count], history)
+
+    def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
+        exponent = RESIDUAL[self.loss]
+        weigh = None if exponent is None else robust(exponent, self.width)
+        return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=weigh)
+
+    def adam(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
+        matrix, field = start, None
+        history: list[Step] = []
+        measure = partial(distance, self.loss, photometric=self.photometric, width=self.width)
+        bends = self.model == "bspline"
+        for level, model in zip(range(levels - 1, -1, -1), [""] * levels if bends else simpler(self.model, levels), strict=True):
+            pair, from_full, moving_from_full = self._level(level)
+            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
+            control = None
+            if bends:
+                control = _control(field, size, self.spacing, begin)
+            found = descend(
+                pair,
+                begin,
+                control,
+                measure,
+                model=None if bends else model,
+                spacing=self.spacing,
+                stiffness=self.stiffness,
+                steps=5 * self.steps,
+                scale=4.0 if level == levels - 1 else 1.0,
+                rate=0.5 if level == levels - 1 else 0.2,
+            )
+            history += [Step(size, model or self.model, loss) for loss in found.losses]
+            if bends:
+                assert found.control is not None
+                field = spline_field(found.control, size, self.spacing)
+            else:
+                matrix = torch.linalg.inv(moving_from_full) @ found.matrix @ from_full
+                matrix = matrix / matrix[:, 2:, 2:]
+        full = (self.pair.fixed.shape[-2], self.pair.fixed.shape[-1])
+        weight = covered(self.pair, matrix, field)
+        out = warp(self.pair.moving, matrix, size=full, displacement=field, padding_mode="border")
+        overlap = weight.sum((1, 2, 3)) / self.pair.mask.sum((1, 2, 3)).clamp_min(1e-12)
+        ones = torch.ones_like(overlap)
+        agreed = ones if self.loss == "mutual_information" else correlation(out, self.pair.fixed, weight)
+        measured = (measure(out, self.pair.fixed, weight), overlap, agreed, torch.stack((ones, 0 * ones, ones), 1))
+        return self._told(matrix, start, field, found.settled, problems, measured, None, history)
+
+    def _level(self, level: int) -> tuple[Pair, Tensor, Tensor]:
+        """The pair at half the size so many times, and the maps from full pixels to its own."""
+        parts: list[Tensor | None] = []
+        maps = []
+        for picture, mask in ((self.pair.fixed, self.pair.mask), (self.pair.moving, self.pair.moving_mask)):
+            full = (picture.shape[-2], picture.shape[-1])
+            size = (max(4, round(full[0] / 2**level)), max(4, round(full[1] / 2**level)))
+            sigma = 1.0 if level else 0.5
+            lower = partial(_lower, size=size, sigma=sigma)
+            weight = None if mask is None else lower(mask)
+            # What is masked must not be smeared over what is not.
+            smooth = lower(picture) if mask is None or weight is None else lower(picture * mask) / weight.clamp_min(1e-6)
+            parts += [smooth, None if mask is None else resize(mask, size)]
+            maps.append(level_from_full(full, size, picture))
+        fixed, mask, moving, moving_mask = parts
+        assert fixed is not None
+        assert mask is not None
+        assert moving is not None
+        return Pair(fixed, moving, mask, moving_mask), maps[0], maps[1]
+
+    def _told(
+        self,
+        matrix: Tensor,
+        start: Tensor,
+        field: Tensor | None,
+        settled: Tensor,
+        problems: list[str],
+        measured: tuple[Tensor, Tensor, Tensor, Tensor],
+        covariance: Tensor | None,
+        history: list[Step],
+    ) -> Alignment:
+        loss, overlap, agreed, brightness = measured
+        reasons = []
+        for i, problem in enumerate(problems):
+            if problem:
+                reasons.append(problem)
+            elif not bool(torch.isfinite(matrix[i]).all() & torch.isfinite(loss[i])):
+                reasons.append("no map was found: the numbers ran away")
+            elif overlap[i] <= _LEAST_OVERLAP:
+                reasons.append(f"the pictures overlap by {100 * float(overlap[i]):.0f} %")
+            elif agreed[i] < _LEAST_CORRELATION:
+                reasons.append(f"the pictures do not agree: their correlation is {float(agreed[i]):.2f}")
+            else:
+                reasons.append("converged" if settled[i] else "out of steps")
+        converged = torch.tensor([reason == "converged" for reason in reasons])
+        usable = torch.tensor([not problem for problem in problems]) & torch.isfinite(matrix).all(2).all(1)
+        matrix = torch.where(usable[:, None, None], matrix, start)
+        if field is not None:
+            field = torch.where(usable[:, None, None, None], field, 0.0)
+        return Alignment(matrix, field, converged, tuple(reasons), loss, overlap, agreed, brightness, covariance, tuple(history))
+
+
+def _repeated(pair: Pair, times: int) -> Pair:
+    fixed, moving, mask = (part.repeat(times, 1, 1, 1) for part in (pair.fixed, pair.moving, pair.mask))
+    return Pair(fixed, moving, mask, None if pair.moving_mask is None else pair.moving_mask.repeat(times, 1, 1, 1))
+
+
+def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
+    return gaussian_blur(resize(picture, size), 2 * math.ceil(3 * sigma) + 1, sigma)
+
+
+def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    x, y = (size[1] - 1) / 2, (size[0] - 1) / 2
+    return torch.tensor([[c, -s, x - c * x + s * y], [s, c, y - s * x - c * y], [0.0, 0.0, 1.0]], dtype=like.dtype)
+
+
+def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> Float[Tensor, "b 2 m n"]:
+    """Control points of a level: those whose field is nearest to the coarser level's, made larger."""
+    down, across = splines(size[0], spacing, like), splines(size[1], spacing, like)
+    if field is None:
+        return like.new_zeros((len(like), 2, down.shape[1], across.shape[1]))
+    y, x = size[0] / field.shape[-2], size[1] / field.shape[-1]
+    wanted = resize(field, size) * torch.tensor([x, y], dtype=like.dtype)[:, None, None]
+    return torch.linalg.pinv(down) @ wanted @ torch.linalg.pinv(across).T
+
+
+def _read(
+    fixed: object, moving: object, mask: Tensor | None, moving_mask: Tensor | None, features: Callable[[Tensor], Tensor] | None
+) -> tuple[Pair, list[str]]:
+    """Pictures in floating point with a batch axis, their weights, and what is wrong with each pair."""
+    pictures = []
+    for name, picture in (("fixed", fixed), ("moving", moving)):
+        if not isinstance(picture, Tensor):
+            raise wrong_type(name, expected="a tensor", got=type(picture).__name__)
+        if picture.dim() not in (3, 4) or min(picture.shape[-3:]) < 1 or min(picture.shape[-2:]) < 4:
+            raise invalid(name, expected="(C, H, W) or (B, C, H, W), at least 4 pixels a side", got=f"shape {tuple(picture.shape)}")
+        if not picture.is_floating_point() and picture.dtype != torch.uint8:
+            raise wrong_type(name, expected="floating-point or uint8 pixels", got=picture.dtype)
+        batch = picture if picture.dim() == 4 else picture[None]
+        wide = torch.promote_types(batch.dtype, torch.float32) if batch.is_floating_point() else torch.float32
+        pictures.append(batch.to(wide) / (255.0 if batch.dtype == torch.uint8 else 1.0))
+    a, b = pictures
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    if a.shape[:2] != b.shape[:2]:
+        raise invalid("moving", expected=f"{a.shape[0]} pictures of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
+    weights = [_weight(name, one, like.to(dtype)) for name, one, like in (("mask", mask, a), ("moving_mask", moving_mask, b))]
+    whole = weights[0] if weights[0] is not None else torch.ones_like(a[:, :1], dtype=dtype)
+    problems = [""] * len(a)
+    for name, picture, weight in (("fixed", a, whole), ("moving", b, weights[1])):
+        finite = torch.isfinite(picture).all(3).all(2).all(1)
+        spread = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(1).std(1)
+        for i in range(len(a)):
+            if not finite[i]:
+                problems[i] = problems[i] or f"the {name} picture has pixels that are not finite"
+            elif spread[i] < _LEAST_SPREAD:
+                problems[i] = problems[i] or f"the {name} picture is constant"
+            elif weight is not None and float(weight[i].sum()) <= 0:
+                problems[i] = problems[i] or f"the {name} picture's mask is empty"
+    a, b = (torch.nan_to_num(picture.to(dtype), 0.0, 0.0, 0.0) for picture in (a, b))
+    if features is not None:
+        sizes = a.shape[-2:], b.shape[-2:]
+        a, b = features(a), features(b)
+        if (a.shape[-2:], b.shape[-2:]) != sizes:
+            raise invalid(
+                "features", expected="maps of the pictures' own height and width", got=f"{tuple(a.shape)}, {tuple(b.shape)}"
+            )
+    return Pair(a, b, whole, weights[1]), problems
+
+
+def _weight(name: str, mask: object, like: Tensor) -> Tensor | None:
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor):
+        raise wrong_type(name, expected="a tensor", got=type(mask).__name__)
+    wanted = (like.shape[0], 1, *like.shape[-2:])
+    batch = mask if mask.dim() == 4 else mask[None]
+    if mask.dim() not in (3, 4) or batch.shape not in (wanted, (1, *wanted[1:])):
+        raise invalid(name, expected=f"shape {wanted[1:]} or {wanted}", got=f"shape {tuple(mask.shape)}")
+    return batch.to(like.dtype).expand(wanted)
+
+
+def _start(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair) -> Float[Tensor, "b 3 3"]:
+    count = len(pair.fixed)
+    if start is None:
+        return torch.eye(3, dtype=pair.fixed.dtype).repeat(count, 1, 1)
+    given = torch.as_tensor(start, dtype=pair.fixed.dtype).detach()
+    batch = given if given.dim() == 3 else given[None]
+    if batch.shape not in ((1, 3, 3), (count, 3, 3)) or not bool(torch.isfinite(batch).all()):
+        raise invalid("start", expected=f"finite numbers of shape (3, 3) or ({count}, 3, 3)", got=f"shape {tuple(given.shape)}")
+    return (batch / batch[:, 2:, 2:]).repeat(count // len(batch), 1, 1)

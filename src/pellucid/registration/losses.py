@@ -1,0 +1,130 @@
+"""How far two pictures are apart: one number for each pair, differentiable.
+
+Owns: the losses by name, and the robust weights that least squares needs.
+Must not: warp.
+Read next: ``newton.py``, ``descent.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "robust"]
+
+RESIDUAL: Final = {"ssd": None, "ncc": None, "charbonnier": 1.0, "barron": -2.0}
+"""Losses that are a sum over residuals, with the exponent of Barron's family; None is least squares."""
+
+LOSSES: Final = (*RESIDUAL, "local_ncc", "mutual_information")
+
+_BINS, _MOST_SAMPLES = 32, 1 << 15
+
+
+def robust(exponent: float, width: float) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """Residual -> (loss, weight of its square in the normal equations), for an exponent other than 0 and 2.
+
+    Source:
+        Barron, A General and Adaptive Robust Loss Function, CVPR 2019; 1 is Charbonnier's, -2 Geman and McClure's.
+    """
+    far = abs(exponent - 2.0)
+
+    def weigh(residual: Tensor) -> tuple[Tensor, Tensor]:
+        inner = (residual / width).square() / far + 1.0
+        loss = 2.0 * width**2 * far / exponent * (inner ** (exponent / 2.0) - 1.0)
+        return loss, inner ** (exponent / 2.0 - 1.0)
+
+    return weigh
+
+
+def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"], Float[Tensor, "b"]]:
+    """Gain and offset that bring one picture (b, c, n) nearest to another, and their correlation; shares (b, 1, n) sum to 1."""
+    mean, wanted = (value * shares).sum((1, 2)), (target * shares).sum((1, 2))
+    spread, other = value - mean[:, None, None], target - wanted[:, None, None]
+    variance, both = (spread.square() * shares).sum((1, 2)), (spread * other * shares).sum((1, 2))
+    product = variance * (other.square() * shares).sum((1, 2))
+    usable = product > 1e-24
+    found = torch.where(usable, both / torch.where(usable, product, 1.0).sqrt(), 0.0)
+    gain = both / torch.where(variance > 1e-12, variance, 1e-12)
+    gain = torch.where(gain > 0.05, gain, 0.05)  # a picture turned negative is no match
+    return gain, wanted - gain * mean, found
+
+
+def correlation(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
+    """Of (b, c, h, w) with weights (b, 1, h, w)."""
+    return brightness(value.flatten(2), target.flatten(2), _shares(weight, value.shape[1]))[2]
+
+
+def distance(name: str, value: Tensor, target: Tensor, weight: Tensor, *, photometric: str, width: float) -> Float[Tensor, "b"]:
+    """The loss of pictures (b, c, h, w) where the weight (b, 1, h, w) says they count.
+
+    Args:
+        name: one of `LOSSES`.
+        value, target: the warped picture and the fixed one.
+        weight: from 0.
+        photometric: other than ``none``, gain and offset are solved for before residuals are taken.
+        width: of the robust losses, in the fixed picture's units.
+    """
+    if name == "local_ncc":
+        return _local(value, target, weight)
+    if name == "mutual_information":
+        return _mutual(value, target, weight)
+    shares = _shares(weight, value.shape[1])
+    flat, wanted = value.flatten(2), target.flatten(2)
+    gain, offset, found = brightness(flat, wanted, shares)
+    if name == "ncc":
+        return 1.0 - found
+    if photometric != "none":
+        flat = gain[:, None, None] * flat + offset[:, None, None]
+    residual, exponent = flat - wanted, RESIDUAL[name]
+    loss = residual.square() if exponent is None else robust(exponent, width)(residual)[0]
+    return (loss * shares).sum((1, 2))
+
+
+def _shares(weight: Tensor, channels: int) -> Tensor:
+    flat = weight.flatten(2)
+    return flat / (channels * flat.sum((1, 2), keepdim=True)).clamp_min(1e-12)
+
+
+def _local(value: Tensor, target: Tensor, weight: Tensor, side: int = 9) -> Float[Tensor, "b"]:
+    """1 minus the correlation within windows, where they hold more than noise; weighted by what they cover."""
+
+    def mean(picture: Tensor) -> Tensor:
+        return F.avg_pool2d(picture, side, 1, side // 2, count_include_pad=False)
+
+    mass = mean(weight).clamp_min(1e-6)
+    a, b = mean(value * weight) / mass, mean(target * weight) / mass
+    aa, bb, ab = (
+        mean(p * q * weight) / mass - m for p, q, m in ((value, value, a * a), (target, target, b * b), (value, target, a * b))
+    )
+    small = 1e-4 * (target.var((1, 2, 3), keepdim=True) + 1e-8)
+    local = ab / ((aa.clamp_min(0) + small) * (bb.clamp_min(0) + small)).sqrt()
+    return 1.0 - (local * weight).sum((1, 2, 3)) / (value.shape[1] * weight.sum((1, 2, 3))).clamp_min(1e-12)
+
+
+def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
+    """Minus the mutual information in nats, from a joint histogram with cubic windows on both pictures.
+
+    Source:
+        Mattes and others, PET-CT image registration in the chest using free-form deformations, 2003.
+    """
+    step = max(1, value[0].numel() // _MOST_SAMPLES)
+    mass = weight.expand_as(value).flatten(1)[:, ::step]
+    windows = []
+    for picture in (value, target):
+        flat = picture.flatten(1)
+        low, high = flat.detach().amin(1, keepdim=True), flat.detach().amax(1, keepdim=True)
+        place = 1.5 + (flat[:, ::step] - low) / (high - low).clamp_min(1e-12) * (_BINS - 4)
+        far = (place[..., None] - torch.arange(_BINS, dtype=place.dtype, device=place.device)).abs()
+        near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
+        windows.append(torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0)))
+    joint = (windows[0] * mass[..., None]).transpose(1, 2) @ windows[1]
+    joint = joint / joint.sum((1, 2), keepdim=True).clamp_min(1e-12)
+    apart = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True)
+    usable = joint > 1e-12
+    ratio = torch.where(usable, joint, 1.0) / torch.where(usable, apart, 1.0)
+    return -(joint * ratio.log()).sum((1, 2))

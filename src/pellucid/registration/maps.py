@@ -1,0 +1,106 @@
+"""The maps that alignment looks for, as small changes of a matrix or as a B-spline of displacements.
+
+Owns: the models' bases, the frames they are written in, and the B-spline's values on pixels.
+Must not: see a picture.
+Read next: ``newton.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.types import Size
+
+__all__ = [
+    "MODELS",
+    "basis",
+    "changed",
+    "corner_distance",
+    "corners",
+    "frame",
+    "level_from_full",
+    "simpler",
+    "spline_field",
+    "splines",
+]
+
+_ENTRIES: Final = {
+    "translation": (((0, 2, 1.0),), ((1, 2, 1.0),)),
+    "similarity": (((0, 2, 1.0),), ((1, 2, 1.0),), ((0, 0, 1.0), (1, 1, 1.0)), ((0, 1, -1.0), (1, 0, 1.0))),
+    "affine": tuple(((row, column, 1.0),) for row in (0, 1) for column in (2, 0, 1)),
+    "homography": tuple(((row, column, 1.0),) for row in (0, 1, 2) for column in (2, 0, 1) if (row, column) != (2, 2)),
+}
+"""For each model the small changes of the identity that span it: (row, column, value) of their entries."""
+
+MODELS: Final = tuple(_ENTRIES)
+
+
+def simpler(model: str, levels: int) -> list[str]:
+    """The models of a pyramid's levels, coarsest first: from simple ones to the wanted one, which has at least one level."""
+    chain = MODELS[: MODELS.index(model) + 1]
+    return [chain[min(max(len(chain) - levels, 0) + i, len(chain) - 1)] for i in range(levels)]
+
+
+def basis(model: str, like: Tensor) -> Float[Tensor, "n 9"]:
+    """The changes that span a model, flattened."""
+    rows = like.new_zeros((len(_ENTRIES[model]), 3, 3))
+    flat = torch.stack(
+        [
+            sum((value * torch.nn.functional.one_hot(torch.tensor(3 * r + c), 9) for r, c, value in entries), torch.zeros(9))
+            for entries in _ENTRIES[model]
+        ]
+    )
+    return flat.to(rows)
+
+
+def frame(size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
+    """Pixels from normalised coordinates: the centre is 0, and 1 is half the longer side away."""
+    half = max(size) / 2
+    return torch.tensor([[half, 0.0, (size[1] - 1) / 2], [0.0, half, (size[0] - 1) / 2], [0.0, 0.0, 1.0]], dtype=like.dtype)
+
+
+def level_from_full(full: Size, level: Size, like: Tensor) -> Float[Tensor, "3 3"]:
+    """A shrunk picture's pixels from the picture's own."""
+    y, x = level[0] / full[0], level[1] / full[1]
+    return torch.tensor([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]], dtype=like.dtype)
+
+
+def changed(
+    matrix: Float[Tensor, "b 3 3"], change: Float[Tensor, "b n"], spanned: Float[Tensor, "n 9"], pixels: Float[Tensor, "3 3"]
+) -> Float[Tensor, "b 3 3"]:
+    """The matrix after a small change in the normalised frame; its last entry is 1."""
+    small = torch.eye(3, dtype=matrix.dtype) + (change @ spanned).unflatten(1, (3, 3))
+    found = matrix @ pixels @ small @ torch.linalg.inv(pixels)
+    return found / found[:, 2:, 2:]
+
+
+def corners(size: Size, like: Tensor) -> Float[Tensor, "3 4"]:
+    """The outermost pixels' centres, homogeneous, column by column."""
+    y, x = size[0] - 1.0, size[1] - 1.0
+    return torch.tensor([[0.0, x, x, 0.0], [0.0, 0.0, y, y], [1.0, 1.0, 1.0, 1.0]], dtype=like.dtype)
+
+
+def corner_distance(one: Float[Tensor, "b 3 3"], other: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b"]:
+    """The mean distance in pixels between what two maps make of the corners."""
+    ends = [matrix @ corners(size, one) for matrix in (one, other)]
+    a, b = (end[:, :2] / end[:, 2:] for end in ends)
+    return (a - b).square().sum(1).sqrt().mean(1)
+
+
+def splines(length: int, spacing: float, like: Tensor) -> Float[Tensor, "length n"]:
+    """Uniform cubic B-splines along an axis of pixels: each row sums to 1."""
+    count = int((length - 1) / spacing) + 4
+    place = torch.arange(length, dtype=like.dtype)[:, None] / spacing - (torch.arange(count, dtype=like.dtype) - 1)
+    far = place.abs()
+    near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
+    return torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0))
+
+
+def spline_field(control: Float[Tensor, "b 2 m n"], size: Size, spacing: float) -> Float[Tensor, "b 2 h w"]:
+    """Displacements in pixels from control points so many pixels apart; linear in them."""
+    down, across = splines(size[0], spacing, control), splines(size[1], spacing, control)
+    return down @ control @ across.T

@@ -1,0 +1,277 @@
+"""Alignment: normal equations against autograd, maps that are known, and pairs that cannot be aligned."""
+
+import math
+
+import pytest
+import torch
+from torch.autograd.functional import jacobian
+
+from pellucid.errors import InvalidArgument, InvalidType
+from pellucid.functional import gaussian_blur, remap, warp
+from pellucid.registration import LOSSES, align
+from pellucid.registration.losses import robust
+from pellucid.registration.maps import MODELS, basis, changed, corner_distance, frame, spline_field
+from pellucid.registration.newton import Pair, equations
+
+SIDE = 64
+
+
+def picture(side=96, seed=0):
+    """Blobs of three sizes, in [0, 1]."""
+    random = torch.Generator().manual_seed(seed)
+    layers = [gaussian_blur(torch.randn(1, 1, side, side, generator=random), 8 * s + 1, float(s)) for s in (1, 2, 4)]
+    layers = [layer / layer.std() for layer in layers]
+    return 0.5 + 0.1 * sum(layers, torch.zeros(()))
+
+
+WHOLE = picture()
+WINDOW = torch.tensor([[1.0, 0, 16], [0, 1, 16], [0, 0, 1]])
+
+
+def pair(matrix, whole=WHOLE, gain=1.2, offset=0.05, noise=0.005):
+    """A window of a picture, and the same through a map that is known."""
+    moving = warp(whole, WINDOW, size=(SIDE, SIDE))
+    fixed = gain * warp(whole, WINDOW @ matrix, size=(SIDE, SIDE), interpolation="bicubic") + offset
+    return fixed + noise * torch.randn(fixed.shape, generator=torch.Generator().manual_seed(5)), moving
+
+
+def about(degrees, scale=1.0, shift=(0.0, 0.0), bend=(0.0, 0.0)):
+    c, s = scale * math.cos(math.radians(degrees)), scale * math.sin(math.radians(degrees))
+    middle = torch.tensor([[1.0, 0, (SIDE - 1) / 2], [0, 1, (SIDE - 1) / 2], [0, 0, 1]])
+    return middle @ torch.tensor([[c, s, shift[0]], [-s, c, shift[1]], [*bend, 1.0]]) @ torch.linalg.inv(middle)
+
+
+KNOWN = {
+    "translation": about(0, shift=(3.3, -4.7)),
+    "similarity": about(12, 1.1, (3.0, 2.0)),
+    "affine": about(5, 0.95, (-3.0, 2.0)) @ torch.tensor([[1.0, 0.06, 0], [0, 1.05, 0], [0, 0, 1]]),
+    "homography": about(6, 1.05, (2.0, -3.0), (6e-4, -5e-4)),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_known_maps_are_found(model):
+    found = align(*pair(KNOWN[model]), model=model)
+    assert found.reason == ("converged",)
+    assert float(corner_distance(found.matrix, KNOWN[model][None], (SIDE, SIDE))) < 0.15
+    assert abs(float(found.brightness[0, 0]) - 1.2) < 0.03
+    assert abs(float(found.brightness[0, 1]) - 0.05) < 0.02
+    variances = torch.diagonal(found.covariance[0])
+    assert len(variances) == len(basis(model, WHOLE))
+    assert bool((variances > 0).all())
+    warped = found.warped(pair(KNOWN[model])[1], (SIDE, SIDE))
+    assert warped.shape == (1, 1, SIDE, SIDE)
+
+
+def test_shifts_agree_with_phase_correlation():
+    """Of scikit-image, to a hundredth of a pixel, on a picture that wraps around."""
+    skimage = pytest.importorskip("skimage.registration")
+    y, x = torch.meshgrid(torch.arange(64.0), torch.arange(64.0), indexing="ij")
+    waves = [(3, 1, 0.3), (1, 4, 1.1), (5, -2, 2.0), (2, 2, 0.7), (-4, 3, 1.9)]
+
+    def at(dx, dy):
+        terms = [torch.cos(2 * math.pi * (a * (x + dx) + b * (y + dy)) / 64 + c) for a, b, c in waves]
+        return (0.5 + 0.1 * sum(terms, torch.zeros(())))[None]
+
+    fixed, moving = at(0.0, 0.0), at(-1.6, 2.3)
+    (down, across), *_ = skimage.phase_cross_correlation(fixed[0].numpy(), moving[0].numpy(), upsample_factor=100)
+    found = align(fixed, moving, model="translation").matrix[0, :2, 2]
+    assert torch.allclose(found, torch.tensor([-across, -down], dtype=torch.float32), atol=0.02)
+
+
+@pytest.mark.parametrize("photometric", ["none", "gain_bias", "gain_bias_gamma"])
+@pytest.mark.parametrize("model", MODELS)
+def test_normal_equations_are_those_of_autograd(model, photometric):
+    """In float64: J' W r and J' W J from a Jacobian by autograd through matrix, warp and brightness."""
+    random = torch.Generator().manual_seed(1)
+    fixed, moving = 0.3 + 0.4 * torch.rand(2, 2, 2, 9, 11, generator=random, dtype=torch.float64)
+    mask = torch.rand(2, 1, 9, 11, generator=random, dtype=torch.float64)
+    matrix = torch.tensor([[0.94, 0.11, 0.63], [-0.08, 0.97, 0.71], [0.004, -0.003, 1.0]], dtype=torch.float64).repeat(2, 1, 1)
+    power = torch.tensor([0.9, 1.3], dtype=torch.float64)
+    fixed = 0.2 * fixed + 0.7 * warp(moving, matrix, size=(9, 11), padding_mode="border")
+    found = equations(Pair(fixed, moving, mask), matrix, model, photometric=photometric, exponent=power)
+    pixels, spanned = frame((9, 11), fixed), basis(model, fixed)
+    gamma = photometric == "gain_bias_gamma"
+    gain, offset = found.brightness[:, 0], found.brightness[:, 1]
+    count = len(spanned) + {"none": 0, "gain_bias": 2, "gain_bias_gamma": 3}[photometric]
+
+    def residual(change):
+        here = changed(matrix, change[:, : len(spanned)], spanned, pixels)
+        value = warp(moving, here, size=(9, 11), interpolation="bicubic", padding_mode="border")
+        if photometric == "none":
+            return value - fixed
+        more = change[:, len(spanned) :]
+        value = value ** (power + more[:, 2])[:, None, None, None] if gamma else value
+        return (gain + more[:, 0])[:, None, None, None] * value + (offset + more[:, 1])[:, None, None, None] - fixed
+
+    zero = torch.zeros(2, count, dtype=torch.float64)
+    rows = torch.stack([jacobian(residual, zero)[i, :, :, :, i] for i in range(2)])  # b c h w n
+    ends = matrix @ torch.stack(
+        [*torch.meshgrid(torch.arange(11.0).double(), torch.arange(9.0).double(), indexing="xy"), torch.ones(9, 11)]
+    ).flatten(1)
+    x, y = ends[:, 0] / ends[:, 2], ends[:, 1] / ends[:, 2]
+    weight = mask[:, 0] * ((x >= 0) & (x <= 10) & (y >= 0) & (y <= 8)).unflatten(1, (9, 11))
+    weight = weight / (2 * weight.sum((1, 2), keepdim=True))
+    r = residual(zero)
+    assert torch.allclose(found.left, torch.einsum("bchwi,bhw,bchwj->bij", rows, weight, rows), rtol=1e-9, atol=1e-12)
+    assert torch.allclose(found.right, torch.einsum("bchwi,bhw,bchw->bi", rows, weight, r), rtol=1e-9, atol=1e-12)
+    assert torch.allclose(found.loss, torch.einsum("bhw,bchw->b", weight, r.square()))
+    if photometric != "none":  # gain and offset are at their optimum
+        assert float(found.right[:, len(spanned) : len(spanned) + 2].abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("exponent", [1.0, -2.0])
+def test_robust_weights_are_the_slope_over_the_residual(exponent):
+    residual = torch.linspace(-0.7, 0.7, 12, dtype=torch.float64, requires_grad=True)
+    loss, weight = robust(exponent, 0.1)(residual)
+    (slope,) = torch.autograd.grad(loss.sum(), residual)
+    assert torch.allclose(slope, 2 * weight * residual)
+    small, _ = robust(exponent, 0.1)(torch.tensor(1e-4, dtype=torch.float64))
+    assert abs(float(small) / 1e-8 - 1) < 1e-5
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_finds_a_shift(loss):
+    gain = 1.0 if loss in ("charbonnier", "barron") else 1.2
+    found = align(*pair(KNOWN["translation"], gain=gain), model="translation", loss=loss)
+    assert found.reason == ("converged",)
+    assert float(corner_distance(found.matrix, KNOWN["translation"][None], (SIDE, SIDE))) < 0.3
+
+
+def test_robust_losses_ignore_what_is_covered():
+    fixed, moving = pair(KNOWN["similarity"], gain=1.0, offset=0.0)
+    fixed[..., 5:25, 30:55] = 1.0
+    ends = {
+        loss: float(
+            corner_distance(align(fixed, moving, model="similarity", loss=loss).matrix, KNOWN["similarity"][None], (SIDE, SIDE))
+        )
+        for loss in ("ssd", "barron")
+    }
+    assert ends["barron"] < 0.3
+    assert ends["barron"] < 0.5 * ends["ssd"]
+
+
+def test_masks_leave_out_what_is_covered():
+    fixed, moving = pair(KNOWN["similarity"])
+    fixed[..., 5:25, 30:55] = 3.0
+    mask = torch.ones(1, SIDE, SIDE)
+    mask[:, 3:27, 28:57] = 0.0
+    found = align(fixed, moving, model="similarity", mask=mask)
+    assert float(corner_distance(found.matrix, KNOWN["similarity"][None], (SIDE, SIDE))) < 0.15
+    fixed, moving = pair(KNOWN["translation"])
+    moving[..., 20:40, 20:40] = 3.0
+    covered = torch.ones(1, SIDE, SIDE)
+    covered[:, 18:42, 18:42] = 0.0
+    found = align(fixed, moving, model="translation", moving_mask=covered)
+    assert float(corner_distance(found.matrix, KNOWN["translation"][None], (SIDE, SIDE))) < 0.15
+
+
+def test_mutual_information_sees_through_another_modality():
+    fixed, moving = pair(KNOWN["translation"], gain=1.0, offset=0.0)
+    other = (2.5 * (fixed - 0.5)).square()  # neither rises nor falls with the first
+    found = align(other, moving, model="translation", loss="mutual_information")
+    assert float(corner_distance(found.matrix, KNOWN["translation"][None], (SIDE, SIDE))) < 0.5
+
+
+def test_gamma_is_found():
+    fixed, moving = pair(KNOWN["similarity"], gain=1.0, offset=0.0)
+    found = align(fixed.clamp(0.01, 1) ** 1.6, moving, model="similarity", photometric="gain_bias_gamma")
+    assert float(corner_distance(found.matrix, KNOWN["similarity"][None], (SIDE, SIDE))) < 0.15
+    assert abs(float(found.brightness[0, 2]) - 1.6) < 0.2
+
+
+def test_maps_of_features_are_aligned_instead():
+    fixed, moving = pair(KNOWN["similarity"])
+    y, x = torch.meshgrid(torch.linspace(0, 1, SIDE), torch.linspace(0, 1, SIDE), indexing="ij")
+
+    def edges(image):
+        return torch.cat([torch.gradient(image, dim=dim)[0] for dim in (-1, -2)], 1)
+
+    shaded = fixed + x * y  # a light from one side, which edges hardly see
+    ends = [align(shaded, moving, model="similarity", features=f).matrix for f in (None, edges)]
+    plain, seen = (float(corner_distance(end, KNOWN["similarity"][None], (SIDE, SIDE))) for end in ends)
+    assert seen < 0.3
+    assert seen < plain
+
+
+def test_splines_undo_a_deformation():
+    control = 1.5 * torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(2))
+    field = spline_field(control, (SIDE, SIDE), 24.0)
+    y, x = torch.meshgrid(torch.arange(float(SIDE)), torch.arange(float(SIDE)), indexing="ij")
+    moving = warp(WHOLE, WINDOW, size=(SIDE, SIDE))
+    fixed = remap(WHOLE, 16 + x + field[:, 0], 16 + y + field[:, 1])
+    found = align(fixed, moving, model="bspline", spacing=16.0)
+    inner = (slice(None), slice(None), slice(6, -6), slice(6, -6))
+    before, after = (float((part - field)[inner].norm(dim=1).mean()) for part in (torch.zeros_like(field), found.field))
+    assert found.reason == ("converged",)
+    assert after < 0.15
+    assert before > 5 * after
+
+
+def test_pairs_that_cannot_be_aligned_say_why_and_leave_the_others_alone():
+    fixed, moving = pair(KNOWN["similarity"])
+    broken = fixed.clone()
+    broken[..., 3, 3] = float("nan")
+    fixeds = torch.cat([fixed, torch.full_like(fixed, 0.5), broken, fixed, fixed])
+    movings = torch.cat(
+        [moving, moving, moving, torch.zeros_like(moving), torch.rand(moving.shape, generator=torch.Generator().manual_seed(1))]
+    )
+    found = align(fixeds, movings, model="similarity")
+    words = (
+        "converged",
+        "the fixed picture is constant",
+        "the fixed picture has pixels that are not finite",
+        "the moving picture is constant",
+        "do not agree",
+    )
+    assert all(word in reason for word, reason in zip(words, found.reason, strict=True)), found.reason
+    assert found.converged.tolist() == [True, False, False, False, False]
+    assert bool(torch.isfinite(found.matrix).all())
+    assert all(torch.equal(found.matrix[i], torch.eye(3)) for i in (1, 2, 3))
+    alone = align(fixed, moving, model="similarity")
+    assert torch.allclose(alone.matrix, found.matrix[:1], atol=1e-4)
+    far = torch.tensor([[1.0, 0, 500], [0, 1, 0], [0, 0, 1]])
+    for method in ("gauss_newton", "adam"):
+        nowhere = align(fixed, moving, model="translation", start=far, method=method)
+        assert not bool(nowhere.converged)
+        assert "overlap" in nowhere.reason[0]
+    short = align(fixed, moving, model="homography", steps=1, levels=1)
+    assert short.converged.tolist() == [False]
+    empty = align(fixed, moving, mask=torch.zeros(1, SIDE, SIDE))
+    assert empty.reason == ("the fixed picture's mask is empty",)
+
+
+def test_sizes_bytes_and_starts():
+    fixed, moving = pair(KNOWN["similarity"])
+    smaller = moving[..., :50, 4:]
+    shifted = torch.tensor([[1.0, 0, -4], [0, 1, 0], [0, 0, 1]])
+    wanted = (shifted @ KNOWN["similarity"])[None]
+    found = align(
+        (255 * fixed).clamp(0, 255).to(torch.uint8)[0], (255 * smaller).clamp(0, 255).to(torch.uint8)[0], model="similarity"
+    )
+    assert float(corner_distance(found.matrix, wanted, (SIDE, SIDE))) < 0.2
+    begun = align(fixed, moving, model="similarity", start=KNOWN["similarity"], levels=1)
+    assert float(corner_distance(begun.matrix, KNOWN["similarity"][None], (SIDE, SIDE))) < 0.15
+
+
+def test_mistakes():
+    image = torch.rand(1, 20, 20)
+    for options in (
+        {"model": "rigid"},
+        {"loss": "l2"},
+        {"photometric": "x"},
+        {"start": torch.eye(2)},
+        {"mask": torch.ones(20, 20)},
+    ):
+        with pytest.raises(InvalidArgument):
+            align(image, image, **options)
+    with pytest.raises(InvalidArgument, match="method"):
+        align(image, image, loss="mutual_information", method="gauss_newton")
+    with pytest.raises(InvalidArgument, match="photometric"):
+        align(image, image, method="adam", photometric="gain_bias_gamma")
+    with pytest.raises(InvalidArgument, match="moving"):
+        align(image, torch.rand(3, 20, 20))
+    with pytest.raises(InvalidType, match="fixed: expected a tensor"):
+        align(image.numpy(), image)
+    with pytest.raises(InvalidType, match="moving: expected"):
+        align(image, image.to(torch.int64))
