@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -27,6 +27,8 @@ from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid_bench.peers import MODULES
 from pellucid_bench.plot import draw_cases, draw_scaling
+from pellucid_bench.reach import measure_reach, reach_table
+from pellucid_bench.register import measure_register, register_table
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
@@ -215,6 +217,45 @@ def sizes(
         insert(docs_page, "sizes", f"{count} sizes of up to {longest}x{longest}, one image each, in turns.\n\n{text}")
     if strict and max(ratios(rows).values()) > MOST:
         raise typer.Exit(1)
+
+
+@app.command()
+def reach(
+    directions: Annotated[int, typer.Option(min=1, help="Shifts per picture and distance.")] = 3,
+    threads: Threads = 1,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on reach to rewrite.")] = None,
+) -> None:
+    """Shifts found by descent with different slopes, beside grid_sample, kornia and linearised multi-sampling."""
+    with _setting(threads):
+        rows = measure_reach(directions=directions, say=_say)
+        data = report("reach", {"directions": directions}, rows)
+    _finish("reach", data, reach_table(rows), output, docs_page)
+
+
+@app.command()
+def register(
+    draws: Annotated[int, typer.Option(min=1, help="Maps per picture of 128 pixels.")] = 2,
+    photographs: Annotated[int, typer.Option(min=1, help="Pictures of 512 pixels.")] = 12,
+    threads: Threads = 1,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,
+) -> None:
+    """Alignment of photographs under known maps, and of sequences under PELLUCID_DATA, beside OpenCV."""
+    with _setting(threads):
+        rows = measure_register(draws=draws, photographs=photographs, say=_say)
+        data = report("register", {"draws": draws, "photographs": photographs}, rows)
+    _finish("register", data, register_table(rows), output, docs_page)
+
+
+def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:
+    """Show a report, and write what was asked for."""
+    text = f"{describe(data['environment'])}\n\n{table}"
+    _show(text)
+    if output is not None:
+        write_json(output / f"{name}.json", data)
+    if page is not None:
+        insert(page, name, text)
 
 
 @app.command(name="scaling")

@@ -42,6 +42,9 @@ def eval_descriptor(
     markdown: Annotated[Path | None, typer.Option(help="write the table to this file")] = None,
     pictures: Annotated[Path | None, typer.Option(help="write pictures of matches into this folder")] = None,
     seed: Annotated[int, typer.Option(help="of the warps, without DIR")] = 0,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="move matched points to parts of a pixel where the pictures agree")
+    ] = False,
 ) -> None:
     """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
     import json as text
@@ -68,7 +71,7 @@ def eval_descriptor(
     sequences = _sequences(directory, photographs, seed, broken)
     drawn: dict[tuple[str, str], Any] = {}
     report = evaluate_methods(
-        sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods))
+        sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods)), refine=refine
     )
     typer.echo(plain_table(report))
     if json is not None:

@@ -97,14 +97,15 @@ def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol,
             detections = detect(detector, view.image[None], protocol.keypoints, scale=scale, border=8)
         kept = detections.keypoints.valid[0]
         descriptors = describe_patches(descriptor, view.image, detections.frames[0][kept])
-        return Described(detections.keypoints.points[0][kept], descriptors, (view.image.shape[-2], view.image.shape[-1]))
+        points, frames = detections.keypoints.points[0][kept], detections.frames[0][kept]
+        return Described(points, descriptors, (view.image.shape[-2], view.image.shape[-1]), frames)
 
     return method
 
 
 def _described(view: SiftView, descriptors: Tensor) -> Described:
     points = torch.tensor([point.pt for point in view.keypoints], dtype=torch.float32).reshape(-1, 2)
-    return Described(points, descriptors, (view.image.shape[-2], view.image.shape[-1]))
+    return Described(points, descriptors, (view.image.shape[-2], view.image.shape[-1]), view.frames)
 
 
 def _sift(view: SiftView) -> Described:

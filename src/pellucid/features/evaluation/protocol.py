@@ -24,6 +24,7 @@ from pellucid.features.evaluation.metrics import (
     repeatability,
 )
 from pellucid.geometry.points import transform_points
+from pellucid.registration import refine_matches
 
 __all__ = ["Described", "PairResult", "Protocol", "corner_error", "estimate_homography", "measure_pair"]
 
@@ -64,11 +65,13 @@ class Described:
         points: (x, y) of its keypoints, pixel centres.
         descriptors: one row each.
         size: the image's (height, width).
+        frames: image_from_patch of what was described; None where a method has none.
     """
 
     points: Float[Tensor, "n 2"]
     descriptors: Float[Tensor, "n d"]
     size: tuple[int, int]
+    frames: Float[Tensor, "n 2 3"] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,23 +91,33 @@ class PairResult:
     """(M,) which of them are correct."""
 
 
-def measure_pair(first: Described, second: Described, second_from_first: Float64[Tensor, "3 3"], protocol: Protocol) -> PairResult:
+def measure_pair(
+    first: Described,
+    second: Described,
+    second_from_first: Float64[Tensor, "3 3"],
+    protocol: Protocol,
+    *,
+    images: tuple[Float[Tensor, "1 h w"], Float[Tensor, "1 h2 w2"]] | None = None,
+) -> PairResult:
     """Match two described images and compare with the truth.
 
     Matches are mutual nearest neighbours. A match's error is the distance, in the second image, between its second keypoint and
     where the homography sends its first. Average precision ranks matches by descriptor distance; what there is to find is the
     number of first keypoints that fall on the second image within ``protocol.correct`` pixels of any keypoint there, whatever
-    the descriptors; so missing matches cost as much as wrong ones.
+    the descriptors; so missing matches cost as much as wrong ones. With ``images``, the second point of each match is first
+    refined in them (:func:`pellucid.registration.refine_matches`), where both have frames.
     """
     moved, seen = covisible(first.points, second_from_first, second.size)
     matches = mutual_nearest(first.descriptors, second.descriptors)
-    errors = (moved[matches.pairs[:, 0]] - second.points[matches.pairs[:, 1]].double()).norm(dim=1)
+    left, right_points = first.points[matches.pairs[:, 0]], second.points[matches.pairs[:, 1]]
+    if images is not None and first.frames is not None and second.frames is not None:
+        frames = first.frames[matches.pairs[:, 0]], second.frames[matches.pairs[:, 1]]
+        right_points, _ = refine_matches(*images, *frames)
+    errors = (moved[matches.pairs[:, 0]] - right_points.double()).norm(dim=1)
     errors = torch.where(errors.isnan(), torch.inf, errors)
     right = errors <= protocol.correct
     to_find = int((nearest_distance(moved[seen], second.points) <= protocol.correct).sum())
-    estimate, inliers = estimate_homography(
-        first.points[matches.pairs[:, 0]], second.points[matches.pairs[:, 1]], threshold=protocol.ransac
-    )
+    estimate, inliers = estimate_homography(left, right_points, threshold=protocol.ransac)
     return PairResult(
         repeatability(first.points, second.points, second_from_first, (first.size, second.size), protocol.thresholds),
         accuracy_under(errors, protocol.thresholds),

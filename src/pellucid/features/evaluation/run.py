@@ -70,6 +70,7 @@ def evaluate_methods(
     protocol: Protocol | None = None,
     *,
     on_pair: OnPair | None = None,
+    refine: bool = False,
 ) -> Report:
     """Measure every method on the pairs (1, k) of every sequence.
 
@@ -78,6 +79,7 @@ def evaluate_methods(
         methods: by name, in the order of the rows.
         protocol: the default is that of docs/features.md.
         on_pair: called after each pair with sequence, method, k, the two views, their descriptions and the result.
+        refine: move the second point of each match to where the pictures agree, before errors are measured.
 
     Errors:
         ``InvalidArgument`` without sequences or methods.
@@ -95,7 +97,8 @@ def evaluate_methods(
             described = [method(view) for view in views]
             counts[name] += [len(one.points) for one in described]
             for k in range(1, len(views)):
-                result = measure_pair(described[0], described[k], sequence.view_from_first[k], protocol)
+                images = (views[0].image, views[k].image) if refine else None
+                result = measure_pair(described[0], described[k], sequence.view_from_first[k], protocol, images=images)
                 results_of[name][f"{sequence.name}/1-{k + 1}"] = result
                 if on_pair is not None:
                     on_pair(sequence.name, name, k, (views[0], views[k]), (described[0], described[k]), result)

@@ -1,0 +1,105 @@
+"""Matched points to parts of a pixel, by aligning what lies around them.
+
+Owns: `refine_matches`.
+Must not: match.
+Read next: ``newton.py``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.functional.patches import check_frames, extract_patches
+from pellucid.random.arguments import check_choice
+from pellucid.registration.maps import MODELS
+from pellucid.registration.newton import Equations, Pair, equations, minimise
+
+__all__ = ["refine_matches"]
+
+_SIDE, _MARGIN, _CHUNK = 32, 6, 512
+_LEAST_CORRELATION = 0.7
+
+
+def refine_matches(
+    fixed: Float[Tensor, "c h w"],
+    moving: Float[Tensor, "c h2 w2"],
+    fixed_frames: Float[Tensor, "n 2 3"],
+    moving_frames: Float[Tensor, "n 2 3"],
+    *,
+    model: str = "affine",
+    reach: float = 3.0,
+    steps: int = 15,
+) -> tuple[Float[Tensor, "n 2"], Bool[Tensor, "n"]]:
+    """Move the points of one picture to where what lies around their partners in the other is found.
+
+    A match's two frames are its approximate local map. Patches of 32 samples a side are cut out through them and aligned by
+    Gauss-Newton, with gain and offset.
+
+    Args:
+        fixed: the picture whose points stay, floating point.
+        moving: the picture whose points are refined.
+        fixed_frames, moving_frames: image_from_patch of both points of each match, see ``features/frames.py``.
+        model: what may differ between the two patches, as of :func:`pellucid.registration.align`.
+        reach: how far a point may move, in pixels of the moving picture.
+        steps: at most.
+
+    Returns:
+        Points (x, y) of the moving picture, and which were refined: the others (not settled, too far, a correlation below 0.7, not
+        finite) are where they were.
+
+    Gradient:
+        none; the result is detached.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for frames that are none.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import gaussian_blur
+        >>> from pellucid.registration import refine_matches
+        >>> picture = gaussian_blur(torch.rand(1, 64, 64, generator=torch.Generator().manual_seed(0)), 9, 2.0)
+        >>> frames = torch.tensor([[[12.0, 0.0, 31.0], [0.0, 12.0, 30.0]]])
+        >>> off = frames + torch.tensor([[0.0, 0.0, 0.8], [0.0, 0.0, -0.6]])
+        >>> refine_matches(picture, picture, frames, off)[0].round(decimals=1)
+        tensor([[31., 30.]])
+    """
+    check_choice("model", model, MODELS)
+    for name, frames in (("fixed_frames", fixed_frames), ("moving_frames", moving_frames)):
+        check_frames(name, frames)
+    points, done = [moving_frames[:0, :, 2]], [torch.zeros(0, dtype=torch.bool)]
+    with torch.no_grad():
+        for some, others in zip(fixed_frames.split(_CHUNK), moving_frames.split(_CHUNK), strict=True):
+            found, good = _refined(fixed, moving, some, others, model, reach, steps)
+            points.append(found)
+            done.append(good)
+    return torch.cat(points), torch.cat(done)
+
+
+def _refined(
+    fixed: Tensor, moving: Tensor, some: Tensor, others: Tensor, model: str, reach: float, steps: int
+) -> tuple[Tensor, Tensor]:
+    usable = torch.isfinite(some).all(2).all(1) & torch.isfinite(others).all(2).all(1)
+    larger, side = (_SIDE + 2 * _MARGIN) / _SIDE, _SIDE + 2 * _MARGIN
+    wide = torch.cat((others[..., :2] * larger, others[..., 2:]), 2)
+    patch, around = extract_patches(fixed[None], some[None], _SIDE)[0], extract_patches(moving[None], wide[None], side)[0]
+    pair = Pair(patch, around, torch.ones_like(patch[:, :1]))
+    start = torch.eye(3, dtype=patch.dtype)
+    start[:2, 2] = _MARGIN
+    linearise = partial(_equations, pair, model)
+    begin = start.repeat(len(patch), 1, 1)
+    ones = begin.new_ones(len(begin))
+    found = minimise(linearise, begin, model, (_SIDE, _SIDE), steps=steps, tolerance=1e-2, exponent=ones)
+    centre = found.matrix @ torch.tensor([(_SIDE - 1) / 2, (_SIDE - 1) / 2, 1.0], dtype=patch.dtype)
+    inner = (2 * centre[:, :2] / centre[:, 2:] + 1) / side - 1  # in the wide frame's own coordinates
+    points = (wide[..., :2] @ inner[..., None])[..., 0] + wide[..., 2]
+    near = (points - others[..., 2]).norm(dim=1) <= reach
+    good = usable & found.settled & near & (found.equations.correlation >= _LEAST_CORRELATION)
+    return torch.where(good[:, None], points, others[..., 2]), good
+
+
+def _equations(pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
+    return equations(pair, matrix, model, exponent=power, interpolation="bilinear")
