@@ -221,7 +221,7 @@ def sizes(
 
 @app.command()
 def reach(
-    directions: Annotated[int, typer.Option(min=1, help="Shifts per picture and distance.")] = 3,
+    directions: Annotated[int, typer.Option(min=1, help="Shifts per picture and distance.")] = 2,
     threads: Threads = 1,
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on reach to rewrite.")] = None,
@@ -235,8 +235,8 @@ def reach(
 
 @app.command()
 def register(
-    draws: Annotated[int, typer.Option(min=1, help="Maps per picture of 128 pixels.")] = 2,
-    photographs: Annotated[int, typer.Option(min=1, help="Pictures of 512 pixels.")] = 12,
+    draws: Annotated[int, typer.Option(min=1, help="Maps per picture of 128 pixels.")] = 1,
+    photographs: Annotated[int, typer.Option(min=1, help="Pictures of 512 pixels.")] = 10,
     threads: Threads = 1,
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,

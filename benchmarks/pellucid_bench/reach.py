@@ -130,7 +130,7 @@ def _descend(method: Callable[..., Tensor], changes: Sequence[Any], image: Tenso
     return shift.detach()
 
 
-def measure_reach(*, directions: int = 3, only: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> list[Row]:
+def measure_reach(*, directions: int = 2, only: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> list[Row]:
     """The share of shifts that each method finds to a quarter of a pixel.
 
     Args:

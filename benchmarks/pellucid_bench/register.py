@@ -26,7 +26,7 @@ from pellucid_bench.reach import pictures
 
 __all__ = ["SHIFTS", "measure_register", "register_table"]
 
-SHIFTS = (5.0, 10.0, 20.0, 40.0)
+SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0)
 """How far each corner of a picture of 512 pixels is moved, in a random direction."""
 _SMALL, _LARGE = 128, 512
 _TURNS = {
@@ -39,7 +39,7 @@ Method = Callable[[Tensor, Tensor, Tensor, str], Tensor | None]
 """(fixed, moving, start, model) -> moving from fixed; None where it gave up."""
 
 
-def measure_register(*, draws: int = 2, photographs: int = 12, say: Callable[[str], None] = lambda _: None) -> list[Row]:
+def measure_register(*, draws: int = 1, photographs: int = 10, say: Callable[[str], None] = lambda _: None) -> list[Row]:
     """Corner errors of every method on every set of pairs.
 
     Args:
@@ -135,7 +135,7 @@ def _sift(cv2: Any, fixed: Tensor, moving: Tensor) -> Tensor | None:
     good = [pair[0] for pair in found if len(pair) == 2 and pair[0].distance < 0.8 * pair[1].distance]
     if len(good) < 4:
         return None
-    places = [np.float32([a[m.queryIdx].pt for m in good]), np.float32([b[m.trainIdx].pt for m in good])]
+    places = [np.array([a[m.queryIdx].pt for m in good], np.float32), np.array([b[m.trainIdx].pt for m in good], np.float32)]
     matrix, _ = cv2.findHomography(*places, cv2.USAC_MAGSAC, 2.0, maxIters=5000, confidence=0.999)
     return None if matrix is None else torch.from_numpy(matrix).float()
 

@@ -235,6 +235,7 @@ def test_pairs_that_cannot_be_aligned_say_why_and_leave_the_others_alone():
         nowhere = align(fixed, moving, model="translation", start=far, method=method, steps=3)
         assert not bool(nowhere.converged)
         assert "overlap" in nowhere.reason[0]
+    assert align(fixed[:0], moving[:0]).reason == ()
     short = align(fixed, moving, model="homography", steps=1, levels=1)
     assert short.converged.tolist() == [False]
     empty = align(fixed, moving, mask=torch.zeros(1, SIDE, SIDE))

@@ -299,8 +299,8 @@ class _Run:
                 reasons.append(f"the pictures do not agree: their correlation is {float(agreed[i]):.2f}")
             else:
                 reasons.append("converged" if settled[i] else "out of steps")
-        converged = torch.tensor([reason == "converged" for reason in reasons])
-        usable = torch.tensor([not problem for problem in problems]) & torch.isfinite(matrix).all(2).all(1)
+        converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool)
+        usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).all(2).all(1)
         matrix = torch.where(usable[:, None, None], matrix, start)
         if field is not None:
             field = torch.where(usable[:, None, None, None], field, 0.0)
@@ -356,7 +356,8 @@ def _read(
     problems = [""] * len(a)
     for name, picture, weight in (("fixed", a, whole), ("moving", b, weights[1])):
         finite = torch.isfinite(picture).all(3).all(2).all(1)
-        spread = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(1).std(1)
+        flat = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(1)
+        spread = (flat - flat.mean(1, keepdim=True)).square().mean(1).sqrt()
         for i in range(len(a)):
             if not finite[i]:
                 problems[i] = problems[i] or f"the {name} picture has pixels that are not finite"

@@ -69,7 +69,7 @@ def read(
         still = moving.new_zeros((batch * channels, 2, *size), requires_grad=True)
         out = warp(planes, each, size=size, interpolation=interpolation, padding_mode="border", displacement=still)
         (slopes,) = torch.autograd.grad(out, still, torch.ones_like(out))
-    return out.detach().reshape(batch, channels, -1), slopes.reshape(batch, channels, 2, -1)
+    return out.detach().unflatten(0, (batch, channels)).flatten(2), slopes.unflatten(0, (batch, channels)).flatten(3)
 
 
 def equations(
@@ -94,7 +94,7 @@ def equations(
         interpolation: as in `warp`.
     """
     fixed, size = pair.fixed, (pair.fixed.shape[-2], pair.fixed.shape[-1])
-    batch, channels = fixed.shape[:2]
+    channels = fixed.shape[1]
     pixels, spanned = frame(size, fixed), basis(model, fixed)
     y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype) for n in size), indexing="ij")
     place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype)))  # 3 n
@@ -102,10 +102,10 @@ def equations(
     depth = torch.where(ends[:, 2].abs() > 1e-9, ends[:, 2], 1e-9)
     to_x, to_y = ends[:, 0] / depth, ends[:, 1] / depth
     inside = (to_x >= 0) & (to_x <= pair.moving.shape[-1] - 1) & (to_y >= 0) & (to_y <= pair.moving.shape[-2] - 1) & (depth > 0)
-    mask = pair.mask.reshape(batch, -1)
+    mask = pair.mask.flatten(1)
     weight = mask * inside  # b n
     if pair.moving_mask is not None:
-        weight = weight * warp(pair.moving_mask, matrix, size=size).reshape(batch, -1)
+        weight = weight * warp(pair.moving_mask, matrix, size=size).flatten(1)
     overlap = weight.sum(1) / mask.sum(1).clamp_min(1e-12)
     value, slopes = read(pair.moving, matrix, size, interpolation)
     power, gamma_slope = torch.ones_like(overlap), None
@@ -116,7 +116,7 @@ def equations(
         value = safe ** power[:, None, None]
         gamma_slope = value * safe.log()
     shares = weight[:, None] / (channels * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n, sums to 1 over channels
-    target = fixed.reshape(batch, channels, -1)
+    target = fixed.flatten(2)
     gain, offset, correlation = brightness(value, target, shares)
     if photometric == "none":
         gain, offset = torch.ones_like(gain), torch.zeros_like(offset)
