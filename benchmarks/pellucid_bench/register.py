@@ -26,7 +26,7 @@ from pellucid_bench.reach import pictures
 
 __all__ = ["SHIFTS", "measure_register", "register_table"]
 
-SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0)
+SHIFTS = (5.0, 10.0, 20.0, 40.0)
 """How far each corner of a picture of 512 pixels is moved, in a random direction."""
 _SMALL, _LARGE = 128, 512
 _TURNS = {
