@@ -153,17 +153,24 @@ def noinline(context: Any) -> Any:
 
 
 @intrinsic
-def without_refcount(context: Any, array: Any) -> Any:
-    """The same array without its owner: slices of it cost no reference counting, which is most of a short row's time.
+def without_refcount(context: Any, arrays: Any) -> Any:
+    """The same array, or the same tuple of arrays, without its owner.
 
-    Whoever calls the compiled function must hold the array until it returns.
+    Slices of it cost no reference counting, which is most of a short row's time. Whoever calls the compiled function must hold the
+    arrays until it returns.
     """
     del context
 
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        borrowed = target.make_array(signature.args[0])(target, builder, value=args[0])
+    def borrow(target: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if isinstance(kind, numba.types.BaseTuple):
+            parts = [borrow(target, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kind)]
+            return target.make_tuple(builder, kind, parts)
+        borrowed = target.make_array(kind)(target, builder, value=value)
         borrowed.meminfo = borrowed.meminfo.type(None)
         borrowed.parent = borrowed.parent.type(None)
         return borrowed._getvalue()
 
-    return array(array), codegen
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return borrow(target, builder, signature.args[0], args[0])
+
+    return arrays(arrays), codegen

@@ -43,7 +43,7 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
 @entry
 def add_shares(planes, shares, start, stop):  # type: ignore[no-untyped-def]
     """Add to every element of a plane (a row of ``planes``) its share."""
-    planes, shares = without_refcount(planes), without_refcount(shares)
+    planes, shares = without_refcount((planes, shares))
     for k in range(start, stop):
         row, share = planes[k], shares[k]
         for u in range(len(row)):

@@ -57,14 +57,7 @@ def _scratch(words, floats, n):  # type: ignore[no-untyped-def]
 @entry
 def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """Strips [start, stop), ``blocks`` blocks each, of the samples' fields: (batch, count)."""
-    keys, artanh, sine, cosine, out = (
-        without_refcount(keys),
-        without_refcount(artanh),
-        without_refcount(sine),
-        without_refcount(cosine),
-        without_refcount(out),
-    )
-    words, floats = without_refcount(words), without_refcount(floats)
+    keys, artanh, sine, cosine, out, words, floats = without_refcount((keys, artanh, sine, cosine, out, words, floats))
     count = out.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):
@@ -81,14 +74,8 @@ def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop): 
 @entry
 def forward(images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """Strips [start, stop) of images (batch, count); keys (b or 1, 2), means and sigmas (b or 1,)."""
-    images, keys, means, sigmas = (
-        without_refcount(images),
-        without_refcount(keys),
-        without_refcount(means),
-        without_refcount(sigmas),
-    )
-    artanh, sine, cosine, out = without_refcount(artanh), without_refcount(sine), without_refcount(cosine), without_refcount(out)
-    words, floats = without_refcount(words), without_refcount(floats)
+    images, keys, means, sigmas = without_refcount((images, keys, means, sigmas))
+    artanh, sine, cosine, out, words, floats = without_refcount((artanh, sine, cosine, out, words, floats))
     count = out.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):
@@ -106,21 +93,8 @@ def backward(  # type: ignore[no-untyped-def]
     grad, images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, sums, words, floats, start, stop
 ):
     """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
-    grad, images, keys, means, sigmas = (
-        without_refcount(grad),
-        without_refcount(images),
-        without_refcount(keys),
-        without_refcount(means),
-        without_refcount(sigmas),
-    )
-    artanh, sine, cosine, out, sums = (
-        without_refcount(artanh),
-        without_refcount(sine),
-        without_refcount(cosine),
-        without_refcount(out),
-        without_refcount(sums),
-    )
-    words, floats = without_refcount(words), without_refcount(floats)
+    grad, images, keys, means, sigmas = without_refcount((grad, images, keys, means, sigmas))
+    artanh, sine, cosine, out, sums, words, floats = without_refcount((artanh, sine, cosine, out, sums, words, floats))
     count = images.shape[1]
     strips = (count + 4 * blocks - 1) // (4 * blocks)
     for r in range(start, stop):

@@ -145,8 +145,7 @@ def round_trip(image, steps, down, across, out, planes, scratch, start, stop):  
         planes: (5, rows, columns) for this thread's use, both sizes rounded up to 16.
         scratch: at least 128 numbers, and a row.
     """
-    image, steps, out = without_refcount(image), without_refcount(steps), without_refcount(out)
-    planes, scratch = without_refcount(planes), without_refcount(scratch)
+    image, steps, out, planes, scratch = without_refcount((image, steps, out, planes, scratch))
     channels, height, width = image.shape[1:]
     for b in range(start, stop):
         table = steps[b if len(steps) > 1 else 0]

@@ -78,13 +78,7 @@ def _buffers(floats, channels, n):  # type: ignore[no-untyped-def]
 @entry
 def forward(images, orders, factors, weights, present, out, floats, kinds, length, start, stop):  # type: ignore[no-untyped-def]
     """Samples [start, stop). images, out: (batch, channels, pixels); orders, factors: (batch or 1, 4)."""
-    images, orders, factors, weights = (
-        without_refcount(images),
-        without_refcount(orders),
-        without_refcount(factors),
-        without_refcount(weights),
-    )
-    out, floats, kinds = without_refcount(out), without_refcount(floats), without_refcount(kinds)
+    images, orders, factors, weights, out, floats, kinds = without_refcount((images, orders, factors, weights, out, floats, kinds))
     pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
@@ -118,19 +112,8 @@ def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, 
 @entry
 def backward(grad, images, orders, factors, weights, present, to_images, sums, floats, kinds, shares, length, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
-    grad, images, orders, factors, weights = (
-        without_refcount(grad),
-        without_refcount(images),
-        without_refcount(orders),
-        without_refcount(factors),
-        without_refcount(weights),
-    )
-    to_images, sums, floats, kinds = (
-        without_refcount(to_images),
-        without_refcount(sums),
-        without_refcount(floats),
-        without_refcount(kinds),
-    )
+    grad, images, orders, factors, weights = without_refcount((grad, images, orders, factors, weights))
+    to_images, sums, floats, kinds = without_refcount((to_images, sums, floats, kinds))
     pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)

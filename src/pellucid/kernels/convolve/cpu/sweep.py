@@ -35,8 +35,7 @@ __all__ = ["interior", "interior_backward", "separable", "separable_back", "sepa
 @entry
 def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
-    images, vertical, horizontal = without_refcount(images), without_refcount(vertical), without_refcount(horizontal)
-    out, scratch = without_refcount(out), without_refcount(scratch)
+    images, vertical, horizontal, out, scratch = without_refcount((images, vertical, horizontal, out, scratch))
     height, width = images.shape[1], images.shape[2]
     strips, reach = (height + rows - 1) // rows, horizontal.shape[1] // 2
     line = scratch[: width + 2 * reach]
@@ -55,8 +54,7 @@ def separable(images, vertical, horizontal, channels, rows, threshold, out, scra
 @entry
 def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`separable`; the arguments are its own."""
-    grad, vertical, horizontal = without_refcount(grad), without_refcount(vertical), without_refcount(horizontal)
-    out, scratch = without_refcount(out), without_refcount(scratch)
+    grad, vertical, horizontal, out, scratch = without_refcount((grad, vertical, horizontal, out, scratch))
     height, width = grad.shape[1], grad.shape[2]
     strips, taps = (height + rows - 1) // rows, horizontal.shape[1]
     reach = taps // 2
@@ -80,13 +78,7 @@ def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, s
 @entry
 def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of both kernels, one row of float64 sums per strip: the vertical taps, then the horizontal ones."""
-    grad, images, sums, scratch = (
-        without_refcount(grad),
-        without_refcount(images),
-        without_refcount(sums),
-        without_refcount(scratch),
-    )
-    vertical, horizontal = without_refcount(vertical), without_refcount(horizontal)
+    grad, images, sums, scratch, vertical, horizontal = without_refcount((grad, images, sums, scratch, vertical, horizontal))
     height, width = images.shape[1], images.shape[2]
     taps, others = vertical.shape[1], horizontal.shape[1]
     strips, tall, reach = (height + rows - 1) // rows, taps // 2, others // 2
@@ -119,7 +111,7 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
 @entry
 def interior(images, kernels, channels, clipped, out, start, stop):  # type: ignore[no-untyped-def]
     """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values."""
-    images, kernels, out = without_refcount(images), without_refcount(kernels), without_refcount(out)
+    images, kernels, out = without_refcount((images, kernels, out))
     height, width = images.shape[1], images.shape[2]
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
@@ -137,8 +129,7 @@ def interior(images, kernels, channels, clipped, out, start, stop):  # type: ign
 @entry
 def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of planes [start, stop) and of their kernels: (planes, 9) float64 sums; ``needs`` is (images, kernels)."""
-    grad, images, kernels, out = without_refcount(grad), without_refcount(images), without_refcount(kernels), without_refcount(out)
-    sums, scratch = without_refcount(sums), without_refcount(scratch)
+    grad, images, kernels, out, sums, scratch = without_refcount((grad, images, kernels, out, sums, scratch))
     height, width = images.shape[1], images.shape[2]
     zero = images.dtype.type(0.0)
     wide = width + 2

@@ -179,7 +179,7 @@ def _blend(span, levels):  # type: ignore[no-untyped-def]
 @entry
 def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyped-def]
     """Build the pyramids of planes [start, stop)."""
-    images, coarse, line = without_refcount(images), without_refcount(coarse), without_refcount(line)
+    images, coarse, line = without_refcount((images, coarse, line))
     for plane in range(start, stop):
         build(images[plane], coarse[plane], table, line)
 
@@ -187,15 +187,8 @@ def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyp
 @entry
 def sample(images, coarse, table, frames, span, count, u, v, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Patches [start, stop) of all images; ``count`` patches belong to each image. out: (patches, channels, samples)."""
-    images, coarse, frames, u, v, out = (
-        without_refcount(images),
-        without_refcount(coarse),
-        without_refcount(frames),
-        without_refcount(u),
-        without_refcount(v),
-        without_refcount(out),
-    )
-    floats, places, table = without_refcount(floats), without_refcount(places), without_refcount(table)
+    images, coarse, frames, u, v, out = without_refcount((images, coarse, frames, u, v, out))
+    floats, places, table = without_refcount((floats, places, table))
     cast = floats.dtype.type
     x, y, other = floats[0], floats[1], floats[5:]
     index, right, down = places[0], places[1], places[2]
@@ -222,20 +215,8 @@ def sample(images, coarse, table, frames, span, count, u, v, out, floats, places
 @entry
 def to_frames(grad, images, coarse, table, frames, span, count, u, v, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the frames (six numbers) and of the span (one) of patches [start, stop), in float64."""
-    images, coarse, frames, u, v, grad = (
-        without_refcount(images),
-        without_refcount(coarse),
-        without_refcount(frames),
-        without_refcount(u),
-        without_refcount(v),
-        without_refcount(grad),
-    )
-    floats, places, table, sums = (
-        without_refcount(floats),
-        without_refcount(places),
-        without_refcount(table),
-        without_refcount(sums),
-    )
+    images, coarse, frames, u, v, grad = without_refcount((images, coarse, frames, u, v, grad))
+    floats, places, table, sums = without_refcount((floats, places, table, sums))
     cast = floats.dtype.type
     x, y, value, along_x, along_y = floats[0], floats[1], floats[2], floats[3], floats[4]
     index, right, down = places[0], places[1], places[2]
@@ -278,20 +259,8 @@ def to_images(grad, images, coarse, table, line, frames, span, count, u, v, floa
 
     ``images`` are the gradients here, and ``coarse`` is one plane's scratch memory for the other levels.
     """
-    images, coarse, frames, u, v, grad = (
-        without_refcount(images),
-        without_refcount(coarse),
-        without_refcount(frames),
-        without_refcount(u),
-        without_refcount(v),
-        without_refcount(grad),
-    )
-    floats, places, table, line = (
-        without_refcount(floats),
-        without_refcount(places),
-        without_refcount(table),
-        without_refcount(line),
-    )
+    images, coarse, frames, u, v, grad = without_refcount((images, coarse, frames, u, v, grad))
+    floats, places, table, line = without_refcount((floats, places, table, line))
     cast = floats.dtype.type
     x, y = floats[0], floats[1]
     index, right, down = places[0], places[1], places[2]

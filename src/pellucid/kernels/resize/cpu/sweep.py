@@ -136,27 +136,9 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    img, maps, windows, params, out = (
-        without_refcount(img),
-        without_refcount(maps),
-        without_refcount(windows),
-        without_refcount(params),
-        steps(out),
-    )
-    floats, lines, index = without_refcount(floats), without_refcount(lines), without_refcount(index)
-    first, count, first_y, count_y = (
-        without_refcount(places[0]),
-        without_refcount(places[1]),
-        without_refcount(places[2]),
-        without_refcount(places[3]),
-    )
-    weights, seen, weights_y, seen_y = (
-        without_refcount(tables[0]),
-        without_refcount(tables[1]),
-        without_refcount(tables[2]),
-        without_refcount(tables[3]),
-    )
-    w, spare, rows = tables[4], tables[5], lines[:1]
+    img, maps, windows, params, floats, lines = without_refcount((img, maps, windows, params, floats, lines))
+    index, places, tables, out = without_refcount(index), without_refcount(places), without_refcount(tables), steps(out)
+    (_, _, first_y, count_y), (weights, seen, weights_y, seen_y, w, spare), rows = places, tables, lines[:1]
     one = floats.dtype.type(1.0)
     _, step = _lines(meta)
     plane = np.int64(1) if step > 1 else room
@@ -172,8 +154,7 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
         if b != sample or here != before:
             if b != sample:
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                held, filled = (first, count, first_y, count_y), (weights, seen, weights_y, seen_y)
-                taps, _, low, n, whole = _prepare(meta, m, window, held, filled, index, rows, room)
+                taps, _, low, n, whole = _prepare(meta, m, window, places, tables[:4], index, rows, room)
             cover[:] = one
             ones[:] = one
             sample, before = b, here
@@ -227,40 +208,11 @@ def backward(  # type: ignore[no-untyped-def]
     needs_image, needs_map, needs_params = needs
     reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    grad, img, maps, windows, params = (
-        without_refcount(grad),
-        without_refcount(img),
-        without_refcount(maps),
-        without_refcount(windows),
-        without_refcount(params),
-    )
-    to_image, to_maps, to_windows, to_params = (
-        without_refcount(to_image),
-        without_refcount(to_maps),
-        without_refcount(to_windows),
-        without_refcount(to_params),
-    )
-    floats, lines, index = without_refcount(floats), without_refcount(lines), without_refcount(index)
-    first, count, first_y, count_y = (
-        without_refcount(places[0]),
-        without_refcount(places[1]),
-        without_refcount(places[2]),
-        without_refcount(places[3]),
-    )
-    weights, seen, weights_y, seen_y = (
-        without_refcount(tables[0]),
-        without_refcount(tables[1]),
-        without_refcount(tables[2]),
-        without_refcount(tables[3]),
-    )
-    w, line_room, backwards, near, table = (
-        tables[4],
-        tables[5],
-        without_refcount(turned[2]),
-        without_refcount(turned[0]),
-        without_refcount(turned[3]),
-    )
-    sums_x, sums_y = without_refcount(sums[0]), without_refcount(sums[1])
+    grad, img, maps, windows, params, floats, lines = without_refcount((grad, img, maps, windows, params, floats, lines))
+    to_image, to_maps, to_windows, to_params = without_refcount((to_image, to_maps, to_windows, to_params))
+    index, places, tables, (sums_x, sums_y) = without_refcount((index, places, tables, sums))
+    (first, count, first_y, count_y), (weights, seen, weights_y, seen_y, w, line_room) = places, tables
+    near, high, backwards, table = without_refcount(turned)
     read_lines, upstream, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
     one_step = np.uint64(1)
@@ -282,9 +234,8 @@ def backward(  # type: ignore[no-untyped-def]
         g, spare = strip[k : k + out_channels], strip[k + out_channels :]
         p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
         if v == 0:
-            held, filled = (first, count, first_y, count_y), (weights, seen, weights_y, seen_y)
-            taps, taps_y, low, n, whole = _prepare(meta, m, window, held, filled, index, read_lines, room)
-            turned_taps = turn(first, count, weights, low, n, near, turned[1], table)
+            taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:4], index, read_lines, room)
+            turned_taps = turn(first, count, weights, low, n, near, high, table)
             for x in range(n):
                 backwards[x] = np.uint64(near[x])
             for c in range(channels):  # behind a row: taps that are not there read 0
