@@ -38,8 +38,8 @@ class Recent(Generic[_Key, _Made]):
 
     def get(self, key: _Key, make: Callable[[], _Made]) -> _Made:
         """What is kept under the key, made now if need be."""
-        found = self._kept.pop(key, None)
-        self._kept[key] = made = make() if found is None else found
+        kept = self._kept.pop(key, None)
+        self._kept[key] = made = make() if kept is None else kept
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return made

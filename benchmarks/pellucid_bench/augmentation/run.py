@@ -15,19 +15,21 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from pellucid.errors import invalid
 from pellucid.learn.augerino import AugerinoSettings, augerino
-from pellucid.learn.classifier import accuracy, accuracy_over_draws, fixed
+from pellucid.learn.classifier import accuracy, fixed
 from pellucid.learn.data import Pictures, Task, small_task
 from pellucid.learn.density import DensitySettings, density
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.run import train
-from pellucid.learn.spaces import hand_set, narrow, wide
+from pellucid.learn.spaces import narrow
 from pellucid.policy import searchable
 from pellucid.training import World
 from pellucid.training.settings import Count, Number, check_ranges
+from pellucid_bench.augmentation.arms import hand_set, wide
 
 __all__ = ["ARMS", "Study", "StudySettings", "read_arms", "read_sizes", "run_study"]
 
@@ -139,8 +141,19 @@ def _run(arm: str, task: Task, settings: StudySettings, search_steps: int, *, on
         "learned": numbers_of(learning.augment),
     }
     if arm == "ranges":
-        result["accuracy_over_draws"] = accuracy_over_draws(learning.net, learning.augment, images, labels, draws=DRAWS)
+        result["accuracy_over_draws"] = accuracy(_OverDraws(learning.net, learning.augment), images, labels)
     return result
+
+
+class _OverDraws(nn.Module):
+    """Class probabilities averaged over draws of the augmentation: how an invariant model is meant to be read."""
+
+    def __init__(self, net: nn.Module, augment: nn.Module) -> None:
+        super().__init__()
+        self.net, self.draw = net, augment.__call__  # the augmentation stays in its mode
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.stack([torch.softmax(self.net(self.draw(images)), 1) for _ in range(DRAWS)]).mean(0)
 
 
 def _augmentation(arm: str, task: Task, settings: StudySettings, search_steps: int) -> nn.Module | None:

@@ -360,16 +360,16 @@ def _palette(path: Path) -> Any:
 
 
 def _text(item: Any, name: str) -> str:
-    found = item.find(name)
-    if found is None or found.text is None:
+    element = item.find(name)
+    if element is None or element.text is None:
         raise ValueError(f"an object without {name}")
-    return str(found.text)
+    return str(element.text)
 
 
 def _set(item: Any, name: str, value: str) -> None:
-    found = item.find(name)
-    if found is not None:
-        found.text = value
+    element = item.find(name)
+    if element is not None:
+        element.text = value
 
 
 def _short(value: float) -> float:

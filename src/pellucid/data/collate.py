@@ -159,13 +159,13 @@ def collate(
 
 def _numbered(samples: Sequence[Any]) -> list[Sample]:
     """The samples, if they know their numbers; an empty list if they do not."""
-    found = [sample for sample in samples if isinstance(sample, Sample)]
-    if len(found) not in (0, len(samples)):
-        raise invalid("samples", expected="all of them numbered, or none", got=f"{len(found)} of {len(samples)}")
-    epochs = {sample.epoch for sample in found}
+    numbered = [sample for sample in samples if isinstance(sample, Sample)]
+    if len(numbered) not in (0, len(samples)):
+        raise invalid("samples", expected="all of them numbered, or none", got=f"{len(numbered)} of {len(samples)}")
+    epochs = {sample.epoch for sample in numbered}
     if len(epochs) > 1:
         raise invalid("samples", expected="one epoch in a batch", got=sorted(epochs))
-    return found
+    return numbered
 
 
 def _inner(pipeline: Any) -> Any:

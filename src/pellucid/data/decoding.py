@@ -143,10 +143,10 @@ def _opencv(source: Source, content: bytes, gray: bool) -> Tensor:
     import cv2
 
     flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR
-    found = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
-    if found is None:
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
+    if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
-    return _pixels(found if gray else cv2.cvtColor(found, cv2.COLOR_BGR2RGB))
+    return _pixels(pixels if gray else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
 
 
 def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
@@ -154,7 +154,7 @@ def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
 
     mode = ImageReadMode.GRAY if gray else ImageReadMode.RGB
     try:
-        found: Tensor = decode_image(torch.frombuffer(bytearray(content), dtype=torch.uint8), mode, apply_exif_orientation=True)
+        pixels: Tensor = decode_image(torch.frombuffer(bytearray(content), dtype=torch.uint8), mode, apply_exif_orientation=True)
     except (RuntimeError, ValueError) as error:
         raise _broken(source, str(error).partition("\n")[0]) from error
-    return found
+    return pixels

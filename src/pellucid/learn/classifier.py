@@ -8,7 +8,6 @@ Read next: ``augerino.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +19,7 @@ from pellucid.learn.settings import Learning, Settings
 from pellucid.random import Key
 from pellucid.training import TrainState, World, descend, set_rate
 
-__all__ = ["SmallNet", "Student", "accuracy", "accuracy_over_draws", "cosine", "fixed", "network_for"]
+__all__ = ["SmallNet", "Student", "accuracy", "cosine", "fixed", "network_for"]
 
 
 class SmallNet(nn.Module):
@@ -110,26 +109,11 @@ def fixed(task: Task, augment: nn.Module | None, settings: Settings, world: Worl
 
 def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:
     """The share of images classified right, in evaluation mode."""
-    return _accuracy(net, images, labels, lambda part: net(part))
-
-
-def accuracy_over_draws(
-    net: nn.Module, augment: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"], *, draws: int = 8
-) -> float:
-    """The same with class probabilities averaged over draws of the augmentation: how an invariant model is meant to be read."""
-
-    def mean(part: Tensor) -> Tensor:
-        return torch.stack([torch.softmax(net(augment(part)), 1) for _ in range(draws)]).mean(0)
-
-    return _accuracy(net, images, labels, mean)
-
-
-def _accuracy(net: nn.Module, images: Tensor, labels: Tensor, predict: Callable[[Tensor], Tensor]) -> float:
     training = net.training
     net.eval()
     with torch.no_grad():
         parts = zip(images.split(500), labels.split(500), strict=True)
-        right = sum(int((predict(part).argmax(1) == truth).sum()) for part, truth in parts)
+        right = sum(int((net(part).argmax(1) == truth).sum()) for part, truth in parts)
     net.train(training)
     return right / max(1, images.shape[0])
 

@@ -72,13 +72,13 @@ class Lowered:
         """The run's pass as one value, its numbers of this dtype."""
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
         function = partial(_resample, scale, nearest, self.device)
-        found: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
-        return found._replace(slopes=self.slopes)
+        made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
+        return made._replace(slopes=self.slopes)
 
     def _lower(
         self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
     ) -> Any:
-        """What the function gives, played from its tape or else computed; ``follow``: a tape may follow a gradient to the mean."""
+        """The function's result, played from its tape or else computed; with ``follow``, a gradient goes on to the mean."""
         followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
         still = mean if followed is None else followed.detach()
         if self._taped and (still is None or plain([still])):
@@ -86,11 +86,11 @@ class Lowered:
             if tape is not None and rows is not None and len(rows):
                 try:
                     recording = tape.recording
-                    found = recording.play(rows, dtype) if followed is None else play_along(recording, rows, followed, dtype)
+                    played = recording.play(rows, dtype) if followed is None else play_along(recording, rows, followed, dtype)
                 except TapeError:  # for this size
-                    found = None
-                if found is not None:
-                    return found
+                    played = None
+                if played is not None:
+                    return played
         return function(self.plan, run, self._segments, mean).to(dtype)
 
     def _tape(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Any, Rows | None]:

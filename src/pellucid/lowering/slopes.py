@@ -23,23 +23,23 @@ __all__ = ["play_along"]
 def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype) -> Resample | None:
     """Play a recording of resamples, with a gradient from their colours to the mean; None where stages lie around them.
 
-    Colours without geometry are affine maps of it: contrast turns about a mean that the steps before it have mapped as they map
-    colours. So what a unit of each channel changes, against none, is the derivative, whatever the mean is.
+    The colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
+    channel is constant: the colours at a mean of one unit in that channel, less the colours at a mean of zero.
 
     Args:
         recording: gives a `Resample`.
         rows: its inputs, of which the last c are the mean.
     """
     samples, channels = mean.shape
-    probes = np.stack([rows] * (2 + channels))  # as they are, with no mean, and with a unit of each channel
+    probes = np.stack([rows] * (2 + channels))  # the inputs themselves, a mean of 0, and a unit of each channel
     probes[1, :, -channels:] = 0.0
     probes[2:, :, -channels:] = np.eye(channels)[:, None]
     played: Resample = recording.play(probes.reshape(-1, rows.shape[1]))
     if played.prologue or played.epilogue:
         return None
     mapping, window = played.mapping, played.window
-    found, base, *steps = played.params.unflatten(0, (2 + channels, samples)).unbind(0)
-    followed = _Following.apply(mean, found.to(dtype), torch.stack(steps, 2) - base[:, :, None])
+    colors, base, *units = played.params.unflatten(0, (2 + channels, samples)).unbind(0)
+    followed = _Following.apply(mean, colors.to(dtype), torch.stack(units, 2) - base[:, :, None])
     window = None if window is None else window[:samples].to(dtype)
     links = None if played.links is None else played.links[:samples].to(dtype)
     return Resample(played.recipe, mapping[:samples].to(dtype), window, followed, None, links)

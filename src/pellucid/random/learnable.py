@@ -33,12 +33,13 @@ class Learnable:
     bijection (sigmoid, softplus or the identity), never by a clamp, so its gradient cannot die at the edge.
 
     Args:
-        value: where it starts; strictly inside (low, high). None, with ``by``, for wherever an output of 0 leads. A tensor or a
-            nested sequence starts an array of numbers, each within the bounds, for draws that are arrays (`Constant`).
+        value: where it starts; strictly inside (low, high). None, which takes ``by``: where the bijection maps 0, the middle of two
+            bounds. A tensor or a nested sequence starts an array of numbers, each within the bounds, for draws that are arrays
+            (`Constant`).
         low: lower bound, or None for none.
         high: upper bound, or None for none.
         by: a module (or function) that predicts the number per sample from the images, (B, C, H, W) in [0, 1] to (B,) or (B, k).
-            What it returns is added before the bijection: an output of 0 is the starting value. The pipeline registers modules.
+            Its output is added before the bijection, so that 0 means the starting value. The pipeline registers modules.
         column: which column of a (B, k) output.
 
     A plain ``nn.Parameter`` in a field is that number, as it is and without bounds.

@@ -140,8 +140,8 @@ def _arithmetic(op: Op, compute: Callable[[Any, Any], Any], *, swapped: bool = F
             operator.eq(right, 0)  # what raises is another branch
         if compute in (operator.floordiv, operator.mod) and not (isinstance(a, int) and isinstance(b, int)):
             return NotImplemented  # a quotient that is rounded first may have another floor
-        found = self._made(compute(a, b) if compute is not operator.floordiv else a / b, op, left, right)
-        return math.floor(found) if compute is operator.floordiv else found
+        result = self._made(compute(a, b) if compute is not operator.floordiv else a / b, op, left, right)
+        return math.floor(result) if compute is operator.floordiv else result
 
     return method
 

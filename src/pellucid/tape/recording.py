@@ -208,17 +208,17 @@ class Recording:
             TapeError where the code for these sizes cannot be taped.
         """
         for branch in self._branches:
-            found = branch.play(rows, dtype)
-            if found is not None:
+            played = branch.play(rows, dtype)
+            if played is not None:
                 if branch is not self._branches[0]:
                     self._keep(branch)
-                return found[0]
+                return played[0]
         branch = self._recorded(self._given_by(rows[0]))
-        found = branch.play(rows, dtype)
-        if found is None:
+        played = branch.play(rows, dtype)
+        if played is None:
             raise TapeError("samples of sizes that go different ways")
         self._keep(branch)
-        return found[0]
+        return played[0]
 
     def _given_by(self, row: Rows) -> list[tuple[int, ...] | int]:
         counts = [1 if isinstance(one, int) else math.prod(one) for one in self._given]

@@ -150,8 +150,8 @@ def drawn(read: Callable[..., Distribution | dict[str, Distribution]], *names: s
 
 def drawn_names(transform: Transform | type[Transform]) -> tuple[str, ...]:
     """The names of all that a transform's fields may draw, the gate first."""
-    found = [name for field in fields(transform) for name in (_drawn_as(field) or ((), ()))[1]]  # type: ignore[arg-type]
-    return tuple(sorted(found, key="gate".__ne__))
+    names = [name for field in fields(transform) for name in (_drawn_as(field) or ((), ()))[1]]  # type: ignore[arg-type]
+    return tuple(sorted(names, key="gate".__ne__))
 
 
 def _drawn_as(field: Field[Any]) -> tuple[Callable[..., Distribution | dict[str, Distribution]], tuple[str, ...]] | None:

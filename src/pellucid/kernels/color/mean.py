@@ -37,10 +37,10 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
 
 
 def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
-    """The image for a compiled pass and nobody else, and :func:`mean_color`.
+    """The image, to be read by one compiled pass and nothing else, and :func:`mean_color`.
 
-    What the pass gives back as the image's gradient, fresh memory that only this function sees, takes the mean's share where it
-    lies. Autograd would add it up with torch's threads, for which see above.
+    Backward, the pass writes the image's gradient to new memory, and the mean's part of it is added there in place, on the kernels'
+    own threads. Autograd would add the two by a parallel sum of torch's, which costs what :func:`mean_color` says.
     """
     if image.is_cpu and image.numel() and is_plain_eager() and numba_works():
         runs = _runs(image)
