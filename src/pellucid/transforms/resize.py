@@ -217,7 +217,7 @@ class PadIfNeeded(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("PadIfNeeded.size", self.size)
-        top, left = max(0, height - spec.height) // 2, max(0, width - spec.width) // 2
+        top, left = (max(height, spec.height) - spec.height) // 2, (max(width, spec.width) - spec.width) // 2
         return Warp(scale_shift(1.0, -left, 1.0, -top, like[None]))
 
 
