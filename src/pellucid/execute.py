@@ -42,6 +42,7 @@ from pellucid.segments import (
     Tone,
     Warp,
 )
+from pellucid.tape import is_plain_eager
 from pellucid.types import Size
 
 __all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "total_src_from_dst"]
@@ -106,7 +107,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     """One pass, from whatever the image is to this dtype."""
     if isinstance(group, Run):
         return _apply_run(group, lowered, image, scale, impl, dtype)
-    return rounded(_apply_single(lowered.segment(group.index), _in_units(image), scale, impl), dtype)
+    return rounded(_apply_open(lowered.segment(group.index), _in_units(image), scale, impl), dtype)
 
 
 def _in_units(image: Tensor) -> Tensor:
@@ -135,6 +136,26 @@ def _colored(image: Tensor, resample: Resample) -> Tensor:
     if matrix is not None:
         image = color.affine(image, matrix, offset)
     return rounded(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype)
+
+
+def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
+    """One segment on the samples whose gate is open, where looking costs nothing and the gate has no gradient to give."""
+    gate: Tensor | None = getattr(segment, "gate", None)
+    clips = isinstance(segment, Grain) and segment.clip  # the closed samples, too
+    if gate is None or clips or gate.requires_grad or gate.is_cuda or len(gate) != len(image) or not is_plain_eager():
+        return _apply_single(segment, image, scale, impl)
+    rows = gate.nonzero().squeeze(1)
+    if len(rows) == len(image):
+        return _apply_single(segment, image, scale, impl)
+    chosen = type(segment)(*(_rows(part, rows) for part in segment))
+    return image.index_copy(0, rows, _apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
+
+
+def _rows(part: Any, rows: Tensor) -> Any:
+    """Of a segment's number for every sample those of some; what all share, and what is no number, as it is."""
+    if isinstance(part, tuple):
+        return tuple(_rows(each, rows) for each in part)
+    return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
 
 
 def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:

@@ -177,7 +177,7 @@ class RandomDefocusBlur(Transform):
     Errors:
         InvalidArgument for a radius outside of [0, 30].
     Source:
-        ``scipy.ndimage.correlate(mode="mirror")`` with the disk. `pellucid.corruptions` has ImageNet-C's, whose rim is blurred.
+        ``scipy.ndimage.correlate(mode="mirror")`` with the disk.
 
     Example:
         >>> import torch, pellucid

@@ -103,7 +103,7 @@ def equalize(image: Float[Tensor, "b c h w"], scale: float) -> tuple[Float[Tenso
     index = torch.clamp(torch.nan_to_num(level), 0.0, 255.0).to(torch.int64).flatten(2)  # b c n
     count = index.shape[-1]
     empty = torch.zeros((*index.shape[:2], 256), dtype=torch.int64, device=image.device)
-    histogram = empty.scatter_add(2, index, torch.ones_like(index))  # b c 256
+    histogram = empty.scatter_add(2, index, empty.new_ones(()).expand_as(index))  # b c 256
     below = histogram.cumsum(2)
     brightest = histogram.gather(2, index.amax(2, keepdim=True))
     step = torch.div(count - brightest, 255, rounding_mode="floor")  # b c 1
