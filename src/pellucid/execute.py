@@ -142,7 +142,7 @@ def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Ten
     """One segment on the samples whose gate is open, where looking costs nothing and the gate has no gradient to give."""
     gate: Tensor | None = getattr(segment, "gate", None)
     clips = isinstance(segment, Grain) and segment.clip  # the closed samples, too
-    if gate is None or clips or gate.requires_grad or gate.is_cuda or len(gate) != len(image) or not is_plain_eager():
+    if gate is None or clips or gate.requires_grad or not gate.is_cpu or len(gate) != len(image) or not is_plain_eager():
         return _apply_single(segment, image, scale, impl)
     rows = gate.nonzero().squeeze(1)
     if len(rows) == len(image):

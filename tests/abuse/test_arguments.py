@@ -77,6 +77,14 @@ POLICIES = {
     "RandomChoice.seed": SEED,
     "RandomChoice.same_on_batch": truth,
     "RandomChoice.impl": OPTIONS["impl"],
+    "TrivialAugmentWide.bins": number(2, 1000, whole=True),
+    "TrivialAugmentWide.same_on_batch": truth,
+    "RandAugment.n": number(0, 64, whole=True),
+    "RandAugment.magnitude": number(0, 30, whole=True),
+    "RandAugment.bins": number(10, 1000, whole=True),  # more than the magnitude
+    "RandAugment.same_on_batch": truth,
+    "AutoAugment.policy": choice("imagenet", "cifar10", "svhn"),
+    "AutoAugment.same_on_batch": truth,
     "trivial_augment.channels": CHANNELS,
     "trivial_augment.strength": number(0, 1),
     "trivial_augment.seed": SEED,
@@ -154,7 +162,8 @@ def policy_fault(name, label):
         return "accepts nonsense"
     grey = make() == 1 if argument == "channels" else owner == "searchable"
     picture = _picture()[:, : 1 if grey else 3]
-    out, fault, refused = attempt(lambda: policy(picture, key=Key(1)), argument)
+    pipeline = policy if isinstance(policy, Pipeline) else Pipeline([policy])
+    out, fault, refused = attempt(lambda: pipeline(picture, key=Key(1)), argument)
     if refused:
         return fault if argument != "impl" else None
     return None if out.shape == picture.shape and bool(torch.isfinite(out).all()) else "no finite picture"

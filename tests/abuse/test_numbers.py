@@ -70,7 +70,8 @@ KINDS = {
     "Bernoulli.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
     "Categorical.values": sequence(number(), 2),
     "Categorical.weights": first(nothing, lambda value: WEIGHTS(value) and (EITHER if _any(value) else None)),
-    "Categorical.estimator": choice("exact", "reinforce", "straight_through"),
+    "Categorical.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
+    "Categorical.temperature": first(nothing, number(ABOVE_ZERO)),
     "Constant.value": first(NUMBER, _array(number())),
     "Learnable.value": first(number(ABOVE_ZERO, 1.0 - 1e-9), _array(number(ABOVE_ZERO, 1.0 - 1e-9))),
     "Learnable.low": first(nothing, number(high=0.5 - 1e-9)),
@@ -95,7 +96,7 @@ def _use(value):
     if isinstance(value, P.Learnable) or value.start():
         return torch.zeros(())
     u = torch.linspace(0.01, 0.99, 6).double()
-    return value.sample(u.reshape(3, 2) if value.vector else u, {})
+    return value.sample(u.reshape(-1, value.words) if value.words > 1 else u.reshape(3, 2) if value.vector else u, {})
 
 
 def fault_of(name, field, label):

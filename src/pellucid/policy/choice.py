@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import check_flag, finite_numbers, whole_number
 from pellucid.random.learnable import Learnable
@@ -65,5 +65,8 @@ def RandomChoice(
             )
         starts = [Learnable(start) for start in starts]
     shared: dict[str, Any] = {"weights": starts, "estimator": estimator, "temperature": temperature}
-    choice = OneOf(branches, **shared) if times == 1 else SomeOf(branches, times, replace=True, **shared)  # type: ignore[arg-type]
+    try:
+        choice = OneOf(branches, **shared) if times == 1 else SomeOf(branches, times, replace=True, **shared)  # type: ignore[arg-type]
+    except (InvalidArgument, InvalidType) as error:  # which knows the argument by another name
+        raise type(error)(str(error).replace(f"{'OneOf' if times == 1 else 'SomeOf'}.transforms", "branches", 1)) from None
     return Pipeline([choice], seed=seed, **options)

@@ -85,7 +85,9 @@ def _curves(levels: Int64[Tensor, "b c h w"], limit: Tensor, tiles: Size) -> Flo
     level = torch.arange(256, device=levels.device)
     one_more = (level % step == 0) & (level // step < rest)
     histogram = torch.minimum(histogram, most) + each + one_more
-    return torch.round(histogram.cumsum(-1).to(torch.float32) * (torch.tensor(255.0) / area)).clamp(0.0, 255.0)
+    return torch.round(histogram.cumsum(-1).to(torch.float32) * (torch.full((), 255.0, device=levels.device) / area)).clamp(
+        0.0, 255.0
+    )
 
 
 def _between(length: int, tile: int, count: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -81,7 +81,7 @@ def _resample(
 
 def _read(
     image: Tensor, x: Tensor, y: Tensor, interpolation: str, padding_mode: str, window: Tensor | None
-) -> tuple[Float[Tensor, "b c n"], Shaped[Tensor, "b n"]]:
+) -> tuple[Float[Tensor, "b c n"], Shaped[Tensor, "#b n"]]:
     """The weighted sums of the pixels around points, and their total weight inside of the image."""
     height, width = image.shape[-2:]
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2

@@ -238,7 +238,7 @@ def _(
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 8 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(*call.arguments[:-1], rows, floats, index, call.room(), start, stop)
+        copy_labels(*call.arguments[:5], rows, floats, index, call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()
