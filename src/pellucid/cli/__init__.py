@@ -23,6 +23,7 @@ from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 from pellucid.cli.register import register
 from pellucid.cli.train import TRAIN
+from pellucid.cli.warmup import warmup
 
 __all__ = ["app", "main"]
 
@@ -42,6 +43,7 @@ app.command()(explain)
 app.command()(augment)
 app.command()(audit)
 app.command()(register)
+app.command()(warmup)
 for name, train in TRAIN.items():
     app.command(name)(train)
 app.command("eval-descriptor")(eval_descriptor)
