@@ -73,6 +73,8 @@ def test_members():
         assert hasattr(Pipeline, name)
     for name in ("load", "matrix", "requires_grad_", "save", "size_in", "size_out", "src_from_dst", "step", "to", "with_param"):
         assert hasattr(Record, name)
+    for name in ("at", "bounds", "cat", "map_to", "repeat", "stack", "where"):
+        assert hasattr(Record, name)
 
 
 def test_a_pipeline_inside_a_model_survives_module_apply():

@@ -53,8 +53,8 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
     return {**result, **parsed.untouched}
 
 
-def invert_targets(record: Record, parsed: Parsed, options: Options) -> Any:
-    """Undo a record's geometry on a batch."""
+def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> Any:
+    """Undo a record's geometry on a batch; asked for it, also say which share of each pixel the result had shown."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
     lowered = Lowered(plan, _params(record, parsed, device), device)
@@ -71,7 +71,14 @@ def invert_targets(record: Record, parsed: Parsed, options: Options) -> Any:
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
-    return result["image"] if parsed.bare else {**result, **parsed.untouched}
+    if return_valid:
+        samples, frames = batch_of(parsed)
+        valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
+        if src_from_dst is not None:
+            valid = _unwarp(valid, _forwards(lowered), plan.size_in, "bilinear", options)
+        result["valid"] = _led(valid, parsed)
+    result |= parsed.untouched
+    return result if not parsed.bare else (result["image"], result["valid"]) if return_valid else result["image"]
 
 
 def _forwards(lowered: Lowered) -> list[Hop]:
@@ -96,9 +103,10 @@ def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Ten
 
 
 def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:
-    """The record's values on the batch's device, once per frame."""
-    frames = batch_of(parsed)[1]
+    """The record's values on the batch's device, once per frame; of a record of one sample for every sample."""
+    samples, frames = batch_of(parsed)
     params = record.params if record.device == device else record.to(device).params
+    frames *= samples if record.samples == 1 else 1
     if frames == 1:
         return params
     return tuple({name: value.repeat_interleave(frames, 0) for name, value in values.items()} for values in params)
@@ -158,9 +166,12 @@ def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.de
     samples, frames = batch_of(parsed)
     height, width = record.plan.size_in
     ones = torch.ones((samples * frames, 1, height, width), device=device)
-    out = apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl)
-    lead = (samples, frames)[: parsed.lead]
-    return out[0] if parsed.lead == 0 else out.unflatten(0, lead)
+    return _led(apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl), parsed)
+
+
+def _led(fields: Tensor, parsed: Parsed) -> Tensor:
+    """With the leading axes of the batch."""
+    return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
 
 
 def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: Options) -> Tensor:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pellucid.options import Options
     from pellucid.targets import Entry
 
-__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "follow", "kind_of"]
+__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "follow", "inside", "kind_of"]
 
 VALID = "valid"
 
@@ -91,16 +91,22 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
     Returns:
         Where they end, and which of them lay on every canvas on the way (b, n): what has left one is not valid again.
     """
-    moved, inside = points, None
+    moved, seen = points, None
     for at, (_, size) in enumerate(path, 1):
         moved = transform_points(points, _total(path[:at]))
-        here = torch.isfinite(moved).all(-1)
-        if size is not None:
-            x, y = moved.unbind(-1)
-            here = here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
-        inside = here if inside is None else inside & here
-    assert inside is not None
-    return moved, inside
+        here = inside(moved, size)
+        seen = here if seen is None else seen & here
+    assert seen is not None
+    return moved, seen
+
+
+def inside(points: Tensor, size: Size | None) -> Tensor:
+    """Which points (b, n, 2) are finite and lie on a canvas of (height, width), if there is one."""
+    here = torch.isfinite(points).all(-1)
+    if size is None:
+        return here
+    x, y = points.unbind(-1)
+    return here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
 
 
 def _total(path: Path) -> Tensor:
@@ -112,11 +118,11 @@ def _total(path: Path) -> Tensor:
 
 def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     del entry, options
-    points, inside = follow(values[..., :2], path)
+    points, there = follow(values[..., :2], path)
     if values.shape[-1] == 2:
-        return points, inside
-    seen = values[..., 2:] * inside[..., None] if path[-1][1] is not None else values[..., 2:]
-    return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)
+        return points, there
+    seen = values[..., 2:] * there[..., None] if path[-1][1] is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), there & (values[..., 2] > 0)
 
 
 def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:

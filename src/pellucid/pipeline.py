@@ -198,15 +198,19 @@ class Pipeline(nn.Module):
         record = read_record(record)
         return apply_targets(record, self._parse(batch, record), self.options, gradient_scale)
 
-    def inverse(self, batch: Any, record: Record | RaggedRecord) -> Any:
+    def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
         Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
-        mapped corners, so a box that was rotated grows; keypoints come back to rounding.
+        mapped corners, so a box that was rotated grows; keypoints come back to rounding. With `return_valid` also the share of
+        each pixel that comes from the batch, (B, 1, H, W): as ``valid`` in dicts, else a pair; not for lists of pictures.
         """
+        check_flag("return_valid", return_valid)
         if isinstance(record, RaggedRecord):
+            if return_valid:
+                raise invalid("return_valid", expected="False for a list of pictures", got=True, fix="Call with one at a time.")
             return invert_lists(self, batch, record)
-        return invert_targets(record, self._parse(batch, record, inverse=True), self.options)
+        return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
 
     def valid_mask(self, record: Record | RaggedRecord) -> Any:
         """(B, 1, H, W): the share of each output pixel that shows the input image; a list for the record of a list."""

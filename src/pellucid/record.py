@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
@@ -22,11 +22,14 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.lowering import Lowered, Replayed, opened
+from pellucid.maps import ViewMap
 from pellucid.plan import CANVAS_RULES, Plan, make_plan
-from pellucid.random.arguments import check_choice
+from pellucid.random.arguments import check_choice, whole_number
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
+from pellucid.transforms.base import Transform, as_size
 from pellucid.transforms.choices import Apply
+from pellucid.transforms.resize import Resize
 from pellucid.types import ImageSpec, Size
 from pellucid.writing import whole
 
@@ -96,6 +99,101 @@ class Record:
         params = tuple({name: value[item] for name, value in values.items()} for values in self.params)
         kept = len(torch.arange(self.samples)[item.cpu() if isinstance(item, Tensor) else item])
         return replace(self, params=params, samples=kept, lead=max(self.lead, 1))
+
+    @staticmethod
+    def cat(records: Sequence[Record]) -> Record:
+        """The record of batches put one after the other, as ``torch.cat`` puts their pictures; all of one plan."""
+        first = _alike("Record.cat", records)
+        params = tuple(
+            {name: torch.cat([record.params[at][name] for record in records]) for name in values}
+            for at, values in enumerate(first.params)
+        )
+        return replace(first, params=params, samples=sum(map(len, records)), lead=max(first.lead, 1))
+
+    @staticmethod
+    def stack(records: Sequence[Record]) -> Record:
+        """The record of a batch of samples that were drawn one by one, as ``torch.stack`` stacks their pictures."""
+        if any(read_record(record).samples != 1 for record in records):
+            raise invalid("Record.stack", expected="records of one sample", got=[record.samples for record in records])
+        return Record.cat(records)
+
+    def repeat(self, times: int) -> Record:
+        """The record of a batch that repeats itself so many times, as ``Tensor.repeat`` repeats its pictures."""
+        times = whole_number("times", times, 0, 1 << 31)
+        return self[torch.arange(self.samples).repeat(times)]
+
+    def where(self, mask: Bool[Tensor, "b"], other: Record) -> Record:
+        """For each sample this draw where the mask says so, the other's elsewhere."""
+        _alike("where", [self, other])
+        if mask.dtype != torch.bool or tuple(mask.shape) != (self.samples,) or other.samples != self.samples:
+            got = f"{mask.dtype} {tuple(mask.shape)} and {other.samples} samples"
+            raise invalid("where", expected=f"a boolean ({self.samples},) mask and a record of as many", got=got)
+
+        def chosen(here: Tensor, there: Tensor) -> Tensor:
+            return torch.where(mask.to(here.device).reshape(-1, *[1] * (here.dim() - 1)), here, there)
+
+        params = tuple(
+            {name: chosen(value, theirs[name]) for name, value in ours.items()}
+            for ours, theirs in zip(self.params, other.params, strict=True)
+        )
+        return replace(self, params=params)
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Between which numbers each drawn value is certain to lie, whatever learns, by step and name: ``"0.degrees"``."""
+        return {f"{draw.transform}.{draw.name}": draw.distribution.span() for draw in self.plan.draws}
+
+    def map_to(self, other: Record) -> ViewMap:
+        """From the pixels of this view to those of another of the same pictures; see `ViewMap`.
+
+        Errors:
+            InvalidArgument where the records are of pictures of different sizes, or of different numbers of them.
+
+        Example:
+            >>> import torch, pellucid
+            >>> x = torch.rand(1, 3, 8, 8)
+            >>> a = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(x)
+            >>> b = pellucid.Pipeline([pellucid.CenterCrop(4)]).draw(x)
+            >>> a.map_to(b).points(torch.tensor([[1.0, 3.0]]))
+            tensor([[[4., 1.]]])
+            >>> a.map_to(b).valid((1, 4)).tolist()
+            [[[False, True, True, False]]]
+        """
+        return ViewMap(self, read_record(other))
+
+    def at(self, size: int | Size, *, out: int | Size | None = None) -> Record:
+        """The same draw for pictures of another resolution: on feature maps, logits, or a larger original.
+
+        Args:
+            size: (height, width) of what goes in, instead of ``size_in``.
+            out: of what comes out; default ``size_out`` in the same proportion.
+
+        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
+
+        Errors:
+            InvalidArgument where ``size_out`` in that proportion is no whole number.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.CenterCrop(16)])
+            >>> record = augment.draw(torch.rand(1, 3, 32, 32)).at(8)
+            >>> augment.apply({"heatmap": torch.rand(1, 5, 8, 8)}, record)["heatmap"].shape
+            torch.Size([1, 5, 4, 4])
+        """
+        size = as_size("size", size)
+        if out is None:
+            shares = [new * after / before for new, after, before in zip(size, self.size_out, self.size_in, strict=True)]
+            if any(share != int(share) for share in shares):
+                fix = "Say out=(height, width) of what comes out."
+                raise invalid("size", expected=f"one that makes {self.size_out} whole numbers, too", got=size, fix=fix)
+            out = (int(shares[0]), int(shares[1]))
+        out = as_size("out", out)
+        plan = self.plan
+        ends = (_fitted(size, self.size_in), _fitted(self.size_out, out))
+        transforms = (*ends[0], *plan.transforms, *ends[1])
+        plan = make_plan(transforms, plan.specs[0].resized(size), fuse=plan.fuse, canvas=plan.canvas)
+        empty: tuple[dict[str, Tensor], ...] = ({},)
+        params = (*empty * len(ends[0]), *self.params, *empty * len(ends[1]))
+        return replace(self, plan=plan, params=params)
 
     def with_param(self, transform: int, name: str, value: Tensor) -> Record:
         """The same record with one drawn value replaced, for instance by a tensor that requires a gradient."""
@@ -219,6 +317,26 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
                 raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=shape)
 
 
+def _fitted(size: Size, target: Size) -> tuple[Transform, ...]:
+    """What brings pictures to a size, read in one place; nothing where they have it."""
+    return () if size == target else (Resize(target, antialias=False),)
+
+
+def _alike(name: str, records: Sequence[Record]) -> Record:
+    """Check that records can be put together; returns the first."""
+    if not records:
+        raise invalid(name, expected="at least one record", got="none")
+    first = read_record(records[0])
+    for record in records:
+        if read_record(record).plan != first.plan:
+            raise invalid(
+                name,
+                expected=f"records of one pipeline and one size of pictures ({first.plan}, {first.size_in})",
+                got=f"{record.plan}, {record.size_in}",
+            )
+    return first
+
+
 def read_record(record: object) -> Record:
     """Check that this is a record."""
     if not isinstance(record, Record):
@@ -234,7 +352,7 @@ def read_record(record: object) -> Record:
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
-    if parsed.entries and samples != record.samples:
+    if parsed.entries and samples != record.samples != 1:
         raise invalid(
             "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
         )

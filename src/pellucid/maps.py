@@ -1,0 +1,139 @@
+"""Maps between views of the same pictures: from the pixels of one to those of another.
+
+Owns: `ViewMap`, and following points back through a record.
+Must not: touch pixels or draw.
+Read next: ``record.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.constants import wide_dtype
+from pellucid.errors import invalid
+from pellucid.execute import hops
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import transform_points
+from pellucid.kinds import Hop, follow, inside
+from pellucid.lowering import Lowered
+from pellucid.transforms.base import as_size
+from pellucid.types import Size
+
+if TYPE_CHECKING:
+    from pellucid.record import Record
+
+__all__ = ["ViewMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class ViewMap:
+    """From the pixels of one view to those of another of the same pictures, as `Record.map_to` gives it.
+
+    Coordinates are pixel centres, x before y, in the pixels of each record's output. For a feature map of stride s take the records
+    of that resolution: ``a.at(size).map_to(b.at(size))``.
+
+    Args:
+        a: the record of the view that points are given in.
+        b: the record of the view that they are sent to.
+
+    Gradient:
+        To points and to the drawn values of both records: exact.
+    """
+
+    a: Record
+    b: Record
+
+    def __post_init__(self) -> None:
+        a, b = self.a, self.b
+        if a.size_in != b.size_in:
+            fix = "Bring one record to the other's pictures: record.at(size)."
+            raise invalid("map_to", expected=f"a record for pictures of {a.size_in}, as this one", got=b.size_in, fix=fix)
+        if a.samples != b.samples and 1 not in (a.samples, b.samples):
+            raise invalid("map_to", expected=f"a record of {a.samples} samples, or of 1", got=b.samples)
+
+    @property
+    def samples(self) -> int:
+        """B."""
+        return max(self.a.samples, self.b.samples)
+
+    @property
+    def matrix(self) -> Float[Tensor, "b 3 3"]:
+        """``b_from_a``, float64."""
+        return self.b.matrix @ self.a.src_from_dst
+
+    def points(self, xy: Float[Tensor, "*b n 2"]) -> Float[Tensor, "b n 2"]:
+        """Where points of view a lie in view b, inside of it or not; in the dtype of ``xy``, (B, N, 2) or (N, 2) for all."""
+        return self._sent(xy)[0]
+
+    def visible(self, xy: Float[Tensor, "*b n 2"]) -> Bool[Tensor, "b n"]:
+        """Which points of view a show the picture there, and are seen in view b: no crop on either way had cut them off."""
+        return self._sent(xy)[1]
+
+    def grid(self, size: Size | None = None) -> Float[Tensor, "b h w 2"]:
+        """Where the centres of view a's cells lie in view b's pixels, float64.
+
+        Args:
+            size: (height, width) of the cells that view a is divided in; default its pixels.
+        """
+        size = self._cells(size)
+        return self.points(self._centres(size)).unflatten(1, size)
+
+    def valid(self, size: Size | None = None) -> Bool[Tensor, "b h w"]:
+        """Which of those centres are `visible`."""
+        size = self._cells(size)
+        return self.visible(self._centres(size)).unflatten(1, size)
+
+    def _sent(self, xy: Tensor) -> tuple[Tensor, Tensor]:
+        if xy.dim() not in (2, 3) or xy.shape[-1] != 2 or (xy.dim() == 3 and xy.shape[0] not in (1, self.samples)):
+            raise invalid("xy", expected=f"points (N, 2) or ({self.samples}, N, 2)", got=tuple(xy.shape))
+        wide = wide_dtype(self.a.device)
+        points = xy.to(self.a.device, wide).expand(self.samples, -1, 2)
+        source, left = _back(self.a, points)
+        moved, arrived = _forth(self.b, source)
+        return moved.to(xy.dtype if xy.is_floating_point() else wide), left & arrived
+
+    def _cells(self, size: Size | None) -> Size:
+        return self.a.size_out if size is None else as_size("size", size)
+
+    def _centres(self, size: Size) -> Float[Tensor, "n 2"]:
+        return _centres(size, self.a.size_out, wide_dtype(self.a.device), self.a.device)
+
+
+def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "n 2"]:
+    """The centres of (height, width) equal cells in the pixels of a picture, row by row."""
+    y, x = (
+        (torch.arange(count, dtype=dtype, device=device) + 0.5) * (whole / count) - 0.5
+        for count, whole in zip(size, of, strict=True)
+    )
+    return torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), -1).flatten(0, 1)
+
+
+def _hops(record: Record) -> list[tuple[Tensor, Size]]:
+    """To each canvas from the next, and the next one's size; at least one."""
+    still = torch.eye(3, dtype=wide_dtype(record.device), device=record.device)[None]
+    return hops(Lowered(record.plan, record.params, record.device)) or [(still, record.size_out)]
+
+
+def _forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+    """Where points of the picture come to lie in the view, and which are seen there."""
+    path: list[Hop] = [(_of_all(inverse(back), len(points)), size) for back, size in _hops(record)]
+    return follow(points, path)
+
+
+def _back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+    """Where points of the view lie in the picture, and which of them show it."""
+    way = _hops(record)
+    seen = inside(points, record.size_out)
+    for (back, _), size in zip(reversed(way), [size for _, size in way[-2::-1]] + [record.size_in], strict=True):
+        points = transform_points(points, _of_all(back, len(points)))
+        seen = seen & inside(points, size)
+    return points, seen
+
+
+def _of_all(matrix: Tensor, samples: int) -> Tensor:
+    return matrix.expand(samples, 3, 3)
