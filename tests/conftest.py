@@ -17,13 +17,13 @@ torch.use_deterministic_algorithms(True, warn_only=True)
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    from pellucid import pipeline
+    from pellucid import alone
     from pellucid.random import stream
 
     torch.manual_seed(0)
     # What has no seed draws the same whatever ran before.
     monkeypatch.setattr(stream, "_made", itertools.count())
-    pipeline._solo.cache_clear()
+    alone.solo.cache_clear()
 
 
 @pytest.fixture

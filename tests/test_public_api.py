@@ -69,6 +69,7 @@ def test_members():
         "step",
         "to_dict",
         "valid_mask",
+        "views",
     ):
         assert hasattr(Pipeline, name)
     for name in ("load", "matrix", "requires_grad_", "save", "size_in", "size_out", "src_from_dst", "step", "to", "with_param"):

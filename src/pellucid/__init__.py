@@ -5,6 +5,7 @@ Must not: import numba, triton, matplotlib, typer or rich.
 Read next: ``pipeline.py``.
 """
 
+from pellucid import alone as alone  # lets transforms be called on their own
 from pellucid import functional
 from pellucid._version import __version__
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType

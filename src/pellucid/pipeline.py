@@ -2,14 +2,13 @@
 
 Owns: state (seed, step, learned parameters) and the public calls.
 Must not: compute on pixels or decide what is fused.
-Read next: ``__init__.py``.
+Read next: ``alone.py``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -33,13 +32,15 @@ from pellucid.ragged import (
     key_of_list,
     valid_masks,
 )
+from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
 from pellucid.record import Record, read_record, record_agrees
 from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
+from pellucid.several import View, draw_several, steps_named
 from pellucid.targets import Parsed, batch_of, parse
-from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag, set_runner
+from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
 from pellucid.types import ImageSpec
 from pellucid.units import looked_at
@@ -183,6 +184,28 @@ class Pipeline(nn.Module):
         if self._is_ragged(batch):
             return draw_lists(self, batch, key)
         return self._draw(self._parse(batch), key)
+
+    def views(self, batch: Any, n: int = 2, *, same: Sequence[str | type | int] = (), key: Key | None = None) -> tuple[View, ...]:
+        """Several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.
+
+        Args:
+            batch: as in the call; not a list of pictures.
+            n: how many; the first is what a call with this key gives.
+            same: transforms that draw once for all views: places, classes, or parts of the names of classes, such as ``"crop"``.
+            key: as in the call; by default all views take one step of the stream.
+
+        ``a.map_to(b)`` then says where one view's pixels lie in the other.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomCrop(4), pellucid.RandomHorizontalFlip()], seed=0)
+            >>> (x, a), (y, b) = augment.views(torch.rand(8, 3, 6, 6), same=("crop",))
+            >>> torch.equal(a.params[0]["left"], b.params[0]["left"]), torch.equal(a.params[1]["gate"], b.params[1]["gate"])
+            (True, False)
+        """
+        n, shared, parsed = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same), self._parse(batch)
+        records = draw_several(n, shared, parsed.lead, *self._at(parsed, key), self._raw(parsed))
+        return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
 
     def apply(self, batch: Any, record: Record | RaggedRecord | None = None, *, gradient_scale: Any = 0.0) -> Any:
         """Replay a record: on the same images bit for bit, or on other images, targets and devices.
@@ -480,31 +503,3 @@ class Pipeline(nn.Module):
     def extra_repr(self) -> str:
         """One line per transform."""
         return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))
-
-
-@lru_cache(maxsize=256)
-def _solo(transform: Transform) -> Pipeline:
-    return Pipeline([transform])
-
-
-def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
-    """A transform called on its own: a pipeline of one with a stream of its own, kept per value: equal ones take turns in it."""
-    if not torch.compiler.is_compiling():
-        pipeline = _solo(transform)
-    elif options.get("key") is None:  # its counter would be a constant of the graph
-        raise invalid(
-            "key", expected="a Key where a transform is compiled on its own", got=None, fix="Compile Pipeline([...]), or pass key=."
-        )
-    else:
-        pipeline = Pipeline([transform], seed=0)
-    if pipeline.learned.distributions:
-        raise invalid(
-            type(transform).__name__,
-            expected="numbers in a transform that is called on its own",
-            got="a Learnable, whose parameter nobody would hold",
-            fix=f"Write pipeline = Pipeline([{type(transform).__name__}(...)]) and call that.",
-        )
-    return pipeline(batch, **options)
-
-
-set_runner(_run_alone)

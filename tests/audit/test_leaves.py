@@ -26,6 +26,12 @@ SUBJECTS = {
     "hausdorff_erosion_loss": (lambda x: losses.hausdorff_erosion_loss(x, masks), (rand(2, 1, 8, 8),)),
     "second_order_similarity_loss": (losses.second_order_similarity_loss, (rand(6, 4), rand(6, 4, seed=1))),
     "hardest_triplet_loss": (losses.hardest_triplet_loss, (rand(6, 4), rand(6, 4, seed=1))),
+    "consistency": (lambda x, y: losses.consistency(x, y, kind="soft"), (rand(2, 3, 4, 4), rand(2, 3, 4, 4, seed=1))),
+    "dense_correspondence": (
+        lambda x, y: losses.dense_correspondence(x, y, 0.3 + 2 * rand(2, 3, 3, 2, seed=2)),
+        (rand(2, 4, 3, 3), rand(2, 4, 3, 3, seed=1)),
+    ),
+    "equivariance": (losses.equivariance, (rand(2, 3, 4, 4), rand(2, 3, 4, 4, seed=1))),
     "generalized_box_iou": (detection.generalized_box_iou, (boxes(3, 0), boxes(4, 5))),
 }
 

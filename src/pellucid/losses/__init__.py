@@ -11,9 +11,13 @@ from pellucid.losses.hausdorff_erosion import hausdorff_erosion_loss
 from pellucid.losses.hausdorff_level import hausdorff_level_loss
 from pellucid.losses.second_order import second_order_similarity_loss
 from pellucid.losses.triplet import hardest_triplet_loss
+from pellucid.losses.views import consistency, dense_correspondence, equivariance
 
 __all__ = [
+    "consistency",
+    "dense_correspondence",
     "distance_transform",
+    "equivariance",
     "hardest_triplet_loss",
     "hausdorff_distance_loss",
     "hausdorff_erosion_loss",

@@ -1,0 +1,48 @@
+"""A transform called on its own: a pipeline of one.
+
+Owns: which pipeline that is.
+Must not: be imported by anything; it tells transforms how to run.
+Read next: ``__init__.py``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from pellucid.errors import invalid
+from pellucid.pipeline import Pipeline
+from pellucid.transforms.base import Transform, set_runner
+
+__all__ = ["solo"]
+
+
+@lru_cache(maxsize=256)
+def solo(transform: Transform) -> Pipeline:
+    """The pipeline of one; equal transforms take turns in its stream."""
+    return Pipeline([transform])
+
+
+def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
+    """A transform called on its own: a pipeline of one with a stream of its own, kept per value."""
+    if not torch.compiler.is_compiling():
+        pipeline = solo(transform)
+    elif options.get("key") is None:  # its counter would be a constant of the graph
+        raise invalid(
+            "key", expected="a Key where a transform is compiled on its own", got=None, fix="Compile Pipeline([...]), or pass key=."
+        )
+    else:
+        pipeline = Pipeline([transform], seed=0)
+    if pipeline.learned.distributions:
+        raise invalid(
+            type(transform).__name__,
+            expected="numbers in a transform that is called on its own",
+            got="a Learnable, whose parameter nobody would hold",
+            fix=f"Write pipeline = Pipeline([{type(transform).__name__}(...)]) and call that.",
+        )
+    return pipeline(batch, **options)
+
+
+set_runner(_run_alone)

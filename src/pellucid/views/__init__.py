@@ -1,0 +1,12 @@
+"""Several views of pictures: one draw for several batches, and predictions over views merged where they were made.
+
+Owns: the public names.
+Must not: draw or resample; the pipeline does.
+Read next: ``tta.py``, ``docs/views.md``.
+"""
+
+from pellucid.several import View
+from pellucid.views.siamese import same_draw
+from pellucid.views.tta import TTA
+
+__all__ = ["TTA", "View", "same_draw"]

@@ -1,0 +1,136 @@
+"""Losses between views: torch's own functions and loops over cells; slow-mode finite differences; errors."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.autograd import gradcheck, gradgradcheck
+
+from pellucid.errors import InvalidArgument, InvalidType
+from pellucid.losses import consistency, dense_correspondence, equivariance
+
+
+def rand(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (3, 4, 2, 5)])
+def test_consistency_is_torchs_cross_entropy(shape):
+    x, y = 3 * rand(*shape), 3 * rand(*shape, seed=1)
+    assert torch.allclose(consistency(x, y), F.cross_entropy(x, y.argmax(1)))
+    assert torch.allclose(consistency(x, y, kind="soft"), F.cross_entropy(x, y.softmax(1)))
+    assert torch.allclose(consistency(x, y, kind="square"), (x.softmax(1) - y.softmax(1)).square().sum(1).mean())
+    sure = y.softmax(1).amax(1) >= 0.8
+    assert 0 < sure.double().mean() < 1
+    assert torch.allclose(consistency(x, y, threshold=0.8), (F.cross_entropy(x, y.argmax(1), reduction="none") * sure).mean())
+
+
+def test_only_valid_cells_count():
+    x, y, valid = rand(2, 3, 4, 4), rand(2, 3, 4, 4, seed=1), rand(2, 4, 4, seed=2) > 0
+    wild = torch.where(valid[:, None], x, torch.nan)
+    each = F.cross_entropy(x, y.argmax(1), reduction="none")
+    want = torch.stack([each[i][valid[i]].mean() for i in range(2)])
+    assert torch.allclose(consistency(wild, y, valid=valid, reduction="none"), want)
+    square = torch.stack([(x - y).square().mean(1)[i][valid[i]].mean() for i in range(2)])
+    assert torch.allclose(equivariance(wild, y, valid=valid, reduction="none"), square)
+    assert torch.allclose(equivariance(x, y, kind="cosine"), 1 - F.cosine_similarity(x, y, dim=1).mean())
+    half = valid & torch.tensor([True, False])[:, None, None]
+    assert consistency(x, y, valid=half, reduction="none")[1] == 0
+
+
+def correspondence_oracle(a, b, places, valid, temperature, radius):
+    total = []
+    for i in range(len(a)):
+        losses = []
+        for r in range(a.shape[2]):
+            for c in range(a.shape[3]):
+                if not valid[i, r, c]:
+                    continue
+                x, y = places[i, r, c].tolist()
+                query = F.normalize(a[i, :, r, c], dim=0)
+                left, top = math.floor(x), math.floor(y)
+                read = sum(
+                    (1 - abs(x - u)) * (1 - abs(y - v)) * b[i, :, min(max(v, 0), b.shape[2] - 1), min(max(u, 0), b.shape[3] - 1)]
+                    for u in (left, left + 1)
+                    for v in (top, top + 1)
+                )
+                positive = float(query @ F.normalize(read, dim=0)) / temperature
+                table = [positive] + [
+                    float(query @ F.normalize(b[i, :, v, u], dim=0)) / temperature
+                    for v in range(b.shape[2])
+                    for u in range(b.shape[3])
+                    if math.dist((u, v), (x, y)) > radius
+                ]
+                losses.append(math.log(sum(map(math.exp, table))) - positive)
+        total.append(sum(losses) / len(losses))
+    return total
+
+
+def test_correspondence_equals_a_loop_over_cells():
+    a, b = rand(2, 5, 3, 4), rand(2, 5, 4, 3, seed=1)
+    places = torch.rand(2, 3, 4, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * 3 - 0.5
+    valid = rand(2, 3, 4, seed=3) > -0.5
+    got = dense_correspondence(a, b, places, valid=valid, temperature=0.3, radius=0.9, reduction="none")
+    assert got.tolist() == pytest.approx(correspondence_oracle(a, b, places, valid, 0.3, 0.9), abs=1e-10)
+
+
+def test_gradients_by_finite_differences():
+    a, b = rand(1, 3, 2, 2).requires_grad_(), rand(1, 3, 2, 3, seed=1).requires_grad_()
+    places = torch.tensor([[[[0.3, 0.4], [1.3, 0.2]], [[0.7, 0.6], [1.6, 0.9]]]], dtype=torch.float64, requires_grad=True)
+
+    def matched(x, y, at):
+        return dense_correspondence(x, y, at, temperature=0.5, radius=0.45)
+
+    assert gradcheck(matched, (a, b, places))
+    assert gradgradcheck(lambda x, y: matched(x, y, places.detach()), (a, b))
+    other = rand(1, 3, 2, 2, seed=4).requires_grad_()
+    for loss in (
+        lambda x, y: consistency(x, y, kind="soft"),
+        lambda x, y: consistency(x, y, kind="square"),
+        equivariance,
+        lambda x, y: equivariance(x, y, kind="cosine"),
+    ):
+        assert gradcheck(loss, (a, other))
+    assert gradgradcheck(lambda x, y: consistency(x, y, kind="soft"), (a, other))
+    assert gradcheck(lambda x: consistency(x, other), (a,))
+    (none,) = torch.autograd.grad(consistency(a, other), (other,), allow_unused=True)
+    assert none is None
+
+
+def test_what_is_not_finite_stays_outside():
+    a, b = rand(1, 3, 2, 2).requires_grad_(), rand(1, 3, 2, 2, seed=1).requires_grad_()
+    places = torch.zeros(1, 2, 2, 2, dtype=torch.float64)
+    places[0, 0, 0] = torch.nan
+    dense_correspondence(a, b, places).backward()
+    assert bool(torch.isfinite(a.grad).all())
+    assert bool(torch.isfinite(b.grad).all())
+    assert bool((a.grad[..., 0, 0] == 0).all())
+
+
+def test_one_graph():
+    compiled = torch.compile(lambda x, y, at, ok: dense_correspondence(x, y, at, valid=ok), fullgraph=True, backend="eager")
+    a, b, at = rand(1, 3, 2, 2), rand(1, 3, 2, 2, seed=1), torch.zeros(1, 2, 2, 2, dtype=torch.float64)
+    ok = torch.ones(1, 2, 2, dtype=torch.bool)
+    assert torch.equal(compiled(a, b, at, ok), dense_correspondence(a, b, at, valid=ok))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: consistency(x, x[:1]), r"target: expected shape \(2, 3, 4, 4\)"),
+        (lambda x: consistency(x, x, kind="hard"), "kind: expected one of"),
+        (lambda x: consistency(x, x, threshold=1.0), r"threshold: expected a probability in \[0, 1\)"),
+        (lambda x: consistency(x, x, reduction="all"), "reduction: expected one of"),
+        (lambda x: consistency(x, x, valid=torch.zeros(2, 4, 4).bool()), "valid: expected a cell that both views show"),
+        (lambda x: equivariance(x, x, valid=torch.ones(2, 4, 4)), r"valid: expected a boolean \(2, 4, 4\)"),
+        (lambda x: equivariance(x, x, kind="l1"), "kind: expected one of"),
+        (lambda x: dense_correspondence(x, x, torch.zeros(2, 4, 4)), r"positions: expected shape \(2, 4, 4, 2\)"),
+        (lambda x: dense_correspondence(x, x[:, :1], torch.zeros(2, 4, 4, 2)), r"others: expected floating-point maps"),
+        (lambda x: dense_correspondence(x, x, torch.zeros(2, 4, 4, 2), temperature=0), "temperature: expected a number > 0"),
+        (lambda x: consistency(x.long(), x), "the first argument: expected floating-point"),
+    ],
+)
+def test_mistakes_are_told(call, words):
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        call(torch.rand(2, 3, 4, 4))

@@ -1,0 +1,261 @@
+"""Several views of a batch, one draw for several batches, and predictions merged over views."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import pellucid
+from pellucid import (
+    CenterCrop,
+    ColorJitter,
+    InvalidArgument,
+    InvalidType,
+    Key,
+    OneOf,
+    Pipeline,
+    RandomAffine,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomRotation90,
+    RandomVerticalFlip,
+    Resize,
+)
+from pellucid.views import TTA, merge, same_draw
+from tests.cases import CASES, IDS
+from tests.peers import opencv
+
+TRANSFORMS = {name: case.transform for case, name in zip(CASES, IDS, strict=True) if case.targets}
+FLIPS = [Pipeline([]), Pipeline([RandomHorizontalFlip(p=1.0)]), Pipeline([RandomVerticalFlip(p=1.0)])]
+
+
+def augment(**options):
+    return Pipeline([RandomCrop(8), RandomHorizontalFlip(), ColorJitter(0.3, 0.3)], seed=1, **options)
+
+
+def test_the_first_view_is_the_ordinary_call():
+    x, key = torch.rand(5, 3, 12, 12), Key(4, 2)
+    (first, record), (second, other) = augment().views(x, key=key)
+    assert torch.equal(first, augment()(x, key=key))
+    assert not torch.equal(first, second)
+    assert torch.equal(second, augment().apply(x, other))
+    assert augment().views(x, 3, key=key)[1].result.equal(second)
+    assert record.map_to(other).matrix.shape == (5, 3, 3)
+    pipeline = augment()
+    pipeline.views(x, 4)
+    assert pipeline.step == 1
+    again, fresh = augment(), augment()
+    assert torch.equal(again.views(x)[0].result, fresh(x))
+
+
+@pytest.mark.parametrize("same", [("crop",), (RandomCrop,), (0,), (-3, "Crop")], ids=str)
+def test_what_is_the_same_is_drawn_once(same):
+    views = augment().views(torch.rand(32, 3, 12, 12), 3, same=same)
+    params = [view.record.params for view in views]
+    for other in params[1:]:
+        assert all(torch.equal(value, other[0][name]) for name, value in params[0][0].items())
+        assert not torch.equal(params[0][1]["gate"], other[1]["gate"])
+        assert not torch.equal(params[0][2]["brightness"], other[2]["brightness"])
+    points = torch.rand(32, 4, 2)
+    flips = params[0][1]["gate"] == params[1][1]["gate"]
+    moved = views[0].record.map_to(views[1].record).points(points)
+    assert torch.allclose(moved[flips], points[flips], atol=1e-5)
+
+
+def test_a_choice_is_the_same_with_all_in_it():
+    pipeline = Pipeline([OneOf([RandomRotation(30), [RandomCrop(12, padding=2)]]), ColorJitter(0.3)], seed=0)
+    a, b = (view.record for view in pipeline.views(torch.rand(16, 3, 12, 12), same=("OneOf",)))
+    for at in range(3):
+        assert all(torch.equal(value, b.params[at][name]) for name, value in a.params[at].items())
+    assert not torch.equal(a.params[3]["brightness"], b.params[3]["brightness"])
+
+
+def test_learned_ranges_learn_from_every_view():
+    pipeline = Pipeline([RandomRotation(pellucid.Learnable(20.0))], seed=0)
+    views = pipeline.views(torch.rand(4, 3, 9, 9), 3)
+    for view in views:
+        (slope,) = torch.autograd.grad(view.result.square().sum(), list(pipeline.parameters()), retain_graph=True)
+        assert float(slope) != 0
+
+
+def test_targets_and_videos_have_views():
+    batch = {"image": torch.rand(2, 4, 3, 12, 12), "boxes": torch.tensor([[2.0, 2.0, 9.0, 9.0]]).expand(2, 4, 1, 4)}
+    (a, _), (b, _) = augment().views(batch)
+    assert a["image"].shape == b["image"].shape == (2, 4, 3, 8, 8)
+    assert a["boxes_valid"].shape == (2, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"same": ("blur",)}, r"same: expected transforms of this pipeline \(ColorJitter, RandomCrop, RandomHorizontalFlip\)"),
+        ({"same": (7,)}, "same: expected transforms of this pipeline"),
+        ({"same": ("",)}, "same: expected transforms of this pipeline"),
+        ({"same": "crop"}, "same: expected a sequence"),
+        ({"n": 0}, "n: expected a whole number from 1"),
+    ],
+)
+def test_mistakes_about_views_are_told(options, words):
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        augment().views(torch.rand(1, 3, 12, 12), **options)
+    with pytest.raises(InvalidArgument, match="one size here"):
+        augment().views([torch.rand(3, 12, 12), torch.rand(3, 13, 12)])
+
+
+def test_siamese_batches_get_one_draw():
+    real, made = torch.rand(6, 3, 12, 12), torch.rand(3, 3, 12, 12)
+    one, two = same_draw(augment(), real, made)
+    alike = augment()(real)
+    assert torch.equal(one, alike)
+    record = augment().draw(real)
+    assert torch.equal(two, augment().apply(made, record[:3]))
+    shared = augment(same_on_batch=True)
+    one, two = same_draw(shared, real, real[:2], key=Key(3, 3))
+    assert torch.equal(one[:2], two)
+    assert torch.equal(
+        shared.draw(real, key=Key(3, 3)).params[2]["brightness"].unique(),
+        shared.draw(made[:1], key=Key(3, 3)).params[2]["brightness"],
+    )
+    with pytest.raises(InvalidArgument, match="same_draw: expected at least one batch"):
+        same_draw(augment())
+    made.requires_grad_()
+    same_draw(augment(), real, made)[1].sum().backward()
+    assert bool((made.grad != 0).any())
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("mover", TRANSFORMS)
+def test_constant_logits_come_back_as_they_were(mover, stride, how):
+    level = torch.tensor([0.3, -1.7, 12.345])
+
+    def constant(pictures):
+        height, width = pictures.shape[-2] // stride, pictures.shape[-1] // stride
+        return level.reshape(1, 3, 1, 1).expand(len(pictures), 3, max(height, 1), max(width, 1))
+
+    size = (12, 12)
+    views = [Pipeline([Resize(12), RandomHorizontalFlip(p=1.0)]), Pipeline([TRANSFORMS[mover], Resize((12, 12))])]
+    out, seen = TTA(views[1:], constant, how, return_valid=True)(torch.rand(2, 3, *size))
+    assert out.shape == (2, 3, 12 // stride, 12 // stride)
+    assert bool(seen.any())
+    assert torch.equal(out, torch.where(seen, level.reshape(1, 3, 1, 1), 0.0))
+    whole = TTA(views, constant, how)(torch.rand(2, 3, *size))
+    assert torch.equal(whole, level.reshape(1, 3, 1, 1).expand_as(whole))
+
+
+def test_a_model_that_knows_no_place_predicts_as_without_views():
+    torch.manual_seed(0)
+    model = torch.nn.Conv2d(3, 4, 1)
+    x = torch.rand(3, 3, 10, 10)
+    turns = [*FLIPS, Pipeline([RandomRotation90(times=(1,), p=1.0)])]
+    with torch.no_grad():
+        plain = model(x)
+        assert torch.allclose(TTA(turns, model)(x), plain, atol=1e-6)
+        assert torch.allclose(TTA(turns, model, "max")(x), plain, atol=1e-6)
+        votes = TTA(turns, model, "vote")(x)
+        assert torch.equal(votes, F.one_hot(plain.argmax(1), 4).movedim(-1, 1).float())
+        labels = TTA(turns, lambda y: model(y).argmax(1))(x)
+        assert torch.equal(labels, plain.argmax(1))
+
+
+def test_mean_and_maximum_over_flips_are_torchs():
+    torch.manual_seed(0)
+    model = torch.nn.Conv2d(3, 4, 3, padding=1)
+    x = torch.rand(2, 3, 9, 11)
+    views = torch.stack([model(x), model(x.flip(-1)).flip(-1), model(x.flip(-2)).flip(-2)])
+    assert torch.allclose(TTA(FLIPS, model)(x), views.mean(0), atol=1e-6)
+    assert torch.allclose(TTA(FLIPS, model, "max")(x), views.amax(0), atol=1e-6)
+    scores = torch.stack([model(y).mean((2, 3)) for y in (x, x.flip(-1), x.flip(-2))])
+    pooled = torch.nn.Sequential(model, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    assert torch.allclose(TTA(FLIPS, pooled)(x), scores.mean(0), atol=1e-6)
+    TTA(FLIPS, model)(x).sum().backward()
+    assert all(bool((p.grad != 0).any()) for p in model.parameters())
+
+
+def test_drawn_views_do_not_depend_on_the_batch():
+    model = torch.nn.Conv2d(3, 4, 3, padding=1, stride=2)
+    predict = TTA(Pipeline([RandomAffine(20), RandomResizedCrop(16)], seed=0), model, views=5)
+    x = torch.rand(4, 3, 16, 16)
+    with torch.no_grad():
+        together = predict(x)
+        assert together.shape == (4, 4, 8, 8)
+        assert torch.allclose(together[2:3], predict(x[2:3]), atol=1e-6)
+
+
+def test_pixels_that_no_view_shows_are_zero():
+    out, seen = TTA([Pipeline([CenterCrop(4)])], torch.nn.Identity(), return_valid=True)(torch.ones(1, 1, 8, 8))
+    expected = F.pad(torch.ones(1, 1, 4, 4), (2, 2, 2, 2))
+    assert torch.equal(out, expected)
+    assert torch.equal(seen.float(), expected)
+
+
+def brightest(pictures):
+    """Where the brightest pixel is, with its value, and a box of three pixels around it."""
+    width = pictures.shape[-1]
+    value, at = pictures[:, 0].flatten(1).max(1)
+    xy = torch.stack((at % width, at // width), -1).float()[:, None]
+    box = torch.cat((xy - 1, xy + 2), -1)
+    return {
+        "keypoints": torch.cat((xy, value[:, None, None]), -1),
+        "boxes": box,
+        "scores": value[:, None],
+        "labels": 3 + 0 * at[:, None],
+    }
+
+
+def opencvs(boxes, scores, *, iou_threshold, labels=None):
+    """OpenCV's suppression, for torchvision's, whose operators not every torch can load."""
+    upright = torch.cat((boxes[:, :2], boxes[:, 2:] - boxes[:, :2]), -1).tolist()
+    classes = [0] * len(upright) if labels is None else labels.tolist()
+    kept = opencv().dnn.NMSBoxesBatched(upright, scores.tolist(), classes, 0.0, iou_threshold) if upright else []
+    return torch.as_tensor(kept, dtype=torch.int64)
+
+
+def test_points_and_boxes_come_back(monkeypatch):
+    monkeypatch.setattr(merge, "nms", opencvs)
+    pictures = torch.zeros(2, 1, 12, 14)
+    pictures[0, 0, 4, 5] = 1
+    pictures[1, 0, 7, 9] = 1
+    turns = [*FLIPS, Pipeline([CenterCrop((10, 12))])]
+    for how in ("mean", "max"):
+        out = TTA(turns, brightest, how)(pictures)
+        assert torch.allclose(out["keypoints"][:, 0, :2], torch.tensor([[5.0, 4.0], [9.0, 7.0]]), atol=1e-5)
+        assert torch.allclose(out["boxes"][:, 0], torch.tensor([[4.0, 3, 7, 6], [8.0, 6, 11, 9]]), atol=1e-4)
+        assert out["boxes_valid"].tolist() == [[True], [True]]  # four views, one box
+        assert out["labels"].tolist() == [[3], [3]]
+    empty = TTA(turns, lambda x: {"boxes": torch.zeros(len(x), 0, 4), "scores": torch.zeros(len(x), 0)})(pictures)
+    assert empty["boxes"].shape == (2, 0, 4)
+
+
+def test_dicts_of_maps_say_what_was_seen():
+    def model(x):
+        return {"logits": x * 1.0, "mask": (x[:, 0] > 0.5).long(), "score": x.mean((2, 3))}
+
+    x = torch.rand(2, 3, 8, 8)
+    out = TTA([Pipeline([CenterCrop(6)])], model, return_valid=True)(x)
+    assert set(out) == {"logits", "logits_seen", "mask", "mask_seen", "score"}
+    inner = (..., slice(1, 7), slice(1, 7))
+    assert torch.allclose(out["logits"][inner], x[inner], atol=1e-6)
+    assert torch.equal(out["mask"][inner], (x[:, 0] > 0.5).long()[inner])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: TTA([], torch.nn.Identity()), "pipeline: expected a Pipeline, or a sequence"),
+        (lambda: TTA(FLIPS, 3), "model: expected a module or function"),
+        (lambda: TTA(FLIPS, torch.nn.Identity(), "sum"), "merge: expected one of"),
+        (lambda: TTA(FLIPS, torch.nn.Identity())(torch.rand(3, 4, 4)), r"images: expected a batch \(B, C, H, W\)"),
+        (lambda: TTA(FLIPS, lambda x: x[0])(torch.rand(1, 3, 4, 4)), r"prediction: expected a map"),
+        (lambda: TTA(FLIPS, lambda x: {"boxes": x[:, 0]})(torch.rand(1, 3, 4, 4)), "scores"),
+        (lambda: TTA(FLIPS, lambda x: {"keypoints": x[:, 0, :, :2]}, "vote")(torch.rand(1, 3, 4, 4)), "merge: expected 'mean'"),
+        (
+            lambda: TTA([FLIPS[0], Pipeline([Resize(8)])], lambda x: x[..., :3, :3])(torch.rand(1, 3, 4, 4)),
+            "one stride in all views",
+        ),
+    ],
+)
+def test_mistakes_about_predictions_are_told(make, words):
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        make()
