@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test test-all tables check bench lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test test-all tables check bench docs lint types imports wheel clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -28,6 +28,12 @@ test-all: $(STAMP)
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.
 tables: $(STAMP)
 	$(BIN)/python -m tests.gradient_table
+
+# The documentation site, in site/: built without a network, warnings are errors, every link is followed.
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
+	$(BIN)/python -m pellucid_bench.site.check site
 
 check: test lint types imports wheel
 
@@ -69,4 +75,4 @@ $(STAMP): pyproject.toml benchmarks/pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-report learn-demo features-demo
+	rm -rf $(VENV) build dist demo-report learn-demo features-demo site

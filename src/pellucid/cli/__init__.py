@@ -19,6 +19,7 @@ from pellucid.cli.demo import demo
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.gallery import gallery
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 from pellucid.cli.register import register
@@ -39,6 +40,7 @@ app = typer.Typer(
 # One line per command. A family of commands is a Typer app of its own: app.add_typer(..., name="bench").
 app.command()(demo)
 app.command()(preview)
+app.command()(gallery)
 app.command()(explain)
 app.command()(augment)
 app.command()(audit)

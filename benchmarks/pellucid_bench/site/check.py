@@ -1,0 +1,76 @@
+"""``python -m pellucid_bench.site.check DIR``: does what was built hold together?
+
+Owns: reading the built pages: where their links lead, and what they load.
+Must not: look anything up on the network.
+Read next: ``pages.py``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+__all__ = ["check_site"]
+
+_LOADS = {"script": "src", "img": "src", "iframe": "src", "video": "src", "audio": "src", "source": "src", "object": "data"}
+
+
+class _Page(HTMLParser):
+    """The ids of one page, the links it has, and what it loads by itself."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value for name, value in attrs if value}
+        self.ids.update(values[name] for name in ("id", "name") if name in values)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag == "link" and "href" in values and values.get("rel") != "canonical":
+            self.loads.append(values["href"])
+        if tag in _LOADS and _LOADS[tag] in values:
+            self.loads.append(values[_LOADS[tag]])
+
+
+def check_site(folder: Path) -> list[str]:
+    """Every fault of a built site, as sentences: links that lead nowhere, and what is loaded from another host."""
+    pages = {path.resolve(): _Page(path) for path in sorted(folder.rglob("*.html"))}
+    faults = [] if pages else [f"{folder} has no pages"]
+    for path, page in pages.items():
+        name = path.relative_to(folder.resolve())
+        if name.name == "404.html":  # its addresses count from the host's root
+            continue
+        for link in [*page.links, *page.loads]:
+            if re.match(r"[a-z]+:|//", link):
+                if link in page.loads and not link.startswith("data:"):
+                    faults.append(f"{name} loads {link}")
+                continue
+            target, _, fragment = link.partition("#")
+            where = (path.parent / unquote(target.partition("?")[0])).resolve() if target else path
+            where = where / "index.html" if where.is_dir() else where
+            if not where.exists():
+                faults.append(f"{name} points to {link}, which is not there")
+            elif fragment and where in pages and unquote(fragment) not in pages[where].ids:
+                faults.append(f"{name} points to {link}, and the page has no such place")
+    for style in folder.rglob("*.css"):
+        faults += [f"{style.name} loads {url}" for url in re.findall(r"url\([\"']?(https?:[^)\"']+)", style.read_text("utf-8"))]
+    return faults
+
+
+def main() -> None:
+    """Print the faults; exit with 1 if there are any."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
+    faults = check_site(folder)
+    print(*faults, f"{len(list(folder.rglob('*.html')))} pages, {len(faults)} faults", sep="\n")
+    raise SystemExit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""How the docstrings' own headings read on the site.
+
+Owns: a griffe extension that renames what griffe names otherwise.
+Must not: change what a docstring says.
+Read next: ``hooks.py``.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+from griffe import Extension
+
+__all__ = ["Headings", "readable"]
+
+_ALIKE = {"Example": "Examples", "Args": "Args", "Returns": "Returns", "Attributes": "Attributes", "Yields": "Yields"}
+"""Headings that griffe reads, by what they are called here."""
+
+
+class Headings(Extension):  # type: ignore[misc]
+    """Every heading of the house's template, as griffe or Markdown understands it."""
+
+    def on_object(self, *, obj: Any, **_: Any) -> None:
+        """Rewrite the headings of one docstring before it is parsed."""
+        if obj.docstring is not None:
+            obj.docstring.value = readable(obj.docstring.value)
+
+
+def readable(text: str) -> str:
+    """A docstring with sections that griffe or Markdown reads: ``Gradient`` and the like become paragraphs."""
+    section = r"^([A-Z][A-Za-z ]*):\n((?:[ \t]+\S.*\n?|\n(?=[ \t]+\S))+)"
+    text = re.sub(section, _section, text, flags=re.MULTILINE)
+    text = re.sub(r"^(\s+\w[\w, ]*: )>", r"\1\\>", text, flags=re.MULTILINE)  # ">= 0" is no quotation
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)  # roles such as :meth: are plain code
+
+
+def _section(match: re.Match[str]) -> str:
+    title, body = match[1], match[2]
+    if title in _ALIKE:
+        return f"\n{_ALIKE[title]}:\n{body}"
+    return f"\n**{title}:** {textwrap.dedent(body).strip()}\n\n"

@@ -1,0 +1,261 @@
+"""``pellucid gallery``: every transform in pictures, on a photograph of yours or of scikit-image's.
+
+Owns: the command, what is shown of a transform, and the page around it.
+Must not: list transforms; `ALL` does.
+Read next: ``draw.py``.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pellucid.cli.errors import need
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+    from pellucid.pipeline import Pipeline
+    from pellucid.record import Record
+    from pellucid.transforms.base import Transform
+
+__all__ = ["Entry", "entries", "example", "facts", "fragment", "gallery", "photograph"]
+
+SIZE = 160
+"""Height and width of the photograph in the gallery, in pixels."""
+_DRAWS, _STEPS = 3, 5
+
+# For fields without a default, by the field's name: what shows on a photograph of this size.
+_REQUIRED: Mapping[str, Any] = {
+    "size": (112, 128),
+    "degrees": 30,
+    "shear": 20,
+    "padding": 24,
+    "mean": (0.5, 0.5, 0.5),
+    "std": (0.25, 0.25, 0.25),
+}
+# Where the defaults draw nothing, or nothing that shows.
+_SHOWN: Mapping[str, Mapping[str, Any]] = {
+    "ColorJitter": {"brightness": 0.4, "contrast": 0.4, "saturation": 0.6, "hue": 0.1},
+    "RandomAffine": {"degrees": 20, "translate": (0.1, 0.1), "scale": (0.8, 1.2), "shear": 10},
+    "RandomResizedCrop": {"scale": (0.2, 0.8)},
+    "RandomHue": {"hue": 0.3},
+    "RandomSharpness": {"sharpness": (0.0, 6.0)},
+    "RandomGaussianBlur": {"sigma": (0.1, 4.0)},
+    "PadIfNeeded": {"size": (180, 220)},
+    "Denormalize": {"mean": (0.3, 0.3, 0.3), "std": (0.5, 0.5, 0.5)},
+    "LongestMaxSize": {"size": 96},
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the gallery shows of one transform.
+
+    Args:
+        transform: with the options of the example.
+        draws: (caption, picture): before, draws, and the gradient.
+        swept: (caption, picture): the first continuous value that it draws, from end to end; empty where there is none.
+    """
+
+    transform: Transform
+    draws: Sequence[tuple[str, Image]]
+    swept: Sequence[tuple[str, Image]]
+
+
+def gallery(
+    image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="A picture of yours; default a photograph.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the page.")] = Path("gallery"),
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+) -> None:
+    """Show every transform: before, three draws, its magnitude swept, its gradient; write index.html.
+
+    Without IMAGE, needs scikit-image for its photograph: pip install 'pellucid[demo]'.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    from pellucid.cli.files import write_bytes
+    from pellucid.transforms import ALL
+
+    if image is None:
+        need("demo", "skimage")
+    console = Console()
+    batch = photograph(image)
+    shown = track(entries(batch, seed=seed), "Drawing", total=len(ALL), console=console)
+    sections = [f"<section>{_heading(entry)}{fragment(entry, output)}</section>" for entry in shown]
+    folder = files("pellucid.cli")
+    page = Template(folder.joinpath("gallery.html").read_text("utf-8")).substitute(
+        style="".join(folder.joinpath(f"{name}.css").read_text("utf-8") for name in ("report", "gallery")),
+        count=len(sections),
+        seed=seed,
+        sections="\n".join(sections),
+    )
+    write_bytes(output / "index.html", page.encode("utf-8"))
+    console.print(f"Wrote {output / 'index.html'}.", highlight=False, soft_wrap=True)
+
+
+def photograph(path: Path | None = None) -> dict[str, Tensor]:
+    """A batch of one square picture with targets: the astronaut's, placed by hand, or of a picture of yours, its central half."""
+    import torch
+
+    from pellucid.cli.annotations import ANNOTATIONS
+    from pellucid.cli.files import read_image
+    from pellucid.cli.photographs import load_batch
+    from pellucid.pipeline import Pipeline
+    from pellucid.transforms.crop import CenterCrop
+    from pellucid.transforms.resize import Resize
+
+    if path is None:
+        return load_batch(ANNOTATIONS[:1], SIZE)
+    image = read_image(path)
+    prepare = Pipeline([CenterCrop(min(image.shape[-2:])), Resize((SIZE, SIZE))])
+    low, high = SIZE / 4, 3 * SIZE / 4
+    return {
+        "image": prepare(image[None]),
+        "boxes": torch.tensor([[[low, low, high, high]]]),
+        "boxes_valid": torch.ones((1, 1), dtype=torch.bool),
+        "keypoints": torch.tensor([[[low, low], [high, low], [high, high], [low, high]]]) - 0.5,
+        "keypoints_valid": torch.ones((1, 4), dtype=torch.bool),
+    }
+
+
+def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
+    """What is shown of each transform of `ALL`, in their order, on a batch of one picture."""
+    from pellucid.transforms import ALL
+
+    for kind in ALL:
+        yield _entry(example(kind), batch, seed)
+
+
+def example(kind: type[Transform]) -> Transform:
+    """A transform of this kind that does something to every picture: with its gate open, and numbers for what has no default."""
+    from pellucid.transforms import RandomAffine, RandomHue, RandomSharpness
+
+    options: dict[str, Any] = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name == "p" and field.default is not None:
+            options["p"] = 1.0
+        elif field.name == "transforms":
+            options["transforms"] = (RandomAffine(degrees=30), RandomHue(0.3), RandomSharpness(sharpness=(4.0, 6.0)))
+        elif field.default is MISSING and field.default_factory is MISSING:
+            options[field.name] = _REQUIRED[field.name]
+    return kind(**{**options, **_SHOWN.get(kind.__name__, {})})
+
+
+def _entry(transform: Transform, batch: Mapping[str, Tensor], seed: int) -> Entry:
+    from pellucid.cli.draw import heat
+    from pellucid.pipeline import Pipeline
+    from pellucid.random import Key
+
+    pipeline = Pipeline([transform], impl="reference")  # nothing to compile, for what each kernel would do once
+    records = [pipeline.draw(batch, key=Key(seed=seed, step=step)) for step in range(_DRAWS)]
+    draws = [("Before", _picture(batch))]
+    if records[0].params[0] or len(records[0].params) > 1:
+        draws += [(f"Draw {i + 1}", _picture(pipeline.apply(batch, record))) for i, record in enumerate(records)]
+    else:  # nothing is drawn
+        draws.append(("After", _picture(pipeline.apply(batch, records[0]))))
+    draws.append(("Gradient", heat(_gradient(pipeline, batch["image"], records[0]))))
+    swept = [
+        (f"{name} = {value:.3g}", _picture(pipeline.apply(batch, record))) for name, value, record in _sweep(transform, records[0])
+    ]
+    return Entry(transform, draws, swept)
+
+
+def _picture(batch: Mapping[str, Tensor]) -> Image:
+    from pellucid.cli.draw import draw_targets
+
+    return draw_targets({key: value[0] for key, value in batch.items()})
+
+
+def _gradient(pipeline: Pipeline, image: Tensor, record: Record) -> Tensor:
+    """(H, W): |d loss / d pixel| of the activity of a small fixed network on the result."""
+    import torch
+
+    from pellucid.cli.gradients import FixedNet
+
+    leaf = image.detach().clone().requires_grad_()
+    loss = FixedNet(leaf.shape[1], leaf.dtype)(pipeline.apply(leaf, record)).square().sum()
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return gradient[0].square().sum(0).sqrt()
+
+
+def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, Record]]:
+    """(name, value, record) over the range of the first value that has one, the others in their middle and gates open."""
+    import math
+
+    import torch
+
+    from pellucid.random import Categorical
+
+    spec = record.plan.specs[0]
+    drawn = {n: d for n, d in transform.draws(spec).items() if not n.endswith("gate") and not d.vector}
+    spans = {name: one.span() for name, one in drawn.items() if all(map(math.isfinite, one.span()))}
+    swept = next((name for name, (low, high) in spans.items() if low < high), None)
+    swept = next((name for name, (low, _) in spans.items() if low), None) if swept is None else swept
+    if swept is None:
+        return
+    for name, (low, high) in spans.items():
+        if record.params[0][name].is_floating_point():
+            record = record.with_param(0, name, torch.full_like(record.params[0][name], (low + high) / 2))
+    low, high = spans[swept]
+    whole = isinstance(drawn[swept], Categorical) or (low == high and float(low).is_integer())
+    ends = (low, high) if low < high else (low / 2, low * 2)
+    values = [ends[0] + (ends[1] - ends[0]) * i / (_STEPS - 1) for i in range(_STEPS)]
+    for value in dict.fromkeys(round(value) for value in values) if whole else values:
+        yield swept, value, record.with_param(0, swept, torch.full_like(record.params[0][swept], value))
+
+
+def fragment(entry: Entry, folder: Path) -> str:
+    """The pictures of an entry as HTML; they are written into the folder, under the transform's name."""
+    from pellucid.cli.files import write_bytes
+
+    name = type(entry.transform).__name__
+    rows = []
+    for title, pictures in (("draws", entry.draws), ("sweep", entry.swept)):
+        cells = []
+        for i, (caption, picture) in enumerate(pictures):
+            file = f"{name}-{title}-{i}.webp"
+            buffer = io.BytesIO()
+            picture.save(buffer, format="WEBP", quality=85)
+            write_bytes(folder / file, buffer.getvalue())
+            size = f'width="{picture.width}" height="{picture.height}"'
+            caption += "" if picture.size == (SIZE, SIZE) else f" ({picture.height} x {picture.width})"
+            alternative = f"{name}: {caption}"
+            cells.append(
+                f'<figure><img src="{file}" {size} loading="lazy" alt="{escape(alternative)}">'
+                f"<figcaption>{escape(caption)}</figcaption></figure>"
+            )
+        if cells:
+            rows.append(f'<div class="pictures">{"".join(cells)}</div>')
+    return "".join(rows)
+
+
+def facts(entry: Entry) -> tuple[str, str]:
+    """The line that makes the transform, and the gradients that it declares."""
+    transform, given = entry.transform, []
+    for field in fields(transform):  # type: ignore[arg-type]
+        value = getattr(transform, field.name)
+        if field.default is MISSING or value != field.default:
+            shown = ", ".join(map(repr, value)) if field.name == "transforms" else repr(value)
+            given.append(f"{field.name}=[{shown}]" if field.name == "transforms" else f"{field.name}={shown}")
+    kinds: dict[str, list[str]] = {}
+    for name, kind in transform.gradients.items():
+        kinds.setdefault(kind.replace("_", " "), []).append(name)
+    declared = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    return f"{type(transform).__name__}({', '.join(given)})", declared
+
+
+def _heading(entry: Entry) -> str:
+    code, declared = facts(entry)
+    name = type(entry.transform).__name__
+    return f'<h2 id="{name}">{name}</h2><p><code>{escape(code)}</code><br>Gradients: {escape(declared)}</p>'

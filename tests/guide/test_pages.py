@@ -1,0 +1,45 @@
+"""The guide's pages run as printed, and every page of the documentation has its place on the site."""
+
+import re
+
+import pytest
+
+from tests.guide.pages import DOCS, FENCE, follow
+
+ROOT = DOCS.parent
+PAGES = {"index.md": 1, "start.md": 5, "targets.md": 6, "seeds.md": 4, "records.md": 6, "compile.md": 5, "detectors.md": 0}
+"""With how many printed results stand on each, at least."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_prints_what_it_says(page, tmp_path, monkeypatch):
+    if "skimage" in (DOCS / page).read_text():
+        pytest.importorskip("skimage")
+    monkeypatch.chdir(tmp_path)
+    assert follow(page) >= PAGES[page]
+
+
+def test_a_wrong_print_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.guide.pages.DOCS", tmp_path)
+    (tmp_path / "page.md").write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match="printed"):
+        follow("page.md")
+
+
+def test_every_page_is_in_the_navigation():
+    nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    listed = re.findall(r"([\w/-]+\.md)$", nav, flags=re.MULTILINE)
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.parent.name != "adr"}
+    missing = sorted(pages - set(listed))
+    assert not missing, f"{missing}: give each a line under nav: in mkdocs.yml"
+    made = {"contributing.md", "architecture.md", "changelog.md", "security.md", "adr/index.md", "gallery/index.md"}
+    gone = sorted(page for page in set(listed) - pages - made if not page.startswith("reference/"))
+    assert not gone, f"{gone} stand in mkdocs.yml, but not in docs/"
+    assert len(listed) == len(set(listed))
+
+
+def test_every_block_of_python_is_run_by_some_test():
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    for path in DOCS.glob("*.md"):
+        if any(match["kind"] == "python" for match in FENCE.finditer(path.read_text())):
+            assert path.name in tests, f"no test names {path.name}, which has blocks of Python"
