@@ -59,6 +59,7 @@ CASES = (
         targets=True,
     ),
     Case(P.RandomRotation(30, p=0.7), P.RandomRotation(0), off_kinks={"gate": 0.9}, targets=True),
+    Case(P.RandomRotation((-20, 50), expand=True, p=0.7), P.RandomRotation(0, expand=True), off_kinks={"gate": 0.9}, targets=True),
     Case(
         P.RandomRotation(30, interpolation="nearest", p=0.7), P.RandomRotation(0, interpolation="nearest"), off_kinks={"gate": 0.9}
     ),
@@ -78,11 +79,17 @@ CASES = (
         off_kinks={"gate": 0.9},
         targets=True,
     ),
-    Case(P.RandomCrop((9, 8), padding=2), P.RandomCrop((11, 13)), off_kinks={"top": 0.3, "left": 1.4}, targets=True),
     Case(
-        P.RandomResizedCrop((12, 10), scale=(0.3, 0.9)),
+        P.RandomCrop((9, 8), padding=2, p=0.7),
+        P.RandomCrop((11, 13)),
+        off_kinks={"top": 0.3, "left": 1.4, "gate": 0.9},
+        targets=True,
+    ),
+    Case(
+        P.RandomResizedCrop((12, 10), scale=(0.3, 0.9), p=0.8),
         P.RandomResizedCrop((11, 13), scale=(1, 1), ratio=(13 / 11, 13 / 11)),
         exact_identity=False,
+        off_kinks={"gate": 0.9},
         targets=True,
         batch_exact=False,
     ),

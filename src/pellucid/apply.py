@@ -19,7 +19,8 @@ from pellucid.execute import apply_field, apply_image, compute_dtype, hops, tota
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
-from pellucid.kinds import IMAGE, Hop
+from pellucid.geometry.vectors import mirrors
+from pellucid.kinds import IMAGE, VALID, Hop
 from pellucid.lowering import Lowered
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
@@ -45,6 +46,8 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
             out = _geometric(entry, flat, _forwards(lowered), parsed.lead, options, result)
         else:
             out = _field(lowered, entry, flat, options)
+        if entry.kind.turn or entry.key in options.pairs:
+            out = _turned(entry, out, total_src_from_dst(lowered), plan.size_out, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_out)
     if parsed.bare:
         return result["image"]
@@ -70,6 +73,8 @@ def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_v
         else:
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
+        if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
+            out = _turned(entry, out, inverse(src_from_dst), plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
@@ -148,6 +153,34 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     if not floating and mode != "nearest":
         out = torch.round(out)
     return out.to(flat.dtype) if any(isinstance(group, Run) and group.warps for group in lowered.plan.groups) else flat.clone()
+
+
+def _turned(entry: Entry, out: Tensor, src_from_dst: Tensor | None, size: Size, options: Options, result: dict[str, Any]) -> Tensor:
+    """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``."""
+    if src_from_dst is None:
+        return out
+    if entry.kind.turn is not None:
+        out = entry.kind.turn(out, src_from_dst.to(compute_dtype(out.dtype))).to(out.dtype)
+    pairs = options.pairs.get(entry.key, ())
+    if not pairs:
+        return out
+    count, flag = out.shape[1], f"{entry.key}_{VALID}"
+    if max(map(max, pairs)) >= count:
+        raise invalid(f"pairs[{entry.key!r}]", expected=f"places below {count}, as many as there are", got=pairs)
+    order = list(range(count))
+    for left, right in pairs:
+        order[left], order[right] = right, left
+    mirrored = mirrors(src_from_dst, size)
+    if flag in result:
+        valid = result[flag]
+        result[flag] = _swapped(valid.reshape(-1, count), order, mirrored).reshape(valid.shape)
+    return _swapped(out, order, mirrored)
+
+
+def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
+    """The rows of axis 1 in another order, for the samples that are to have it."""
+    parts = rows.unbind(1)
+    return torch.where(where.reshape(-1, *[1] * (rows.dim() - 1)), torch.stack([parts[i] for i in order], 1), rows)
 
 
 def _check_label(fill: float, dtype: torch.dtype) -> None:

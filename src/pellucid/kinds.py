@@ -18,6 +18,7 @@ from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
 from pellucid.boxes.canvases import across
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.points import transform_points
+from pellucid.geometry.vectors import turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.types import Interpolation, Size
 
@@ -35,6 +36,8 @@ Hop: TypeAlias = tuple[Tensor, Size | None]
 Path: TypeAlias = Sequence[Hop]
 """From the input to the output, canvas by canvas."""
 
+Turn: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
 Move: TypeAlias = "Callable[[Tensor, Path, Entry, Options], tuple[Tensor, Tensor]]"
 
 
@@ -49,6 +52,9 @@ class TargetKind:
         last: the sizes that its last axis may have; empty for any.
         integers: the integer dtypes it may hold beside floating-point numbers; None for any dtype.
         interpolation: of pictures: resampled by default, through geometry alone.
+        channels: of pictures: how many there must be; None for any.
+        turn: of pictures of vectors, read where the picture is read: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values
+            as the map turns and stretches them.
         move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
             of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
             nothing is cut off there.
@@ -62,6 +68,8 @@ class TargetKind:
     last: tuple[int, ...] = ()
     integers: tuple[torch.dtype, ...] | None = ()
     interpolation: Interpolation | None = None
+    channels: int | None = None
+    turn: Turn | None = None
     move: Move | None = None
 
     def __post_init__(self) -> None:
@@ -154,6 +162,8 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("keypoints", "(B, N, 2), or (B, N, 3) with visibility", (2,), (2, 3), _INTEGERS, move=_keypoints),
         TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
+        TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow),
+        TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
         TargetKind("labels", integers=None),
     )
 }

@@ -43,6 +43,7 @@ class Options:
     min_visibility: float = 0.0
     mask_fill: float = 0.0
     interpolation: Mapping[str, str] = field(default_factory=dict)
+    pairs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     return_valid: bool = False
     pad_targets: bool = True
 
@@ -77,6 +78,7 @@ class Options:
             "passthrough": texts("passthrough", self.passthrough),
             "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
             "interpolation": {**_MODES, **modes},
+            "pairs": {key: _pairs(key, pairs, named) for key, pairs in table("pairs", self.pairs).items()},
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -97,6 +99,7 @@ class Options:
         """The same as text, numbers, lists and tables, without what is empty."""
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
+        plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
 
 
@@ -132,6 +135,22 @@ def _bounded(name: str, value: object, high: float, expected: str) -> float:
     if not 0 <= number <= high:
         raise invalid(name, expected=expected, got=repr(value))
     return number
+
+
+def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
+    """Places of left and right under a key, each in one pair at most."""
+    name, expected = f"pairs[{key!r}]", "pairs of places that differ, such as [(1, 2), (3, 4)]"
+    kind = kind_of(key, named)
+    if kind is None or kind.name not in ("keypoints", "heatmap", "mask"):
+        raise invalid(name, expected="the key of keypoints, or of heatmaps or masks with channels", got=repr(key))
+    if not isinstance(pairs, list | tuple) or not all(isinstance(one, list | tuple) and len(one) == 2 for one in pairs):
+        raise wrong_type(name, expected=expected, got=repr(pairs))
+    places = [place for one in pairs for place in one]
+    if not all(isinstance(place, int) and not isinstance(place, bool) for place in places):
+        raise wrong_type(name, expected=expected, got=repr(pairs))
+    if len(set(places)) < len(places) or min(places, default=0) < 0:
+        raise invalid(name, expected=f"{expected}, none below 0 or twice", got=repr(pairs))
+    return tuple((one[0], one[1]) for one in pairs)
 
 
 def _check_dtype(dtype: object) -> None:

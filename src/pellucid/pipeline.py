@@ -73,6 +73,8 @@ class Pipeline(nn.Module):
         min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
         mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
+        pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
+            ``{"keypoints": [(1, 2), (3, 4)]}``: they change places in every sample whose map mirrors.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
         pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
             ``keypoints_valid`` tell from the others; off, they come back as lists.
@@ -112,6 +114,7 @@ class Pipeline(nn.Module):
         min_visibility: float = 0.0,
         mask_fill: float = 0.0,
         interpolation: Mapping[str, str] | None = None,
+        pairs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         return_valid: bool = False,
         pad_targets: bool = True,
     ) -> None:
@@ -133,6 +136,7 @@ class Pipeline(nn.Module):
             min_visibility=min_visibility,
             mask_fill=mask_fill,
             interpolation={} if interpolation is None else interpolation,
+            pairs={} if pairs is None else pairs,
             return_valid=return_valid,
             pad_targets=pad_targets,
         )

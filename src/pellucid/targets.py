@@ -138,8 +138,8 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
         lead = _lead_without_image(entries, lead)
     lead = lead or 0
     for entry in entries:
-        inner = entry.tensor.dim() - lead
-        if inner not in entry.kind.axes:
+        inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
+        if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):
             raise invalid(
                 f"batch[{entry.key!r}]" if not bare else "image",
                 expected=f"{entry.kind.shapes}, with the leading axes of the image" if not bare else entry.kind.shapes,

@@ -64,6 +64,7 @@ OPTIONS = {
     "min_visibility": number(0, 1),
     "mask_fill": first(number(), lambda value: EITHER if isinstance(value, float) else None),
     "pad_targets": truth,
+    "pairs": _mapping,
 }
 """What each argument of the constructor takes; an empty or missing table counts as none."""
 BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]]

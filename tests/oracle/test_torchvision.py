@@ -7,9 +7,11 @@ Geometry agrees to 2e-4: torchvision goes through normalised [-1, 1] coordinates
 its matrices in float32 as well.
 """
 
+import numpy as np
 import pytest
 import torch
 
+import pellucid
 from pellucid import functional as PF
 from tests.peers import torchvision_functional
 
@@ -116,3 +118,25 @@ def test_perspective(image):
     edges = torch.tensor(start, dtype=torch.float64), torch.tensor(end, dtype=torch.float64)
     matrix = PF.get_perspective_transform(*(points - 0.5 for points in edges))
     assert (PF.warp_perspective(image, matrix, (23, 18)) - wanted).abs().max() < GEOMETRY
+
+
+@pytest.mark.parametrize("angle", [0.0, 17.0, -45.0, 90.0, 123.4, 180.0, 271.0])
+@pytest.mark.parametrize("size", [(8, 8), (7, 12), (31, 10)])
+def test_expand_is_torchvisions_canvas_and_picture(angle, size):
+    image = torch.rand(2, 3, *size, dtype=torch.float64)
+    found = pellucid.RandomRotation((angle, angle), expand=True)(image)
+    peer = torchvision_functional()
+    wanted = peer.rotate(image, angle, interpolation=peer.InterpolationMode.BILINEAR, expand=True)
+    assert found.shape == wanted.shape
+    inner = pellucid.RandomRotation((angle, angle), expand=True)(torch.ones_like(image)) > 1.0 - 1e-9  # borders are mixed once here
+    assert inner.float().mean() > 0.2
+    torch.testing.assert_close(found[inner], wanted[inner], atol=GEOMETRY, rtol=0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-20, 50), (0, 400), (100, 140), (-91, -89), (-3, 3)])
+def test_expand_holds_every_angle_of_a_range(low, high):
+    size = pellucid.Pipeline([pellucid.RandomRotation((low, high), expand=True)]).draw(torch.zeros(1, 1, 30, 11)).size_out
+    angles = np.deg2rad(np.linspace(low, high, 100_001))
+    for k, (along, across) in enumerate(((30, 11), (11, 30))):
+        extent = (along * np.abs(np.cos(angles)) + across * np.abs(np.sin(angles))).max()
+        assert extent - 1e-3 <= size[k] < extent + 2.0

@@ -1,6 +1,6 @@
 """The segments of a plan's steps from drawn values, each as far open as the choices above it say.
 
-Owns: what choices do to a step: they multiply its gate, or pull its segment to rest where it has none.
+Owns: what choices do to a step: they multiply its gate, or pull its segment to rest where it is a warp or has none.
 Must not: know what choices there are.
 Read next: ``compose.py``.
 """
@@ -16,9 +16,10 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.plan import Plan
-from pellucid.segments import Color, Segment, Warp
+from pellucid.segments import Color, Segment, Warp, WarpSpec
 from pellucid.transforms.base import Transform, gated, gated_matrix
 from pellucid.transforms.choices import Choice, Gate
+from pellucid.types import ImageSpec
 
 __all__ = ["Segments", "opened", "widened"]
 
@@ -54,15 +55,15 @@ class Segments:
         return opened(self.plan, self._params, index)
 
     def _lowered(self, index: int) -> Segment:
-        transform, values = self.plan.steps[index].transform, self._params[index]
+        transform, spec, values = self.plan.steps[index].transform, self.plan.specs[index], self._params[index]
         like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)
         gate = self.opened(index)
         if gate is None:
-            return transform.lower(values, self.plan.specs[index], like)
-        if takes_gate(transform):
+            return transform.lower(values, spec, like)
+        if takes_gate(transform, spec):
             values = {**values, "gate": values["gate"] * gate if "gate" in values else gate}
-            return transform.lower(values, self.plan.specs[index], like)
-        return _resting(transform.lower(values, self.plan.specs[index], like), gate)
+            return transform.lower(values, spec, like)
+        return _resting(transform.lower(values, spec, like), gate)
 
 
 def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
@@ -77,9 +78,9 @@ def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
     return reduce(torch.mul, found) if found else None
 
 
-def takes_gate(transform: Transform) -> bool:
-    """Whether a transform has a probability, and so a way to rest."""
-    return "gate" in transform.gradients
+def takes_gate(transform: Transform, spec: ImageSpec) -> bool:
+    """Whether a transform has a probability, and so a way to rest; a warp's may be another size, so it is pulled to rest."""
+    return "gate" in transform.gradients and not isinstance(transform.segment(spec), WarpSpec)
 
 
 def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:

@@ -8,16 +8,17 @@ Read next: ``perspective.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.geometry.matrices import affine_src_from_dst
+from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
 from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
 from pellucid.random.learnable import Learnable
+from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, drawn, keep_learned
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
@@ -160,10 +161,12 @@ class RandomAffine(_Affine):
 
 @dataclass(frozen=True)
 class RandomRotation(_Affine):
-    """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size.
+    """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size, or grows to hold every turn.
 
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
+        expand: enlarge the canvas, about its middle, so that the image fits at every angle that can be drawn: a batch keeps one
+            size. Needs ``center=None``. For one angle it is torchvision's.
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
@@ -173,9 +176,9 @@ class RandomRotation(_Affine):
     Identity at:
         degrees = 0; multiples of 90 on square images move whole pixels.
     Errors:
-        InvalidArgument for a negative number, a reversed pair, or an unknown option.
+        InvalidArgument for a negative number, a reversed pair, an unknown option, or both ``expand`` and ``center``.
     Source:
-        ``cv2.getRotationMatrix2D``.
+        ``cv2.getRotationMatrix2D``; ``torchvision.transforms.v2.functional.rotate(expand=True)``.
 
     Example:
         >>> import torch, pellucid
@@ -188,8 +191,47 @@ class RandomRotation(_Affine):
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
+    expand: bool = False
     p: Chance = 1.0
     same_on_batch: bool = False
+
+    def check(self) -> None:
+        super().check()
+        if self.expand and self.center is not None:
+            raise invalid("RandomRotation.center", expected="None with expand=True, which turns about the middle", got=self.center)
+
+    def _room(self, spec: ImageSpec) -> tuple[int, int]:
+        """How much higher and wider the canvas becomes."""
+        if not self.expand:
+            return (0, 0)
+        low, high = self._fixed["degrees"].span()
+        return (_room(spec.height, spec.width, low, high), _room(spec.width, spec.height, low, high))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        more = self._room(spec)
+        return replace(super().segment(spec), size=(spec.height + more[0], spec.width + more[1]))
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        (src_from_mid, _), more = super().lower(values, spec, like), self._room(spec)
+        return Warp(src_from_mid @ scale_shift(1.0, -more[1] / 2, 1.0, -more[0] / 2, like) if self.expand else src_from_mid)
+
+
+def _room(along: int, across: int, low: float, high: float) -> int:
+    """By how much a rectangle's extent along an axis grows, at most, when it turns by low to high degrees; negative: it shrinks.
+
+    An even number, so that whole pixels stay whole, but for quarter turns alone, which only change the sides.
+    """
+    if low == high and low % 90.0 == 0.0:
+        return across - along if low % 180.0 else 0
+    if not high - low < 180.0:
+        low, high = 0.0, 180.0
+    widest = math.degrees(math.atan2(across, along))  # and its mirror image, and every half turn on
+    peaks = [
+        180.0 * k + turn for k in range(math.floor(low / 180.0) - 1, math.ceil(high / 180.0) + 2) for turn in (-widest, widest)
+    ]
+    turns = [math.radians(angle) for angle in (low, high, *(peak for peak in peaks if low < peak < high))]
+    extent = max(along * abs(math.cos(turn)) + across * abs(math.sin(turn)) for turn in turns)
+    return 2 * math.ceil(math.floor((extent - along) / 2.0 * 1e4) / 1e4)  # a ten-thousandth of a pixel is none
 
 
 @dataclass(frozen=True)

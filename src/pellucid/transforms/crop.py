@@ -17,9 +17,9 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
-from pellucid.random.fields import Range, interval, log_range, no_lone_number
+from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, keep_learned, moved_by
+from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, gated, keep_learned, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
@@ -34,10 +34,11 @@ class RandomCrop(Transform):
         padding: pixels to add around the image first: an int, (left-right, top-bottom) or (left, top, right, bottom).
         pad_if_needed: enlarge the padding where the image is smaller than the crop.
         padding_mode, fill: what the padding shows.
+        p: probability of a random place; the other samples are cut in the middle, as a batch keeps one size.
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. top, left: almost everywhere (when set by hand; their draw is an integer).
+        image: exact. top, left, gate: almost everywhere (when set by hand; their draw is an integer).
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
@@ -56,9 +57,10 @@ class RandomCrop(Transform):
     pad_if_needed: bool = False
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
+    p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "top": "almost_everywhere", "left": "almost_everywhere"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("top", "left", "gate"), "almost_everywhere")}
 
     def _room(self, spec: ImageSpec) -> tuple[Offset, Offset]:
         """The offsets (top, left) a crop may have."""
@@ -90,10 +92,12 @@ class RandomCrop(Transform):
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         top, left = self._room(spec)
-        return {"top": top, "left": left}
+        return {**super().draws(spec), "top": top, "left": left}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        return Warp(scale_shift(1.0, values["left"], 1.0, values["top"], like))
+        height, width = as_size("RandomCrop.size", self.size)
+        left = gated(values, values["left"], _middle(spec.width, width))
+        return Warp(scale_shift(1.0, left, 1.0, gated(values, values["top"], _middle(spec.height, height)), like))
 
 
 @dataclass(frozen=True)
@@ -165,10 +169,11 @@ class RandomResizedCrop(Transform):
         ratio: width / height of the crop, likewise; a pair draws log-uniformly. Limited so that the crop fits the image.
         interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass where the crop is larger than the output.
+        p: probability of a crop; the other samples show the whole image, resized.
         same_on_batch: one draw for the whole batch.
 
     Gradient:
-        image: exact. scale, ratio, x, y: almost everywhere, or surrogate under ``nearest``.
+        image: exact. scale, ratio, x, y, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
@@ -189,11 +194,12 @@ class RandomResizedCrop(Transform):
     ratio: Range = field(default=(3.0 / 4.0, 4.0 / 3.0), metadata=drawn(log_range))
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
-        return moved_by("scale", "ratio", "x", "y", interpolation=self.interpolation)
+        return moved_by("scale", "ratio", "x", "y", "gate", interpolation=self.interpolation)
 
     def check(self) -> None:
         keep_learned(self, "scale", "ratio")
@@ -218,6 +224,7 @@ class RandomResizedCrop(Transform):
         area = values["scale"] * (spec.height * spec.width)
         ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
+        width, height = gated(values, width, spec.width), gated(values, height, spec.height)
         left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
         step_x, step_y = width / size[1], height / size[0]
         # output pixel centre q sits at edge coordinate (q + 1/2) * step + left, one half less in centre coordinates
