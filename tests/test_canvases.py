@@ -29,7 +29,7 @@ from pellucid import (
 from pellucid.types import ImageSpec
 
 SIZE = 12
-PAD_MODES = {"constant": "constant", "border": "edge", "reflection": "symmetric"}
+PAD_MODES = {"constant": "constant", "border": "edge", "reflection": "symmetric", "reflect_101": "reflect"}
 
 
 def pad_of(rng):
@@ -91,7 +91,7 @@ def cut_or_turned(rng):
 
 
 def interpolating(rng):
-    how = {"fill": rng.choice([0.0, 0.3]), "padding_mode": rng.choice(["zeros", "constant", "border", "reflection"])}
+    how = {"fill": rng.choice([0.0, 0.3]), "padding_mode": rng.choice(["zeros", "constant", "border", "reflection", "reflect_101"])}
     return rng.choice(
         [
             RandomRotation(40, **how),
@@ -171,7 +171,7 @@ def two_interpolations(seed):
         return rng.choice([*steps, [RandomInvert(p=1.0)]])
 
     def warp():
-        bent = {"padding_mode": rng.choice(["zeros", "border", "reflection"])}
+        bent = {"padding_mode": rng.choice(["zeros", "border", "reflection", "reflect_101"])}
         return [
             rng.choice(
                 [

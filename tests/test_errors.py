@@ -52,7 +52,7 @@ from pellucid import ImplementationError, InvalidArgument, InvalidType, Pipeline
         lambda: P.RandomErasing(value="noise"),
         lambda: P.Normalize((0.5,), (0.0,)),
         lambda: P.Normalize((0.5,), (0.1, 0.2)),
-        lambda: P.Normalize(0.5, 0.1),
+        lambda: P.Normalize(torch.ones(2, 2), torch.ones(2, 2)),
         lambda: Pipeline([torch.nn.ReLU()]),
         lambda: Pipeline([], seed=-1),
         lambda: Pipeline([], impl="fast"),

@@ -16,6 +16,7 @@ from torch import Tensor
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import apply_field, apply_image, compute_dtype, hops, total_src_from_dst, unwarp
+from pellucid.forms import Form
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
@@ -25,21 +26,31 @@ from pellucid.lowering import Lowered
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
+from pellucid.sieve import sieved
 from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
-__all__ = ["apply_targets", "invert_targets"]
+__all__ = ["apply_targets", "finished", "invert_targets", "inverted", "results_of"]
 
 
 def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> Any:
     """Replay a record on a batch; slopes to drawn values as `gradient_scale` says."""
+    if options.drop_invalid and parsed.lead and any(entry.kind.move for entry in parsed.entries):
+        raise invalid(
+            "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
+        )
+    return finished(results_of(record, parsed, options, gradient_scale), parsed.untouched, parsed.form, options)
+
+
+def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> dict[str, Any]:
+    """What becomes of each entry, by key, and the flags of validity."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
     lowered = Lowered(plan, _params(record, parsed, device), device, _slopes(gradient_scale, parsed, device))
     result: dict[str, Any] = {}
     for entry in parsed.entries:
-        flat = flatten(entry, parsed.lead)
+        flat = flatten(entry, parsed.lead, plan.size_in)
         if entry.kind is IMAGE:
             out = _image(lowered, flat, options)
         elif entry.kind.move:
@@ -48,23 +59,42 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
             out = _turned(entry, out, total_src_from_dst(lowered), plan.size_out, options, result)
-        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_out)
-    if parsed.bare:
-        return result["image"]
-    if options.return_valid:
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out), entry.tensor, plan.size_out)
+    if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, device, options)
-    return {**result, **parsed.untouched}
+    return result
+
+
+def finished(result: dict[str, Any], untouched: dict[str, Any], form: Form, options: Options, count: int | None = None) -> Any:
+    """A result in the form of what came, without the rows that are gone where those are not wanted.
+
+    Args:
+        result: what was transformed, by key.
+        untouched: the rest.
+        form: of what came.
+        options: of the pipeline.
+        count: how many pictures a list has.
+    """
+    drop = options.drop_invalid and not form.bare
+    return form.closed(sieved(result, untouched, options, count) if drop else {**result, **untouched})
 
 
 def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> Any:
     """Undo a record's geometry on a batch; asked for it, also say which share of each pixel the result had shown."""
+    result = inverted(record, parsed, options, return_valid=return_valid)
+    closed = parsed.form.closed({**result, **parsed.untouched})
+    return (closed, result["valid"]) if return_valid and parsed.form.bare else closed
+
+
+def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> dict[str, Any]:
+    """What becomes of each entry, by key."""
     plan = record.plan
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
     lowered = Lowered(plan, _params(record, parsed, device), device)
     src_from_dst = total_src_from_dst(lowered)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
-        flat = flatten(entry, parsed.lead)
+        flat = flatten(entry, parsed.lead, plan.size_out)
         if entry.kind.move:
             back = _still(device) if src_from_dst is None else src_from_dst
             out = _geometric(entry, flat, [(back, None)], parsed.lead, options, result)
@@ -75,15 +105,14 @@ def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_v
             out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
             out = _turned(entry, out, inverse(src_from_dst), plan.size_in, options, result)
-        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead), entry.tensor, plan.size_in)
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
         valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
         if src_from_dst is not None:
             valid = _unwarp(valid, _forwards(lowered), plan.size_in, "bilinear", options)
         result["valid"] = _led(valid, parsed)
-    result |= parsed.untouched
-    return result if not parsed.bare else (result["image"], result["valid"]) if return_valid else result["image"]
+    return result
 
 
 def _forwards(lowered: Lowered) -> list[Hop]:

@@ -84,8 +84,8 @@ class TargetKind:
 
 def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
     """The kind of a dict key: as declared, or its own name, or its name up to an underscore or number."""
-    if key in named:
-        return KINDS[named[key]]
+    if key in named or key in _TYPED:
+        return KINDS[named.get(key) or _TYPED[key]]
     for name, kind in KINDS.items():
         rest = key[len(name) :]
         if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
@@ -147,6 +147,14 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     known = torch.isfinite(clipped).all(-1) & sized
     return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
 
+
+_TYPED = {
+    **dict.fromkeys(("pixel_values", "input"), "image"),
+    **dict.fromkeys(("label", "image_id", "iscrowd"), "labels"),
+    "masks": "mask",
+    "bboxes": "boxes",
+}
+"""Keys that other libraries' data sets and models use, each as it stands: ``input_ids`` is no image."""
 
 _INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any picture; narrower ones would wrap
 

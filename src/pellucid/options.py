@@ -21,9 +21,19 @@ from pellucid.plan import CANVAS_RULES
 from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
 from pellucid.types import FLOATING
 
-__all__ = ["Options", "check_no_more", "check_no_scale", "dtype_named"]
+__all__ = ["FORMATS", "Options", "check_no_more", "check_no_scale", "dtype_named"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
+
+
+FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
+    **{name: (name, False) for name in get_args(BoxFormat)},
+    "pascal_voc": ("xyxy", False),
+    "coco": ("xywh", False),
+    "albumentations": ("xyxy", True),
+    "yolo": ("cxcywh", True),
+}
+"""What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,12 @@ class Options:
     pairs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     return_valid: bool = False
     pad_targets: bool = True
+    drop_invalid: bool = False
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the interpolations that are not given."""
         named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
-        for name in ("same_on_batch", "fuse", "return_valid", "pad_targets"):
+        for name in ("same_on_batch", "fuse", "return_valid", "pad_targets", "drop_invalid"):
             check_flag(name, getattr(self, name))
         check_choice("canvas", self.canvas, CANVAS_RULES)
         check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
@@ -59,7 +70,7 @@ class Options:
         boxes = self.box_format
         for key, form in boxes.items() if isinstance(boxes, Mapping) else [("", boxes)]:
             name = f"box_format[{key!r}]" if key else "box_format"
-            check_choice(name, form, get_args(BoxFormat))
+            check_choice(name, form, tuple(FORMATS))
             if key and kind_of(key, named) is not BOXES:
                 raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
         if self.channels_last is not None and not isinstance(self.channels_last, bool):

@@ -65,8 +65,10 @@ class Pipeline(nn.Module):
             8-bit images that end up normalised.
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
         passthrough: keys returned as they are.
-        box_format: ``xyxy``, ``xywh``, ``cxcywh`` or ``cxcywhr`` (radians); or by key, such as ``{"boxes_ship": "cxcywhr"}``, and
-            ``xyxy`` for the rest. torchvision's boxes say themselves what they are, and their degrees stay degrees.
+        box_format: ``xyxy`` (or ``pascal_voc``), ``xywh`` (``coco``), ``cxcywh`` or ``cxcywhr`` (radians), in pixels; or in
+            fractions of the picture's size ``yolo`` (cxcywh) or ``albumentations`` (xyxy). By key, such as
+            ``{"boxes_ship": "cxcywhr"}``, it is ``xyxy`` for the rest.
+            torchvision's boxes say themselves what they are, and their degrees stay degrees.
         channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
             as they are. By default channels stand first, and shapes that look otherwise raise (but
             (64, 4, 4), which can be a feature map); False takes any at its word.
@@ -78,6 +80,8 @@ class Pipeline(nn.Module):
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
         pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
             ``keypoints_valid`` tell from the others; off, they come back as lists.
+        drop_invalid: leave boxes and keypoints out that are no longer valid, and with boxes the rows of ``labels``, ``iscrowd`` and
+            ``masks`` beside them; of one picture or of a list. By default they stay, flagged: batches keep their shapes.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -117,6 +121,7 @@ class Pipeline(nn.Module):
         pairs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         return_valid: bool = False,
         pad_targets: bool = True,
+        drop_invalid: bool = False,
     ) -> None:
         super().__init__()
         self.transforms = as_transforms(transforms)
@@ -139,6 +144,7 @@ class Pipeline(nn.Module):
             pairs={} if pairs is None else pairs,
             return_valid=return_valid,
             pad_targets=pad_targets,
+            drop_invalid=drop_invalid,
         )
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
@@ -156,7 +162,8 @@ class Pipeline(nn.Module):
 
         Args:
             batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of
-                pictures of any sizes; or a dict of targets, all of them batches or all of them lists.
+                pictures of any sizes; or a dict of targets, all of them batches or all of them lists. The targets may be a dict
+                of their own, under ``target`` or as (image, target); a target that is a class or classes is left alone.
             key: decides the draw; default the pipeline's seed and step, which then advances.
             return_record: also return what was drawn.
             gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images

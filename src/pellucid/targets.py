@@ -7,9 +7,9 @@ Read next: ``record.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -18,15 +18,18 @@ from pellucid.arrays import as_tensor, is_array
 from pellucid.axes import check_axes
 from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
-from pellucid.constants import wide_dtype
+from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid, wrong_type
+from pellucid.forms import Form, opened
 from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_of
-from pellucid.options import Options
+from pellucid.options import FORMATS, Options
+from pellucid.random.arguments import is_number
 from pellucid.tv import box_format_of, canvas_of, is_picture
 from pellucid.types import FLOATING, Size
 
-__all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "parse", "parse_sorted", "sort", "unflatten"]
+__all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
 
+_STALE = "Areas change with the boxes: leave it out, or pass passthrough=('area',) to keep the old numbers."
 _AXES = ", or Pipeline(channels_last=True); channels_last=False takes the axes as they stand"
 
 
@@ -38,6 +41,7 @@ class Entry:
         box_format: how boxes are computed with.
         degrees: the format of rotated boxes of torchvision's, which are computed with as ``cxcywhr``.
         channels_last: the caller's picture has its channels last.
+        fractions: the caller's boxes are in fractions of the picture's width and height.
     """
 
     key: str
@@ -47,6 +51,7 @@ class Entry:
     box_format: BoxFormat = "xyxy"
     degrees: str | None = None
     channels_last: bool = False
+    fractions: bool = False
 
     @property
     def size(self) -> Size | None:
@@ -64,13 +69,13 @@ class Parsed:
         entries: what is transformed, in the order given.
         untouched: labels and passthrough entries.
         lead: how many leading axes are batch axes: 0 (one sample), 1 (batch), 2 (video).
-        bare: the input was a tensor, not a dict.
+        form: what the input looked like.
     """
 
     entries: tuple[Entry, ...]
     untouched: dict[str, Any]
     lead: int
-    bare: bool
+    form: Form
 
 
 class Sorted(NamedTuple):
@@ -81,25 +86,28 @@ class Sorted(NamedTuple):
         kinds: of those.
         flags: validity of boxes and keypoints, by their key.
         untouched: labels and passthrough entries.
-        bare: the batch was a picture or a list of them, not a dict.
+        form: what the batch looked like.
     """
 
     values: dict[str, Any]
     kinds: dict[str, TargetKind]
     flags: dict[str, Any]
     untouched: dict[str, Any]
-    bare: bool
+    form: Form
 
 
 def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
+    batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        return Sorted({"image": batch}, {"image": IMAGE}, {}, {}, bare=True)
+        return Sorted({"image": batch}, {"image": IMAGE}, {}, {}, form)
     if not isinstance(batch, Mapping):
         raise wrong_type(
-            "batch", expected="a tensor, an array, a PIL image, a list of them, or a dict of targets", got=type(batch).__name__
+            "batch",
+            expected="a tensor, an array, a PIL image, a list of them, a dict of targets, or (image, target)",
+            got=type(batch).__name__,
         )
-    named = Sorted({}, {}, {}, {}, bare=False)
+    named = Sorted({}, {}, {}, {}, form)
     for key, value in batch.items():
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
@@ -115,9 +123,13 @@ def sort(batch: object, options: Options) -> Sorted:
                 f"batch[{key!r}]",
                 expected=f"a key named after its kind ({', '.join(KINDS)}; also mask_left, image2, ...)",
                 got=repr(key),
-                fix=f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone.",
+                fix=_STALE if key == "area" else _fix(key),
             )
     return named
+
+
+def _fix(key: str) -> str:
+    return f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone."
 
 
 def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
@@ -127,7 +139,7 @@ def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed
 
 def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed:
     """The same for a batch whose parts are named."""
-    bare = named.bare
+    bare = named.form.bare
     entries = []
     for key, tensor in named.values.items():
         entries.append(_entry(key, named.kinds[key], tensor, named.flags.get(key), options))
@@ -146,13 +158,15 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
                 got=f"shape {tuple(entry.tensor.shape)}",
             )
     _check_agreement(entries, lead)
-    return Parsed(tuple(entries), named.untouched, lead, bare)
+    return Parsed(tuple(entries), named.untouched, lead, named.form)
 
 
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
     array = is_array(tensor)
+    if kind.move and isinstance(tensor, list | tuple):
+        tensor = _rows(name, kind, tensor)
     if array:
         tensor = as_tensor(name, kind.name, tensor)
     if not isinstance(tensor, Tensor):
@@ -172,19 +186,37 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     return Entry(key, kind, tensor, valid)
 
 
+def is_rows(value: object) -> bool:
+    """Whether this is a list of rows of numbers: the boxes or points of one picture, and no list of pictures."""
+    if not isinstance(value, list | tuple):
+        return False
+    return all(isinstance(row, list | tuple) and row and all(map(is_number, row)) for row in value)
+
+
+def _rows(name: str, kind: TargetKind, rows: Sequence[Any]) -> Tensor:
+    if not is_rows(rows) or len({len(row) for row in rows}) > 1:
+        raise invalid(
+            name, expected="rows of equally many numbers, or a tensor", got=repr(rows), fix="Convert with torch.as_tensor."
+        )
+    numbers = len(rows[0]) if rows else (kind.last or (4,))[0]
+    return torch.tensor(rows, dtype=torch.float32).reshape(len(rows), numbers)
+
+
 def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> Entry:
     """Boxes, in the format their class declares or else the one the pipeline was told."""
     name, numbers = f"batch[{key!r}]", tensor.shape[-1] if tensor.dim() else 0
     declared = box_format_of(tensor)
-    form: Any = declared or options.box_format_of(key)
+    form, fractions = (cast(Any, declared), False) if declared else FORMATS[options.box_format_of(key)]
     wanted = DEGREES.get(form, 4)
     if numbers != wanted:
         fix = f"Pass box_format={{{key!r}: 'cxcywhr'}} for rotated boxes (radians)." if numbers == 5 else ""
         raise invalid(name, expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(tensor.shape)}", fix=fix)
     if wanted > 4 and not tensor.is_floating_point():
         raise wrong_type(name, expected="floating-point numbers: rotated boxes have an angle", got=tensor.dtype)
+    if fractions and not tensor.is_floating_point():
+        raise wrong_type(name, expected="floating-point numbers: fractions of the picture's size", got=tensor.dtype)
     degrees = form if declared in DEGREES else None
-    return Entry(key, BOXES, tensor, valid, "cxcywhr" if degrees else form, degrees)
+    return Entry(key, BOXES, tensor, valid, "cxcywhr" if degrees else form, degrees, fractions=fractions)
 
 
 def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
@@ -253,8 +285,8 @@ def batch_of(parsed: Parsed) -> tuple[int, int]:
     return shape[0], shape[1] if parsed.lead == 2 else 1
 
 
-def flatten(entry: Entry, lead: int) -> Tensor:
-    """The entry with exactly one batch axis, as it is computed with.
+def flatten(entry: Entry, lead: int, size: Size) -> Tensor:
+    """The entry with exactly one batch axis, as it is computed with; ``size`` is that of its picture.
 
     Two-dimensional fields get a channel axis; rotated boxes of torchvision's and whole numbers become wide floating-point numbers.
     """
@@ -267,6 +299,8 @@ def flatten(entry: Entry, lead: int) -> Tensor:
         return from_degrees(tensor.to(wide_dtype(tensor.device)), entry.degrees)
     if entry.kind.move and not tensor.is_floating_point():
         return tensor.to(wide_dtype(tensor.device))
+    if entry.fractions:
+        return tensor.to(wide_dtype(tensor.device)) * _sides(size, tensor.device)
     return tensor[:, None] if inner == 2 and entry.kind.interpolation else tensor
 
 
@@ -275,13 +309,19 @@ def _traced(tensor: Tensor) -> bool:
     return type(tensor).__torch_function__ is torch._C._disabled_torch_function_impl
 
 
-def unflatten(result: Tensor, entry: Entry, lead: int) -> Tensor:
-    """Undo :func:`flatten` on a result."""
+def _sides(size: Size, device: torch.device) -> Tensor:
+    """(width, height, width, height)."""
+    return constant((size[1], size[0]) * 2, wide_dtype(device), device)
+
+
+def unflatten(result: Tensor, entry: Entry, lead: int, size: Size) -> Tensor:
+    """Undo :func:`flatten` on a result; ``size`` is that of its picture now."""
     inner = entry.tensor.dim() - lead
     if inner == 2 and entry.kind.interpolation:
         result = result[:, 0]
     if entry.kind.move:
         result = to_degrees(result, entry.degrees) if entry.degrees else result
+        result = result / _sides(size, result.device) if entry.fractions else result
         if not entry.tensor.is_floating_point():  # which has no NaN
             result = torch.where(result.isfinite(), result, 0.0).round()
         result = result.to(entry.tensor.dtype)

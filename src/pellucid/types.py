@@ -46,7 +46,7 @@ Padding: TypeAlias = int | tuple[int, int] | tuple[int, int, int, int]
 """Pixels on every side, (left-right, top-bottom) or (left, top, right, bottom)."""
 
 Interpolation: TypeAlias = Literal["bilinear", "nearest", "bicubic"]
-PaddingMode: TypeAlias = Literal["zeros", "constant", "border", "reflection"]
+PaddingMode: TypeAlias = Literal["zeros", "constant", "border", "reflection", "reflect_101"]
 ClipRule: TypeAlias = Literal["end", "each", "none"]
 EndClip: TypeAlias = Literal["end", "none"]
 ImageGradient: TypeAlias = Literal["straight_through", "soft", "none"]

@@ -249,7 +249,7 @@ def _positive(kind: Kind) -> Kind:
 
 OPTIONS = {
     "interpolation": ("bilinear", "nearest", "bicubic"),
-    "padding_mode": ("zeros", "constant", "border", "reflection"),
+    "padding_mode": ("zeros", "constant", "border", "reflection", "reflect_101"),
     "clip": ("end", "none"),
     "subsampling": ("4:2:0", "4:2:2", "4:4:4"),
     "image_gradient": ("straight_through", "soft", "none"),

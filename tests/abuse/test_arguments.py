@@ -45,7 +45,7 @@ def _weights(value):
     return meaning if meaning is None or not meaning.exact or sum(meaning.value) > 0 else None
 
 
-FORMAT = choice("xyxy", "xywh", "cxcywh", "cxcywhr")
+FORMAT = choice("xyxy", "xywh", "cxcywh", "cxcywhr", "coco", "pascal_voc", "yolo", "albumentations")
 OPTIONS = {
     "transforms": _transforms,
     "seed": first(_absent, number(0, 2**62, whole=True)),
@@ -65,6 +65,7 @@ OPTIONS = {
     "mask_fill": first(number(), lambda value: EITHER if isinstance(value, float) else None),
     "pad_targets": truth,
     "pairs": _mapping,
+    "drop_invalid": truth,
 }
 """What each argument of the constructor takes; an empty or missing table counts as none."""
 BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]]

@@ -358,7 +358,7 @@ def test_nothing_in_nothing_out(transform, shape):
         ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.zeros(2, 1, 4, dtype=torch.uint8)}, InvalidType),
         ({"image": torch.rand(2, 3, 8, 8), "keypoints": torch.zeros(2, 1, 2, dtype=torch.bool)}, InvalidType),
         ({"image": torch.rand(2, 3, 8, 8), "boxes": torch.rand(2, 1, 5)}, InvalidArgument),
-        ({"image": torch.rand(2, 3, 8, 8), "keypoints": [[1, 2]]}, InvalidType),
+        ({"image": torch.rand(2, 3, 8, 8), "keypoints": [[1, 2]]}, InvalidArgument),
         (torch.rand(8, 8), InvalidArgument),
         (torch.zeros(2, 3, 8, 8, dtype=torch.int32), InvalidType),
         (torch.zeros(2, 3, 0, 8), InvalidArgument),

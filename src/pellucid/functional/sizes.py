@@ -22,7 +22,7 @@ from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
 from pellucid.kernels.warp.taps import FILLED_MODES, PADDING_MODES, fold_index
-from pellucid.transforms.base import as_size, check_choice
+from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.transforms.resize import Padding, as_padding
 from pellucid.types import Size
 
@@ -121,7 +121,7 @@ def crop(
         height: rows of the result.
         width: columns of the result.
         padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection`` (edge pixel repeated),
-            ``reflect_101`` or ``wrap``.
+            ``reflect_101`` or ``wrap``; or NumPy's ``edge``, ``symmetric``, ``reflect`` for the three before.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
 
     Returns:
@@ -186,6 +186,7 @@ def pad(
 
 
 def _cut(image: Tensor, top: int, left: int, height: int, width: int, padding_mode: str, fill: FillValue) -> Tensor:
+    padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
     pixels, layout = open_image(image)
     outside = read_fill("fill", fill, channels=pixels.shape[1], batch=pixels.shape[0], like=pixels)

@@ -24,7 +24,7 @@ from pellucid.functional.warps import resample
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
 from pellucid.kernels.warp.dtypes import as_before, as_signed
 from pellucid.kernels.warp.taps import PADDING_MODES
-from pellucid.transforms.base import check_choice
+from pellucid.transforms.base import check_choice, padding_named
 
 __all__ = ["affine", "horizontal_flip", "rotate", "vertical_flip"]
 
@@ -184,6 +184,7 @@ def affine(
         tensor([[[0., 1., 2.]]])
     """
     check_choice("interpolation", interpolation, INTERPOLATIONS)
+    padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
     pixels, layout = open_image(image)
     height, width = pixels.shape[-2:]

@@ -21,7 +21,7 @@ from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, 
 from pellucid.functional.reaching import reached
 from pellucid.kernels import warp as kernel
 from pellucid.kernels.warp.taps import PADDING_MODES
-from pellucid.transforms.base import as_size, check_choice
+from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.types import Size
 
 __all__ = ["resample", "warp", "warp_affine", "warp_perspective"]
@@ -82,6 +82,7 @@ def warp(
         tensor([[[0.5000, 1.5000, 2.5000]]])
     """
     check_choice("interpolation", interpolation, INTERPOLATIONS)
+    padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
     pixels, layout = open_image(image)
     matrix, batched = read_matrix("src_from_dst", src_from_dst, rows=(3, 2), device=pixels.device)

@@ -204,7 +204,8 @@ def _meeting(before: list[_Step], done: int, step: _Step, rule: str) -> str:
         return "one"
     # Where nothing was interpolated, a pass is a copy; and what integrates reads more of a canvas than one point.
     copied = not any(s.spec.resamples for s in before)
-    return "pass" if copied or any(s.integrates for s in [*before, step]) else "canvas"
+    folded = step.spec.exposes and step.spec.padding_mode == "reflect_101"  # which canvases inside a pass do not know
+    return "pass" if copied or folded or any(s.integrates for s in [*before, step]) else "canvas"
 
 
 def _first(warps: list[int], starts: list[int]) -> list[int]:
@@ -217,7 +218,7 @@ def _sampling(specs: list[WarpSpec]) -> tuple[str, bool]:
     exposing = [s for s in specs if s.exposes]
     padding_mode = exposing[-1].padding_mode if exposing else "border"
     axial = all(s.along_axes or not s.resamples for s in specs)
-    return padding_mode, axial and any(s.resamples for s in specs) and padding_mode != "reflection"
+    return padding_mode, axial and any(s.resamples for s in specs) and padding_mode not in ("reflection", "reflect_101")
 
 
 def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from pellucid.apply import apply_targets, invert_targets
+from pellucid.apply import finished, inverted, results_of
 from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
 from pellucid.ragged.record import RaggedRecord, scattered
 from pellucid.random.key import Key
@@ -68,8 +68,9 @@ def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
 def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
     ragged = _read(pipeline, batch, record, inverse=True)
-    results = [invert_targets(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
-    return gather(ragged, results, stacked=False, padded=pipeline.options.pad_targets, sizes=record.sizes_in)
+    results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
+    result = gather(ragged, results, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
+    return ragged.form.closed({**result, **ragged.untouched})
 
 
 def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) -> list[Tensor]:
@@ -108,7 +109,13 @@ def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
 
 
 def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
-    results = [apply_targets(record, part.parsed, pipeline.options) for record, part in zip(records, ragged.parts, strict=True)]
+    results = [results_of(record, part.parsed, pipeline.options) for record, part in zip(records, ragged.parts, strict=True)]
     sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
     stacked = ends_static(pipeline.transforms, records[0].plan.specs[0])
-    return gather(ragged, results, stacked=stacked, padded=pipeline.options.pad_targets, sizes=tuple(sizes.values()))
+    result = gather(ragged, results, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
+    return finished(result, ragged.untouched, ragged.form, pipeline.options, len(ragged.samples))
+
+
+def _padded(pipeline: Pipeline, ragged: Ragged) -> bool:
+    """Whether rows come back as one batch: not where each picture has a dict of its own, or rows are left out."""
+    return pipeline.options.pad_targets and ragged.form.count is None and not pipeline.options.drop_invalid

@@ -16,12 +16,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.forms import Form, opened
 from pellucid.kinds import kind_of
 from pellucid.options import Options
 from pellucid.plan import ends_of
 from pellucid.ragged.record import RaggedRecord, scattered
 from pellucid.record import size_agrees
-from pellucid.targets import Entry, Parsed, Sorted, parse_sorted, sort
+from pellucid.targets import Entry, Parsed, Sorted, is_rows, parse_sorted, sort
 from pellucid.transforms.base import Transform
 from pellucid.tv import wrap_like
 from pellucid.types import ImageSpec, Size
@@ -50,19 +51,22 @@ class Ragged:
         parts: all of them, by size.
         samples: each on its own.
         untouched: labels and passthrough entries of the whole list.
+        form: what the list looked like.
     """
 
     parts: tuple[Part, ...]
     samples: tuple[Parsed, ...]
     untouched: dict[str, Any]
+    form: Form
 
 
 def is_ragged(batch: object, options: Options) -> bool:
     """Whether this is a list of pictures, or a dict in which a target is a list."""
+    batch, _ = opened(batch)
     if isinstance(batch, Mapping):
         lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
-        kinds = [kind_of(key, options.targets) for key in lists if key not in options.passthrough]
-        return any(kind is not None and kind.axes for kind in kinds)
+        kinds = {key: kind_of(key, options.targets) for key in lists if key not in options.passthrough}
+        return any(kind and kind.axes and not (kind.move and is_rows(batch[key])) for key, kind in kinds.items())
     return isinstance(batch, list | tuple)
 
 
@@ -82,7 +86,7 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
         if len(values) != count:
             raise invalid(f"batch[{key!r}]", expected=f"{count} entries, like batch[{first!r}]", got=len(values))
     if count == 0:
-        name = "batch" if named.bare else f"batch[{first!r}]"
+        name = "batch" if named.form.bare else f"batch[{first!r}]"
         raise invalid(name, expected="at least one picture", got="an empty list")
     if record is not None and count != len(record):
         raise invalid("batch", expected=f"{len(record)} samples, as in the record", got=count, fix="Slice the record: record[i:j].")
@@ -91,13 +95,13 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
         one = {key: values[i] for key, values in lists.items()}
         flag = {key: values[i] for key, values in flags.items()}
         try:
-            samples.append(parse_sorted(Sorted(one, named.kinds, flag, {}, named.bare), options, lead=0))
+            samples.append(parse_sorted(Sorted(one, named.kinds, flag, {}, named.form), options, lead=0))
             _check(samples[i], samples[0])
             if record is not None:
                 size_agrees(samples[i], record.plans[i], inverse=inverse)
         except (InvalidArgument, InvalidType) as error:
             _at(i, error)
-    return Ragged(_parts(samples, record), tuple(samples), named.untouched)
+    return Ragged(_parts(samples, record), tuple(samples), named.untouched, named.form)
 
 
 def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
@@ -165,7 +169,9 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
     return replace(first, tensor=pad_sequence(tensors, batch_first=True), valid=pad_sequence(flags, batch_first=True))
 
 
-def gather(ragged: Ragged, results: Sequence[Any], *, stacked: bool, padded: bool, sizes: Sequence[Size]) -> Any:
+def gather(
+    ragged: Ragged, results: Sequence[Mapping[str, Any]], *, stacked: bool, padded: bool, sizes: Sequence[Size]
+) -> dict[str, Any]:
     """Put the results of the parts together, in the list's order.
 
     Args:
@@ -175,9 +181,6 @@ def gather(ragged: Ragged, results: Sequence[Any], *, stacked: bool, padded: boo
         padded: boxes and keypoints as one batch; else as a list.
         sizes: (height, width) of each sample's picture now.
     """
-    bare = ragged.samples[0].bare
-    if bare:
-        results = [{"image": result} for result in results]
     inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
     points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
     together: dict[str, Any] = {}
@@ -195,7 +198,7 @@ def gather(ragged: Ragged, results: Sequence[Any], *, stacked: bool, padded: boo
             together[key] = wrap_like(value, inputs[0].get(key), sizes[0]) if stacked else value
         else:
             together[key] = [wrap_like(row, one.get(key), size) for row, one, size in zip(value, inputs, sizes, strict=True)]
-    return together["image"] if bare else {**together, **ragged.untouched}
+    return together
 
 
 def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:

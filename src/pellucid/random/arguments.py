@@ -1,7 +1,7 @@
 """What constructors may be handed where a number, a flag or an option belongs, read in one way.
 
 Owns: what counts as a number, and the checks of plain arguments.
-Must not: know what the numbers are for, or look into tensors.
+Must not: know what the numbers are for, or look into tensors but those that stand for constants.
 Read next: ``learnable.py``, ``../transforms/base.py``.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 
 from pellucid.errors import invalid, wrong_type
@@ -22,12 +23,15 @@ __all__ = [
     "finite_numbers",
     "is_number",
     "items",
+    "numbers_of",
+    "padding_named",
     "plain",
     "table",
     "texts",
     "whole_number",
 ]
 
+_SAME_MODE = {"edge": "border", "symmetric": "reflection", "reflect": "reflect_101"}
 _LARGEST = torch.finfo(torch.float32).max
 
 
@@ -82,10 +86,25 @@ def finite_numbers(name: str, values: object) -> tuple[float, ...]:
     return tuple(finite_number(name, value, "a sequence of numbers") for value in items(name, values))
 
 
+def numbers_of(name: str, value: object) -> tuple[float, ...]:
+    """At least one number: alone, in a sequence, or in an array or tensor of which no second axis is longer than 1."""
+    if isinstance(value, np.ndarray | np.generic | torch.Tensor):
+        if sum(length != 1 for length in value.shape) > 1:
+            raise invalid(name, expected="a number or a sequence of numbers", got=f"shape {tuple(value.shape)}")
+        value = value.reshape(-1).tolist()
+    number = plain(value)
+    return (finite_number(name, number),) if is_number(number) else finite_numbers(name, value)
+
+
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``: texts, or singletons such as None."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise invalid(name, expected=f"one of {choices}", got=repr(value))
+
+
+def padding_named(mode: Any) -> Any:
+    """A padding mode by our name, where NumPy and torchvision have another; anything else as it is."""
+    return _SAME_MODE.get(mode, mode) if isinstance(mode, str) else mode
 
 
 def check_flag(name: str, value: object) -> bool:

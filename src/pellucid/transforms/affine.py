@@ -120,7 +120,8 @@ class RandomAffine(_Affine):
         shear: degrees; a number or pair shears along x, four numbers (x low, x high, y low, y high) along both, a pair of
             distributions is (x, y).
         interpolation: ``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).
-        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border`` or ``reflection``.
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``:
+            the edge pixel is repeated) or ``reflect_101`` (NumPy's and torchvision's ``reflect``: it is not).
         fill: a number, or one per channel, in the image's units.
         center: (x, y) in pixels; default the image's centre.
         antialias: low-pass when zooming out. Off by default, as in every affine warp of the field.

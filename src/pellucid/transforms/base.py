@@ -18,12 +18,21 @@ from torch import Tensor, nn
 
 from pellucid import types
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import check_choice, check_flag, finite_number, finite_numbers, items, plain
+from pellucid.random.arguments import (
+    check_choice,
+    check_flag,
+    finite_number,
+    finite_numbers,
+    items,
+    numbers_of,
+    padding_named,
+    plain,
+)
 from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, probability
 from pellucid.random.numbers import is_number
 from pellucid.segments import Segment, SegmentSpec
-from pellucid.types import Fill, ImageSpec, Padding, Point, RandomNoise, Size
+from pellucid.types import Fill, ImageSpec, Padding, PaddingMode, Point, RandomNoise, Size
 
 __all__ = [
     "ANY_IMAGE",
@@ -43,6 +52,7 @@ __all__ = [
     "keep_learned",
     "moved_by",
     "ordered",
+    "padding_named",
     "set_runner",
 ]
 
@@ -319,12 +329,17 @@ def _option(literal: Any) -> Callable[[str, object], object]:
     return read
 
 
-_OPTIONS = ("Interpolation", "PaddingMode", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling")
+def _padding_mode(name: str, value: object) -> object:
+    return _option(PaddingMode)(name, padding_named(value))
+
+
+_OPTIONS = ("Interpolation", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling")
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),
     "float": (float, finite_number),
+    "PaddingMode": (PaddingMode, _padding_mode),
     "tuple[int, ...]": (tuple[int, ...], _integers),
-    "tuple[float, ...]": (tuple[float, ...], finite_numbers),
+    "tuple[float, ...]": (tuple[float, ...], numbers_of),
     "Fill": (Fill, _fill),
     "Fill | RandomNoise": (Fill | RandomNoise, _paint),
     "Point": (Point, _point),

@@ -176,7 +176,8 @@ class Normalize(_Statistics):
     """(x - mean) / std per channel; the last step before a network, folded into whatever runs before it.
 
     Args:
-        mean, std: one number per channel, or one for all, in [0, 1] units (8-bit images count as x / 255).
+        mean, std: one number per channel, or one for all, as numbers, an array or a tensor; in [0, 1] units, also for 8-bit
+            images, which count as x / 255 and come back as float32.
 
     Gradient:
         image: exact.

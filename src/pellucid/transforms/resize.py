@@ -139,7 +139,8 @@ class Pad(Transform):
     Args:
         padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
         fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
-        padding_mode: ``constant``, ``zeros``, ``border`` or ``reflection`` (with the edge pixel repeated).
+        padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
+            repeated) or ``reflect_101`` (``reflect``: it is not).
 
     Gradient:
         image: exact.
@@ -150,7 +151,7 @@ class Pad(Transform):
     Errors:
         InvalidArgument for negative padding, or an unknown option.
     Source:
-        ``numpy.pad`` modes constant, edge and symmetric.
+        ``numpy.pad`` modes constant, edge, symmetric and reflect.
 
     Example:
         >>> import torch, pellucid
@@ -181,7 +182,8 @@ class PadIfNeeded(Transform):
     Args:
         size: the least (height, width), or an int for both.
         fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
-        padding_mode: ``constant``, ``zeros``, ``border`` or ``reflection`` (with the edge pixel repeated).
+        padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
+            repeated) or ``reflect_101`` (``reflect``: it is not).
 
     An odd pixel goes to the right and to the bottom.
 
