@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test test-all tables check bench docs lint types imports wheel clean
+.PHONY: demo learn-demo features-demo test test-all tables check bench docs lint types imports wheel dist clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -55,6 +55,13 @@ wheel: $(STAMP)
 	build/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
 	build/venv/bin/python -c "import pellucid; print('wheel ok:', pellucid.__version__)"
 	build/venv/bin/pellucid --help > /dev/null
+
+# What is released: sdist and wheel, their metadata and contents checked.
+dist: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt twine
+	mkdir -p build && rm -rf dist && $(BIN)/python -m build --outdir dist . > build/dist.log
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pellucid_bench.contents dist
 
 # The peers are extras of the benchmark alone.
 bench: $(STAMP)

@@ -16,6 +16,7 @@ from pellucid._version import __version__
 from pellucid.cli.audit import audit
 from pellucid.cli.augment import augment
 from pellucid.cli.demo import demo
+from pellucid.cli.doctor import doctor
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
@@ -45,6 +46,7 @@ app.command()(explain)
 app.command()(augment)
 app.command()(audit)
 app.command()(register)
+app.command()(doctor)
 app.command()(warmup)
 for name, train in TRAIN.items():
     app.command(name)(train)

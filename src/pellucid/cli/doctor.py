@@ -1,0 +1,173 @@
+"""``pellucid doctor``: what a bug report needs, and whether this installation computes what it should.
+
+Owns: the facts that are printed, and a self test of a few seconds.
+Must not: fail where something is missing; it says so.
+Read next: ``../compilers.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["doctor"]
+
+_NEEDED = ("torch", "numpy", "numba", "jaxtyping", "typer", "rich", "pillow", "tomli-w")
+_OPTIONAL = {
+    "demo": ("scikit-image", "matplotlib"),
+    "train": ("safetensors", "opencv-python-headless"),
+    "ray": ("ray",),
+    "onnx": ("onnx", "onnxscript"),
+    "beside": ("triton", "torchvision", "scipy", "scikit-learn"),
+}
+_SETTINGS = ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "TRITON_INTERPRET", "PELLUCID_DATA")
+_ZEROS = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+"""Philox 4x32-10 of a counter and a key of zeros: a known answer of its authors (Random123, kat_vectors)."""
+
+
+def doctor(
+    quick: Annotated[bool, typer.Option("--quick", help="Versions, backends and caches only, without the self test.")] = False,
+) -> None:
+    """Print versions, backends, threads and caches, and run a self test, for bug reports. Exit code 1 if a test fails."""
+    for name, fact in _facts():
+        typer.echo(f"{name:<12} {fact}")
+    if quick:
+        return
+    failed = 0
+    for name, fault, seconds in _tests():
+        failed += bool(fault)
+        typer.echo(f"{'FAILED' if fault else 'ok':<12} {name} ({seconds:.1f} s)" + (f": {fault}" if fault else ""))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    import torch
+
+    from pellucid._version import __version__
+    from pellucid.compilers import numba_works, triton_works
+
+    yield "pellucid", f"{__version__} in {Path(__file__).parents[1]}"
+    yield "python", f"{platform.python_version()} ({sys.executable})"
+    yield "system", f"{platform.platform()}, {platform.machine()}"
+    yield "needed", ", ".join(f"{package} {_version(package)}" for package in _NEEDED)
+    for extra, packages in _OPTIONAL.items():
+        yield extra, ", ".join(f"{package} {_version(package)}" for package in packages)
+    yield "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch; compiled kernels: {_yes(numba_works())}"
+    if torch.cuda.is_available():
+        yield "cuda", f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; Triton kernels: {_yes(triton_works())}"
+    else:
+        yield "cuda", "no device"
+    yield "cache", _cache()
+    yield "set", ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if name in os.environ) or "none of our variables"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _yes(works: bool) -> str:
+    return "yes" if works else "no, the reference computes"
+
+
+def _cache() -> str:
+    """Where Numba keeps compiled kernels."""
+    if find_spec("numba") is None:
+        return "none"
+    from numba import config
+
+    folder = Path(config.CACHE_DIR) if config.CACHE_DIR else Path(__file__).parents[1] / "__pycache__"
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    return str(folder) if os.access(nearest, os.W_OK) else f"{folder} cannot be written to; Numba's own choice in the home folder"
+
+
+def _tests() -> Iterator[tuple[str, str, float]]:
+    """(name, what is wrong or nothing, seconds) of each part of the self test."""
+    for name, test in (
+        ("draws are the documented ones", _draws),
+        ("compiled passes agree with the reference", _agreement),
+        ("gradients agree with finite differences", _gradients),
+        ("replay is bit for bit, and inverse undoes", _replay),
+    ):
+        start = time.perf_counter()
+        try:
+            fault = test()
+        except Exception as error:  # whatever goes wrong belongs into the report
+            fault = f"{type(error).__name__}: {error}".splitlines()[0]
+        yield name, fault, time.perf_counter() - start
+
+
+def _draws() -> str:
+    import torch
+
+    from pellucid.random.philox import philox4x32, round_keys
+
+    none = torch.zeros((2, 1), dtype=torch.int64)
+    words = philox4x32(none, none, round_keys(none[0], none[1])).flatten().tolist()
+    return "" if words == _ZEROS else f"the hash of zeros is {words}"
+
+
+def _agreement() -> str:
+    import torch
+
+    from pellucid import ColorJitter, Key, Pipeline, RandomAffine, RandomHorizontalFlip
+
+    transforms = [RandomAffine(degrees=20, scale=(0.8, 1.2)), RandomHorizontalFlip(), ColorJitter(0.3, 0.3, 0.3, 0.1)]
+    images = torch.rand((2, 3, 48, 64), generator=torch.Generator().manual_seed(0))
+    key = Key(seed=0)
+    results = []
+    for impl in ("auto", "reference"):
+        leaf = images.clone().requires_grad_()
+        out = Pipeline(transforms, impl=impl)(leaf, key=key)
+        (slope,) = torch.autograd.grad(out.square().sum(), leaf)
+        results.append((out.detach(), slope))
+    error = max(float((mine - reference).abs().max()) for mine, reference in zip(*results, strict=True))
+    return "" if error < 1e-3 else f"they differ by {error:.1e}"
+
+
+def _gradients() -> str:
+    import torch
+
+    from pellucid import ColorJitter, Key, Pipeline, RandomAffine
+
+    pipeline = Pipeline([RandomAffine(degrees=20), ColorJitter(0.3, 0.3)], impl="reference")
+    generator = torch.Generator().manual_seed(1)
+    images, along = (torch.rand((1, 3, 12, 12), generator=generator, dtype=torch.float64) for _ in range(2))
+    record = pipeline.draw(images, key=Key(seed=0))
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return pipeline.apply(x, record).square().sum()
+
+    leaf = images.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(loss(leaf), leaf)
+    step = 1e-6
+    difference = (loss(images + step * along) - loss(images - step * along)) / (2 * step)
+    error = float(((slope * along).sum() - difference).abs() / difference.abs())
+    return "" if error < 1e-6 else f"relative error {error:.1e}"
+
+
+def _replay() -> str:
+    import torch
+
+    from pellucid import Key, Pipeline, RandomAffine, RandomHorizontalFlip
+
+    pipeline = Pipeline([RandomAffine(degrees=20), RandomHorizontalFlip()])
+    images = torch.rand((2, 3, 32, 40), generator=torch.Generator().manual_seed(2))
+    points = torch.rand((2, 5, 2), generator=torch.Generator().manual_seed(3)) * 30
+    out, record = pipeline({"image": images, "keypoints": points}, key=Key(seed=0), return_record=True)
+    if not torch.equal(pipeline.apply(images, record), out["image"]):
+        return "a replay differs"
+    error = float((pipeline.inverse({"keypoints": out["keypoints"]}, record)["keypoints"] - points).abs().max())
+    return "" if error < 1e-3 else f"the inverse misses by {error:.1e} pixels"

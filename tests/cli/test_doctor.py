@@ -1,0 +1,50 @@
+"""``pellucid doctor`` reports what a bug report needs, and notices an installation that computes something else."""
+
+import importlib
+
+import torch
+from typer.testing import CliRunner
+
+from pellucid import __version__
+from pellucid.cli import app
+
+doctor = importlib.import_module("pellucid.cli.doctor")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["doctor", *arguments])
+
+
+def test_everything_is_well_here():
+    result = invoke()
+    assert result.exit_code == 0, result.output
+    assert result.output.count("ok   ") == 4
+    for wanted in (__version__, torch.__version__, "numba", "cache", "threads of torch", "scikit-image"):
+        assert wanted in result.output
+
+
+def test_quick_has_no_self_test():
+    assert "ok   " not in invoke("--quick").output
+
+
+def test_a_wrong_hash_is_named_and_the_rest_still_runs(monkeypatch):
+    monkeypatch.setattr(doctor, "_ZEROS", [0, 0, 0, 0])
+    check_one_failure("draws are")
+
+
+def test_a_crash_is_named_and_the_rest_still_runs(monkeypatch):
+    monkeypatch.setattr(doctor, "_agreement", lambda: 1 / 0)
+    check_one_failure("ZeroDivisionError")
+
+
+def check_one_failure(what):
+    result = invoke()
+    assert result.exit_code == 1
+    (line,) = [line for line in result.output.splitlines() if line.startswith("FAILED")]
+    assert what in line
+    assert result.output.count("ok   ") == 3
+
+
+def test_a_package_that_is_missing_is_called_missing(monkeypatch):
+    monkeypatch.setitem(doctor._OPTIONAL, "demo", ("no-such-package",))
+    assert "no-such-package missing" in invoke("--quick").output
