@@ -33,6 +33,8 @@ _NEVER = re.compile(r"(^|/)(__pycache__|\.venv|\.git|runs)(/|$)|^site/|\.(pyc|nb
 
 def faults_of(path: Path) -> list[str]:
     """What is missing from a built file, and what should not be in it."""
+    wanted: tuple[str, ...]
+    roots: set[str] | None
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             names = wheel.namelist()
