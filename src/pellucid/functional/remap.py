@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_fill, read_numbers
+from pellucid.functional.footprints import read_antialias
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
 from pellucid.functional.reaching import reached
@@ -34,6 +35,7 @@ def remap(
     border_value: FillValue = 0.0,
     relative: bool = False,
     channels_last: bool | None = None,
+    antialias: bool | int = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -49,6 +51,7 @@ def remap(
         border_value: as in :func:`warp_affine`.
         relative: the maps are displacements from each output pixel's own place, as OpenCV's flag WARP_RELATIVE_MAP says.
         channels_last: as in :func:`warp_affine`.
+        antialias: as in :func:`warp`; what an output pixel spans is told by the coordinates of its neighbours.
         gradient_scale: as in :func:`warp`.
         image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
@@ -90,14 +93,16 @@ def remap(
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
     dtype, like = read_dtype(pixels, mode)
     fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=like)
-    identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
+    identity, size = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2], (x.shape[-2], x.shape[-1])
+    src_from_dst, field = identity if relative or flagged else torch.zeros_like(identity), paired(x, y)
     resample = pack(
-        identity if relative or flagged else torch.zeros_like(identity),
-        size=(x.shape[-2], x.shape[-1]),
+        src_from_dst,
+        size=size,
         interpolation=mode,
         padding_mode=padding_mode,
         fill=fill,
-        field=paired(x, y),
+        field=field,
+        footprint=read_antialias(antialias, src_from_dst, field, size, mode),
         dtype=dtype,
         levels=True,
         slopes=slopes,

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_fill, read_numbers
+from pellucid.functional.footprints import read_antialias
 from pellucid.functional.images import CHANNELS_LAST, Layout, close_image, compute_dtype, join_batch, open_image, read_dtype
 from pellucid.functional.matrices import MatrixLike, guarded, guarded_inverse, read_matrix
 from pellucid.functional.opencv import INTERPOLATIONS, read_border, read_dsize, read_interpolation
@@ -36,6 +37,7 @@ def warp(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = None,
+    antialias: bool | int = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -54,6 +56,10 @@ def warp(
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
+        antialias: average over all that an output pixel spans, so that every input pixel in sight counts and gets a gradient: the
+            kernel is stretched over the pixel's own parallelogram, as a resize stretches it along the axes. True looks for the
+            largest one in the map's numbers (at most 16 pixels; it waits for the device, and neither torch.compile nor vmap can); a
+            number says how many input pixels it spans at most, 1 to 64. Without effect on ``nearest``, and where a pixel spans one.
         gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to matrix and displacement are read from the
             image blurred by a Gaussian of this standard deviation, so that they see further; values stay sharp. See :func:`anneal`.
         image_gradient: ``exact``, or ``widened``: blurred by a Gaussian of one pixel, which reaches pixels that were not read.
@@ -93,7 +99,8 @@ def warp(
         field, batched = _read_displacement(displacement, size, pixels)
         pixels, layout = join_batch(pixels, layout, "displacement", field.shape[0], batched)
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
-    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field, slopes)
+    footprint = read_antialias(antialias, matrix, field, size, interpolation)
+    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field, slopes, footprint)
 
 
 def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:
@@ -114,6 +121,7 @@ def warp_affine(
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
     channels_last: bool | None = None,
+    antialias: bool | int = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -134,6 +142,7 @@ def warp_affine(
         inverse_map: M sends output pixels to input pixels instead.
         channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
             raise; False takes any shape at its word.
+        antialias: average over all that an output pixel spans, as in :func:`warp`; OpenCV does not.
         gradient_scale: pixels by which the image is blurred before slopes to M are read from it, as in :func:`warp`.
         image_gradient: ``exact`` or ``widened``, as in :func:`warp`.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
@@ -161,7 +170,8 @@ def warp_affine(
         tensor([[[9., 1., 2.]]])
     """
     reach = gradient_scale, image_gradient
-    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, reach, impl)
+    border = border_mode, border_value
+    return _cv_warp(image, M, (2, 3), dsize, interpolation, *border, inverse_map, channels_last, antialias, reach, impl)
 
 
 def warp_perspective(
@@ -174,6 +184,7 @@ def warp_perspective(
     border_value: FillValue = 0.0,
     inverse_map: bool = False,
     channels_last: bool | None = None,
+    antialias: bool | int = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -189,6 +200,7 @@ def warp_perspective(
         border_value: as in :func:`warp_affine`.
         inverse_map: as in :func:`warp_affine`.
         channels_last: as in :func:`warp_affine`.
+        antialias: as in :func:`warp`.
         gradient_scale: as in :func:`warp`.
         image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
@@ -213,7 +225,8 @@ def warp_perspective(
         tensor([[[0., 1., 2.]]])
     """
     reach = gradient_scale, image_gradient
-    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, channels_last, reach, impl)
+    border = border_mode, border_value
+    return _cv_warp(image, M, (3,), dsize, interpolation, *border, inverse_map, channels_last, antialias, reach, impl)
 
 
 def _cv_warp(
@@ -226,6 +239,7 @@ def _cv_warp(
     border_value: FillValue,
     inverse_map: bool,
     channels_last: bool | None,
+    antialias: bool | int,
     reach: tuple[Factor, str],
     impl: str,
 ) -> Tensor:
@@ -237,7 +251,9 @@ def _cv_warp(
     src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
     pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
     pixels, layout, slopes = reached(pixels, layout, *reach)
-    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, "border_value", border_value, impl, slopes=slopes)
+    fill = "border_value", border_value
+    footprint = read_antialias(antialias, src_from_dst, None, size, mode)
+    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, *fill, impl, slopes=slopes, footprint=footprint)
 
 
 def resample(
@@ -252,6 +268,7 @@ def resample(
     impl: str = "auto",
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     slopes: Float[Tensor, "b_or_1"] | None = None,
+    footprint: Size | None = None,
 ) -> Shaped[Tensor, "..."]:
     """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
     dtype, like = read_dtype(pixels, interpolation)
@@ -262,6 +279,7 @@ def resample(
         padding_mode=padding_mode,
         fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=like),
         field=field,
+        footprint=footprint,
         dtype=dtype,
         levels=True,
         slopes=slopes,

@@ -92,11 +92,11 @@ def _by_reference(image: Tensor, resample: Resample) -> Tensor:
 
 
 def _footprint(resample: Resample, bound: Size) -> Tensor | None:
-    """Of affine maps the weights, of homographies every pixel's shape; None: sub-samples."""
+    """Of affine maps the weights, of homographies and fields every pixel's shape; None: sub-samples."""
     recipe, src_from_dst = resample.recipe, resample.mapping.unflatten(1, (-1, 3))
-    if src_from_dst.shape[1] == 2:
+    if src_from_dst.shape[1] == 2 and resample.field is None:
         return weight_table(src_from_dst, bound, recipe.interpolation, recipe.weights)
-    return stretches(src_from_dst, recipe.size, bound, recipe.interpolation) if recipe.weights == "tent" else None
+    return stretches(src_from_dst, resample.field, recipe.size, bound, recipe.interpolation) if recipe.weights == "tent" else None
 
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:

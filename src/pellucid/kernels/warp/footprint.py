@@ -29,6 +29,7 @@ __all__ = [
     "longer_axis",
     "sample_counts",
     "shares",
+    "steps_of",
     "stretches",
     "weight_table",
 ]
@@ -241,20 +242,46 @@ def gather_table(
     return _gather(image, row, column, half, weight, padding_mode)
 
 
-def stretches(src_from_dst: Float[Tensor, "#b 3 3"], size: Size, bound: Size, interpolation: str) -> Float[Tensor, "#b 7 n"]:
-    """How the kernel lies over the footprint of every output pixel of homographies.
+def stretches(
+    src_from_dst: Float[Tensor, "#b _ 3"],
+    field: Float[Tensor, "#b 2 h2 w2"] | None,
+    size: Size,
+    bound: Size,
+    interpolation: str,
+) -> Float[Tensor, "#b 7 n"]:
+    """How the kernel lies over the footprint of every output pixel of homographies and displacement fields.
 
-    Numbers 1 to 4 lead from pixels of the source, as far as they lie from the point, to the kernel's own two axes; 5 and 6 do where
-    it lies along the image's axes; the last is the share of the first.
+    A field's steps are its central differences, one-sided at the edges. Numbers 1 to 4 lead from pixels of the source, as far as
+    they lie from the point, to the kernel's own two axes; 5 and 6 do where it lies along the image's axes; the last is the share of
+    the first.
 
     Gradient:
-        src_from_dst: exact almost everywhere.
+        src_from_dst, field: exact almost everywhere.
     """
     _, support = _kernel(interpolation)
-    x, y = coordinates(src_from_dst, size)
-    usable = torch.isfinite(x) & torch.isfinite(y)
-    steps = local_steps(src_from_dst, torch.where(usable, x, 0.0), torch.where(usable, y, 0.0))
+    steps = steps_of(src_from_dst, field, size)
     return _shapes(steps, reach(max(bound), support) / support).flatten(2)
+
+
+def steps_of(
+    src_from_dst: Float[Tensor, "#b _ 3"], field: Float[Tensor, "#b 2 h2 w2"] | None, size: Size
+) -> Float[Tensor, "#b 2 2 h2 w2"]:
+    """The finite steps (x, y) (along u, along v) of every output pixel; zero where the map or the field has none."""
+    if src_from_dst.shape[1] == 2:
+        steps = src_from_dst[:, :, :2, None, None].expand(-1, -1, -1, *size)
+    else:
+        x, y = coordinates(src_from_dst, size)
+        usable = torch.isfinite(x) & torch.isfinite(y)
+        steps = local_steps(src_from_dst, torch.where(usable, x, 0.0), torch.where(usable, y, 0.0))
+    if field is not None:
+        steps = steps + torch.stack((_differences(field, 3), _differences(field, 2)), 2)
+    return torch.where(torch.isfinite(steps), steps, 0.0)
+
+
+def _differences(field: Float[Tensor, "#b 2 h2 w2"], axis: int) -> Float[Tensor, "#b 2 h2 w2"]:
+    if field.shape[axis] == 1:
+        return torch.zeros_like(field)
+    return torch.gradient(field, dim=axis)[0]
 
 
 def gather_stretched(

@@ -100,8 +100,8 @@ class Resample(NamedTuple):
         window, field: as :func:`pack` takes them.
         links: of each canvas, first canvas first, its map from the next and its rectangle.
         params: the colours, as ``layout.py`` lays them out.
-        table: of affine maps the footprint's weights, of homographies every pixel's shape, as ``weight_table`` and ``stretches`` in
-            ``footprint.py`` make them.
+        table: of affine maps the footprint's weights, of homographies and fields every pixel's shape, as ``weight_table`` and
+            ``stretches`` in ``footprint.py`` make them.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
@@ -168,9 +168,9 @@ def pack(
             pixel outside of it counts as outside the image. The meaning of crop-then-resize.
         footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, each output
             pixel is a mean over all that it spans (antialiasing), of which :func:`pellucid.kernels.warp.footprint.shares` says
-            how much counts. Affine maps weigh pixels from a table. A warp's, not with field, window or links.
+            how much counts. Affine maps weigh pixels from a table. A warp's, not with window or links.
         weights: with a footprint, ``tent`` stretches the kernel over the pixel's parallelogram, as a resize does along the axes;
-            ``box`` averages what the kernel reads over it (homographies: in sub-samples).
+            ``box`` averages what the kernel reads over it (homographies: in sub-samples), not with a field.
         field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
             whose map or displacement is not finite is nowhere.
         dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit

@@ -50,7 +50,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     if recipe.footprint is None:
         warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window)
     else:
-        assert field is None
+        assert field is None or table is not None
         assert window is None
         assert links is None
         total, covered = _footprints(image, src_from_dst, x, y, table, recipe)
