@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pellucid
+from pellucid import functional
 from pellucid_bench.peers.torchvision_import import torchvision_v2
 
-__all__ = ["MISSING", "OURS", "classes_of", "main", "page"]
+__all__ = ["FUNCTIONS", "MISSING", "OURS", "classes_of", "functions_of", "main", "page"]
 
 TARGET = Path(__file__).parents[2] / "docs" / "coverage.md"
 
@@ -78,6 +79,7 @@ OURS: dict[str, str] = {
     "TenCrop": "functional.ten_crop",
     "RGB": "functional.grayscale_to_rgb",
     "ToRGB": "functional.grayscale_to_rgb",
+    "UniformTemporalSubsample": "functional.uniform_temporal_subsample",
 }
 """Under which name Pellucid has a transform of theirs, where it is another name."""
 
@@ -112,7 +114,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "not yet": (
         "AdvancedBlur", "ChromaticAberration", "D4", "SquareSymmetry", "Transpose", "Crop", "Emboss", "FancyPCA", "ISONoise",
         "PixelDropout", "RandomToneCurve", "RingingOvershoot", "ToSepia", "UnsharpMask", "XYMasking", "LinearTransformation",
-        "AugMix", "AutoAugment", "UniformTemporalSubsample", "Sharpen", "Morphological",
+        "AugMix", "AutoAugment", "Sharpen", "Morphological",
         "Superpixels", "HEStain",
     ),
     "reads other pictures, text or networks; no gradient could pass": (
@@ -129,6 +131,38 @@ _REASONS: dict[str, tuple[str, ...]] = {
 
 MISSING: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names}
 """Why Pellucid has none of a transform of theirs."""
+
+
+FUNCTIONS: dict[str, str] = {
+    "hflip": "`functional.horizontal_flip`",
+    "vflip": "`functional.vertical_flip`",
+    "to_grayscale": "`functional.rgb_to_grayscale`",
+    "convert_image_dtype": "`functional.to_dtype`",
+    "convert_bounding_box_format": "`boxes.convert_boxes`",
+    "clamp_bounding_boxes": "`boxes.clip_boxes`",
+    "sanitize_bounding_boxes": "`boxes.visible`",
+    **dict.fromkeys(("clamp_keypoints", "sanitize_keypoints"), "done by the pipeline: keypoints come with `keypoints_valid`"),
+    **dict.fromkeys(
+        ("get_dimensions", "get_image_num_channels", "get_image_size", "get_num_channels", "get_num_frames", "get_size"),
+        "a tensor's `.shape`",
+    ),
+    **dict.fromkeys(
+        ("pil_to_tensor", "to_tensor", "to_image", "to_pil_image"),
+        "a `Pipeline` and `data.decode` take pictures and arrays as they are; for one alone: torchvision's, or NumPy",
+    ),
+    "is_pure_tensor": "a question about torchvision's classes",
+    "register_kernel": "a kind of target of your own (docs/own-targets.md)",
+}
+"""torchvision's functions that have another name here, or none, with the reason."""
+
+
+def functions_of() -> list[str]:
+    """The names of torchvision's functions; those for one class of tensors are the same function once more."""
+    module: Any = importlib.import_module("torchvision.transforms.v2.functional") if torchvision_v2() else None
+    for_classes = ("_image", "_video", "_mask", "_bounding_boxes", "_keypoints", "_cvcuda")
+    whole = ("to_image", "to_pil_image", "clamp_bounding_boxes", "sanitize_bounding_boxes", "clamp_keypoints", "sanitize_keypoints")
+    found = [name for name, one in vars(module).items() if inspect.isfunction(one) and not name.startswith("_")]
+    return sorted(name for name in found if name in whole or not name.endswith(for_classes))
 
 
 def classes_of(library: str) -> list[str]:
@@ -169,7 +203,18 @@ def page() -> str:
         version = importlib.import_module(library).__version__.partition("+")[0]
         parts += ["", f"## {library} {version}: {len(have)} of {len(names)}", "", "| theirs | here |", "|---|---|"]
         parts += [f"| {name} | {_cell(name)} |" for name in names]
+    names = functions_of()
+    have = [name for name in names if hasattr(functional, name)]
+    parts += ["", f"## torchvision's functions: {len(have)} of {len(names)} by their name", "", "| theirs | here |", "|---|---|"]
+    parts += [f"| {name} | {_function(name)} |" for name in names]
     return "\n".join(parts) + "\n"
+
+
+def _function(name: str) -> str:
+    if hasattr(functional, name):
+        return f"`functional.{name}`"
+    reason = MISSING.get("ElasticTransform", "not looked at") if name in ("elastic", "elastic_transform") else "not looked at"
+    return FUNCTIONS.get(name, reason)
 
 
 def _cell(name: str) -> str:

@@ -4,7 +4,7 @@ from functools import reduce
 
 import pytest
 
-from pellucid_bench.coverage import MISSING, OURS, classes_of, ours_of
+from pellucid_bench.coverage import FUNCTIONS, MISSING, OURS, classes_of, functions_of, ours_of
 from tests.peers import torchvision_functional
 
 
@@ -24,3 +24,14 @@ def test_nothing_is_both_had_and_missing():
 def test_every_transform_of_torchvisions_is_looked_at():
     torchvision_functional()  # skips where it is not installed
     assert [name for name in classes_of("torchvision") if not ours_of(name) and name not in MISSING] == []
+
+
+def test_every_function_of_torchvisions_is_looked_at():
+    torchvision_functional()
+    from pellucid import functional
+
+    names = functions_of()
+    assert len(names) > 45
+    left = [name for name in names if not hasattr(functional, name) and name not in FUNCTIONS]
+    assert set(left) <= {"elastic", "elastic_transform"}
+    assert [name for name in FUNCTIONS if hasattr(functional, name) or name not in names] == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pellucid import Key
 from pellucid import functional as PF
 from pellucid.errors import InvalidArgument, InvalidType
 
@@ -35,6 +36,11 @@ REST = {
     "perspective": (([(0, 0), (4, 0), (4, 4), (0, 4)], [(0, 0), (4, 1), (4, 4), (0, 3)]), {}),
     "permute_channels": (((2, 0, 1),), {}),
     "posterize": ((3,), {}),
+    "box_blur": ((3,), {}),
+    "motion_blur": ((5, 2.0, 30.0), {}),
+    "defocus_blur": ((5, 1.5), {}),
+    "median_blur": ((3,), {}),
+    "gaussian_noise": ((), {"key": Key(0)}),
     "solarize": ((0.5,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},
 }
@@ -70,6 +76,8 @@ def test_shapes_dtypes_purity_and_empty_batches(name):
     single = _call(name, image[1])
     if name == "adjust_gamma":  # torch's pow rounds the tail of a vector differently from its body
         assert (single - batch[1]).abs().max() <= 2 * torch.finfo(single.dtype).eps
+    elif name == "gaussian_noise":  # of the first index here, of the second in the batch
+        assert torch.equal(single, _call(name, image[1:])[0])
     else:
         assert torch.equal(single, batch[1])
     assert _call(name, image[:0]).shape == (0, *batch.shape[1:])
@@ -78,7 +86,7 @@ def test_shapes_dtypes_purity_and_empty_batches(name):
     assert versions == [a._version for a in arguments if isinstance(a, torch.Tensor)]
     assert torch.equal(state, torch.get_rng_state())
     assert batch.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
-    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+    for dtype in (torch.float64, torch.float16, torch.bfloat16) if name != "to_dtype" else ():
         out = _call(name, image.to(dtype))
         assert out.dtype == dtype
         # Only the result is rounded to the dtype: half precision never computes coordinates or colours.
@@ -170,3 +178,28 @@ def test_options_are_keyword_only():
         for parameter in inspect.signature(getattr(PF, name)).parameters.values():
             option = isinstance(parameter.default, str | bool)
             assert not option or parameter.kind is parameter.KEYWORD_ONLY, (name, parameter.name)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: PF.box_blur(IMAGE, 4), InvalidArgument, "kernel_size"),
+        (lambda: PF.box_blur(IMAGE, 3, 0.5), InvalidArgument, "width"),
+        (lambda: PF.motion_blur(IMAGE, 3, -1.0, 0.0), InvalidArgument, "length"),
+        (lambda: PF.defocus_blur(IMAGE, 3, -1.0), InvalidArgument, "radius"),
+        (lambda: PF.median_blur(IMAGE, (3, 2)), InvalidArgument, "kernel_size"),
+        (lambda: PF.gaussian_noise(IMAGE, key=3), InvalidType, "key"),
+        (lambda: PF.gaussian_noise(IMAGE, sigma=-1.0, key=Key(0)), InvalidArgument, "sigma"),
+        (lambda: PF.gaussian_noise(IMAGE, key=Key(0, 0, torch.arange(3))), InvalidArgument, r"key\.index"),
+        (lambda: PF.clahe(IMAGE, 0.0), InvalidArgument, "clip_limit"),
+        (lambda: PF.to_dtype(IMAGE, torch.int16), InvalidArgument, "dtype"),
+        (lambda: PF.uniform_temporal_subsample(IMAGE[0], 2), InvalidArgument, "video"),
+        (lambda: PF.uniform_temporal_subsample(IMAGE[None], 0), InvalidArgument, "num_samples"),
+        (lambda: PF.uniform_temporal_subsample([1], 2), InvalidType, "video"),
+        (lambda: PF.rotate(IMAGE, 9.0, expand=True, center=(0, 0)), InvalidArgument, "expand"),
+        (lambda: PF.rotate(IMAGE, torch.tensor(9.0), expand=True), InvalidArgument, "expand"),
+    ],
+)
+def test_what_the_newer_ones_refuse(call, error, match):
+    with pytest.raises(error, match=match):
+        call()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
+from pellucid import Key
 from pellucid import functional as PF
 
 
@@ -70,6 +71,19 @@ CASES = {
     "adjust_sharpness": (PF.adjust_sharpness, SOFT, _tensor(0.3, 1.6)),
     "gaussian_blur": (lambda x, s: PF.gaussian_blur(x, (3, 5), s), IMAGE, _tensor(0.7, 1.3)),
     "gaussian_blur by axis": (lambda x, s, t: PF.gaussian_blur(x, 3, (s, t)), IMAGE, _tensor(0.7), _tensor(1.3)),
+    "box_blur": (lambda x, w: PF.box_blur(x, 5, w), IMAGE, _tensor(2.3, 3.7)),
+    "motion_blur": (lambda x, d, a: PF.motion_blur(x, 7, d, a), IMAGE, _tensor(2.3, 3.7), _tensor(17.0)),
+    "defocus_blur": (lambda x, r: PF.defocus_blur(x, 5, r), IMAGE, _tensor(1.3, 1.7)),
+    "median_blur": (lambda x: PF.median_blur(x, 3), IMAGE),
+    "gaussian_noise": (
+        lambda x, m, s: PF.gaussian_noise(x, m, s, clip=False, key=Key(5)),
+        IMAGE,
+        _tensor(0.1, 0.2),
+        _tensor(0.3),
+    ),
+    "to_dtype": (lambda x: PF.to_dtype(x, torch.float64), IMAGE),
+    "uniform_temporal_subsample": (lambda x: PF.uniform_temporal_subsample(x[:, None], 3), IMAGE),
+    "rotate expanded": (lambda x, f: PF.rotate(x, 23.0, expand=True, fill=f), IMAGE, FILL),
     "center_crop": (lambda x, f: PF.center_crop(x, (3, 6), fill=f), IMAGE, FILL),
     "five_crop": (lambda x: PF.five_crop(x, (3, 2)), IMAGE),
     "ten_crop": (lambda x: PF.ten_crop(x, (3, 2), vertical_flip=True), IMAGE),
@@ -104,7 +118,7 @@ CASES = {
 
 def test_every_function_has_a_case():
     # Staircases, whose declared slopes tests/oracle/test_jpeg.py and tests/estimators/test_discrete.py hold them to; plain numbers.
-    others = {"jpeg", "posterize", "equalize", "anneal"}
+    others = {"jpeg", "posterize", "equalize", "clahe", "anneal"}
     assert {name.split()[0] for name in CASES} == set(PF.__all__) - others
 
 

@@ -316,3 +316,24 @@ def test_a_choice_opens_one_of_them():
     medians = [i for i in range(12) if torch.allclose(out[i], blurred[i], rtol=0, atol=1e-9)]  # to the rounding of a hue at rest
     assert 0 < len(medians) < 12
     assert 0 < int((out == 9.0).any(-1).any(-1).any(-1).sum()) < 12
+
+
+def test_blurs_by_function_are_opencvs_scipys_and_the_transforms():
+    x = pictures(2, 3, 15, 17, seed=4)
+    cv2, nd = opencv(), ndimage()
+    bytes_ = (x * 255).to(torch.uint8)
+    for b in range(2):
+        plain = x[b].permute(1, 2, 0).numpy()
+        np.testing.assert_allclose(PF.box_blur(x, 5)[b].permute(1, 2, 0), cv2.blur(plain, (5, 5)), atol=1e-12)
+        rows = bytes_[b].permute(1, 2, 0).numpy()
+        assert np.array_equal(PF.median_blur(bytes_, 5)[b].permute(1, 2, 0), cv2.medianBlur(rows, 5))
+        assert np.array_equal(
+            PF.clahe(bytes_, 2.0, (2, 3))[b, 1].numpy(), cv2.createCLAHE(2.0, (3, 2)).apply(np.ascontiguousarray(rows[..., 1]))
+        )
+        reach = np.arange(-4, 5)
+        kernel = np.clip(3.2 + 0.5 - np.hypot(reach[:, None], reach), 0, 1)
+        kernel /= kernel.sum()
+        wanted = nd.correlate(x[b, 0].numpy(), kernel, mode="mirror")
+        np.testing.assert_allclose(PF.defocus_blur(x, 9, 3.2)[b, 0], wanted, atol=1e-12)
+    moved = P.RandomMotionBlur((5.0, 5.0), (33.0, 33.0))(x)
+    torch.testing.assert_close(PF.motion_blur(x, 7, 5.0, torch.tensor([33.0, 33.0])), moved, atol=1e-6, rtol=0)

@@ -130,6 +130,9 @@ def test_expand_is_torchvisions_canvas_and_picture(angle, size):
     assert found.shape == wanted.shape
     inner = pellucid.RandomRotation((angle, angle), expand=True)(torch.ones_like(image)) > 1.0 - 1e-9  # borders are mixed once here
     assert inner.float().mean() > 0.2
+    same = PF.rotate(image, angle, expand=True)
+    assert same.shape == found.shape
+    torch.testing.assert_close(same, found, atol=1e-9, rtol=0)
     torch.testing.assert_close(found[inner], wanted[inner], atol=GEOMETRY, rtol=0)
 
 
@@ -140,3 +143,30 @@ def test_expand_holds_every_angle_of_a_range(low, high):
     for k, (along, across) in enumerate(((30, 11), (11, 30))):
         extent = (along * np.abs(np.cos(angles)) + across * np.abs(np.sin(angles))).max()
         assert extent - 1e-3 <= size[k] < extent + 2.0
+
+
+@pytest.mark.parametrize("wanted", [torch.float32, torch.float64, torch.float16, torch.uint8])
+@pytest.mark.parametrize("scale", [True, False])
+def test_to_dtype_of_bytes(wanted, scale):
+    image = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16)
+    found, theirs = PF.to_dtype(image, wanted, scale=scale), torchvision_functional().to_dtype(image, wanted, scale=scale)
+    assert found.dtype == wanted
+    assert (found.double() - theirs.double()).abs().max() <= (torch.finfo(wanted).eps if wanted.is_floating_point else 0.0)
+    again = PF.to_dtype(found, torch.uint8, scale=scale)
+    assert again.equal(image)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 11])
+def test_uniform_temporal_subsample(count):
+    video = torch.rand(2, 7, 3, 4, 5)
+    assert PF.uniform_temporal_subsample(video, count).equal(torchvision_functional().uniform_temporal_subsample(video, count))
+
+
+def test_gaussian_noise_has_torchvisions_law_and_a_key():
+    image = torch.full((4, 3, 64, 64), 0.5)
+    found = PF.gaussian_noise(image, 0.03, 0.1, key=pellucid.Key(1))
+    theirs = torchvision_functional().gaussian_noise(image, 0.03, 0.1)
+    assert (found.mean() - theirs.mean()).abs() < 5 * 0.1 / image.numel() ** 0.5 * 2**0.5
+    assert (found.std() - theirs.std()).abs() < 5 * 0.1 / image.numel() ** 0.5
+    assert found[1:2].equal(PF.gaussian_noise(image[:1], 0.03, 0.1, key=pellucid.Key(1, 0, torch.tensor([1]))))
+    assert not found[0].equal(found[1])

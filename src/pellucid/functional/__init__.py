@@ -5,9 +5,10 @@ Must not: draw anything at random or keep state.
 Read next: ``warps.py``.
 """
 
+from pellucid.functional.blurs import box_blur, defocus_blur, gaussian_noise, median_blur, motion_blur
 from pellucid.functional.codecs import jpeg
 from pellucid.functional.colors import adjust_brightness, adjust_contrast, adjust_gamma, adjust_hue, adjust_saturation
-from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv
+from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv, to_dtype
 from pellucid.functional.estimate import (
     get_affine_transform,
     get_perspective_transform,
@@ -26,9 +27,9 @@ from pellucid.functional.rectangles import (
     ten_crop,
 )
 from pellucid.functional.remap import remap
-from pellucid.functional.sizes import crop, pad, resize
+from pellucid.functional.sizes import crop, pad, resize, uniform_temporal_subsample
 from pellucid.functional.targets import transform_boxes, transform_points
-from pellucid.functional.tones import autocontrast, equalize, posterize, solarize
+from pellucid.functional.tones import autocontrast, clahe, equalize, posterize, solarize
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
 from pellucid.functional.warps import warp, warp_affine, warp_perspective
 
@@ -42,13 +43,17 @@ __all__ = [
     "affine",
     "anneal",
     "autocontrast",
+    "box_blur",
     "center_crop",
+    "clahe",
     "crop",
+    "defocus_blur",
     "denormalize",
     "equalize",
     "erase",
     "five_crop",
     "gaussian_blur",
+    "gaussian_noise",
     "get_affine_transform",
     "get_perspective_transform",
     "get_rotation_matrix2d",
@@ -58,6 +63,8 @@ __all__ = [
     "invert",
     "invert_affine_transform",
     "jpeg",
+    "median_blur",
+    "motion_blur",
     "normalize",
     "pad",
     "permute_channels",
@@ -71,8 +78,10 @@ __all__ = [
     "rotate",
     "solarize",
     "ten_crop",
+    "to_dtype",
     "transform_boxes",
     "transform_points",
+    "uniform_temporal_subsample",
     "vertical_flip",
     "warp",
     "warp_affine",

@@ -1,6 +1,6 @@
 """Conversions between ways to write a colour.
 
-Owns: `rgb_to_grayscale`, `rgb_to_hsv`, `hsv_to_rgb`, `invert`, `normalize`, `denormalize`.
+Owns: `rgb_to_grayscale`, `rgb_to_hsv`, `hsv_to_rgb`, `invert`, `normalize`, `denormalize`, `to_dtype`.
 Must not: clip.
 Read next: ``filters.py``.
 """
@@ -26,8 +26,9 @@ from pellucid.functional.images import (
     require_float,
     to_compute,
 )
+from pellucid.types import FLOATING
 
-__all__ = ["denormalize", "hsv_to_rgb", "invert", "normalize", "rgb_to_grayscale", "rgb_to_hsv"]
+__all__ = ["denormalize", "hsv_to_rgb", "invert", "normalize", "rgb_to_grayscale", "rgb_to_hsv", "to_dtype"]
 
 
 def rgb_to_grayscale(image: Shaped[Tensor, "*b 3 h w"], *, num_output_channels: int = 1) -> Shaped[Tensor, "*b c2 h w"]:
@@ -217,6 +218,45 @@ def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValu
     pixels, layout = open_image(image)
     pixels, layout, shift, scale = _statistics(pixels, layout, mean, std)
     return close_image(to_compute(pixels) * scale + shift, layout)
+
+
+def to_dtype(
+    image: Shaped[Tensor, "*b c h w"], dtype: torch.dtype = torch.float32, *, scale: bool = True
+) -> Shaped[Tensor, "*b c h w"]:
+    """Change the dtype of an image, and its range with it.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point, or uint8.
+        dtype: floating point, or ``torch.uint8``.
+        scale: white stays white: 255 is 1. (torchvision's default is not to.) Otherwise the numbers stay as they are.
+
+    Returns:
+        A new image; numbers that become bytes are clipped and rounded. (torchvision cuts 255.999 x off, which differs by one
+        level for every other fraction.)
+
+    Gradient:
+        image: exact between floating-point dtypes; none to or from bytes.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.to_dtype``, for bytes into fractions.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import to_dtype
+        >>> to_dtype(torch.tensor([[[0.0, 0.5, 1.0]]]), torch.uint8)
+        tensor([[[  0, 128, 255]]], dtype=torch.uint8)
+    """
+    if dtype not in (*FLOATING, torch.uint8):
+        raise invalid("dtype", expected="torch.float32, float64, float16, bfloat16 or uint8", got=dtype)
+    pixels, layout = open_image(image)
+    work = to_compute(pixels).to(torch.promote_types(compute_dtype(pixels.dtype), compute_dtype(dtype)))
+    before, after = (255.0 if one == torch.uint8 else 1.0 for one in (pixels.dtype, dtype))
+    if scale and before != after:
+        work = work * after / before
+    return close_image(work * 1.0, layout._replace(dtype=dtype))
 
 
 def _statistics(pixels: Tensor, layout: Layout, mean: FillValue, std: FillValue) -> tuple[Tensor, Layout, Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """Other sizes: resampled, cut out, or padded.
 
-Owns: `resize`, `crop`, `pad`.
+Owns: `resize`, `crop`, `pad`; and fewer frames, `uniform_temporal_subsample`.
 Must not: move content by anything but whole pixels in `crop` and `pad`.
 Read next: ``turns.py``.
 """
@@ -26,7 +26,7 @@ from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.transforms.resize import Padding, as_padding
 from pellucid.types import Size
 
-__all__ = ["crop", "pad", "resize"]
+__all__ = ["crop", "pad", "resize", "uniform_temporal_subsample"]
 
 
 def resize(
@@ -200,3 +200,38 @@ def _cut(image: Tensor, top: int, left: int, height: int, width: int, padding_mo
         rest = pixels.new_zeros(()) if outside is None else outside[:, :, None, None]
         pixels = torch.where(masks[0][:, None] & masks[1], pixels, rest)
     return close_image(pixels, layout)
+
+
+def uniform_temporal_subsample(video: Shaped[Tensor, "*b t c h w"], num_samples: int) -> Shaped[Tensor, "*b t2 c h w"]:
+    """Take frames at equal distances, from the first to the last.
+
+    Args:
+        video: (T, C, H, W) or (B, T, C, H, W), any dtype.
+        num_samples: how many; more than there are repeats some.
+
+    Returns:
+        A new video of so many frames.
+
+    Gradient:
+        video: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.uniform_temporal_subsample``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import uniform_temporal_subsample
+        >>> uniform_temporal_subsample(torch.arange(5).reshape(5, 1, 1, 1), 3).flatten()
+        tensor([0, 2, 4])
+    """
+    if not isinstance(video, Tensor):
+        raise wrong_type("video", expected="a tensor", got=type(video).__name__)
+    if video.dim() not in (4, 5) or not video.shape[-4]:
+        raise invalid("video", expected="(T, C, H, W) or (B, T, C, H, W), with a frame", got=f"shape {tuple(video.shape)}")
+    if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples < 1:
+        raise invalid("num_samples", expected="how many frames, at least 1", got=repr(num_samples))
+    last, gaps = video.shape[-4] - 1, max(num_samples - 1, 1)
+    return torch.stack([video.select(-4, at * last // gaps) for at in range(num_samples)], -4)

@@ -1,11 +1,13 @@
 """Tone curves that jump or read the histogram, with declared surrogate gradients.
 
-Owns: `posterize`, `solarize`, `equalize`, `autocontrast`.
+Owns: `posterize`, `solarize`, `equalize`, `clahe`, `autocontrast`.
 Must not: hold formulas of its own; the curve kernels do.
 Read next: ``../kernels/curve/surrogate.py``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from jaxtyping import Shaped
 from torch import Tensor
@@ -15,9 +17,10 @@ from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import join_batch, open_image
 from pellucid.kernels import curve
-from pellucid.transforms.base import check_choice
+from pellucid.transforms.base import as_size, check_choice
+from pellucid.types import Size
 
-__all__ = ["autocontrast", "equalize", "posterize", "solarize"]
+__all__ = ["autocontrast", "clahe", "equalize", "posterize", "solarize"]
 
 _IMAGE_GRADIENTS = ("straight_through", "soft", "none")
 _MAGNITUDES = ("secant", "straight_through", "none")
@@ -152,6 +155,51 @@ def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"
     return _toned(image, "autocontrast")
 
 
+def clahe(
+    image: Shaped[Tensor, "*b c h w"],
+    clip_limit: Factor = 4.0,
+    tiles: int | Size = 8,
+    *,
+    image_gradient: str = "straight_through",
+    magnitude: str = "secant",
+    h: float = 0.5,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Flatten the histogram of each channel tile by tile, but not too steeply.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], which is brought to 256 levels, or uint8.
+        clip_limit: how often a grey level may occur, > 0, in units of its share of a flat histogram: a number or (B,) tensor.
+        tiles: how many, (along y, along x), or an int for both.
+        image_gradient: ``straight_through`` (1), ``soft`` (the slope of the curve at each pixel) or ``none`` (zero).
+        magnitude: gradient to the limit: ``secant``, ``straight_through`` or ``none`` (zero).
+        h: reach of the secant.
+
+    Returns:
+        The image, in its own dtype.
+
+    Gradient:
+        image, clip_limit: surrogate as chosen.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
+
+    Source:
+        ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import clahe
+        >>> flat = clahe((100 + torch.arange(32)).repeat(1, 32, 1).to(torch.uint8), 40.0, 1)
+        >>> int(flat.min()), int(flat.max())
+        (8, 255)
+    """
+    if isinstance(clip_limit, int | float) and not clip_limit > 0:
+        raise invalid("clip_limit", expected="a number > 0", got=clip_limit)
+    size = as_size("tiles", tiles)
+    options: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h}
+    return _toned(image, "clahe", "clip_limit", clip_limit, tiles=size, **options)
+
+
 def _toned(
     image: Tensor,
     name: str,
@@ -161,6 +209,7 @@ def _toned(
     image_gradient: str = "none",
     magnitude: str = "none",
     h: float = 1.0,
+    tiles: Size = (1, 1),
 ) -> Tensor:
     check_choice("image_gradient", image_gradient, _IMAGE_GRADIENTS)
     check_choice("magnitude", magnitude, _MAGNITUDES)
@@ -174,7 +223,8 @@ def _toned(
     work = open_unit(pixels)
     scale = 1.0 if layout.dtype.is_floating_point else 255.0
     number = None if number is None else number.to(work.dtype)
-    result = curve.tone(work, name, number, None, image_gradient=image_gradient, magnitude=magnitude, h=float(h), scale=scale)
+    slopes: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": float(h)}
+    result = curve.tone(work, name, number, None, scale=scale, tiles=tiles, **slopes)
     return close_unit(result, layout)
 
 

@@ -24,7 +24,10 @@ from pellucid.functional.warps import resample
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
 from pellucid.kernels.warp.dtypes import as_before, as_signed
 from pellucid.kernels.warp.taps import PADDING_MODES
+from pellucid.random.arguments import is_number
+from pellucid.transforms.affine import grown
 from pellucid.transforms.base import check_choice, padding_named
+from pellucid.types import Size
 
 __all__ = ["affine", "horizontal_flip", "rotate", "vertical_flip"]
 
@@ -93,15 +96,17 @@ def rotate(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     center: Sequence[float] | Tensor | None = None,
+    expand: bool = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h w"]:
-    """Rotate about a centre, on the same canvas.
+    """Rotate about a centre, on the same canvas or one that holds all of the image.
 
     Args:
         image: as in `affine`.
         angle: degrees, counter-clockwise on screen: a number or a tensor () or (B,).
+        expand: enlarge the canvas about its middle. Needs ``center=None`` and a plain number for the angle.
         interpolation: as in `affine`.
         padding_mode: as in `affine`.
         fill: as in `affine`.
@@ -130,7 +135,14 @@ def rotate(
                  [0., 2.]]])
     """
     options: dict[str, Any] = {"gradient_scale": gradient_scale, "image_gradient": image_gradient, "impl": impl}
-    return affine(image, angle, interpolation=interpolation, padding_mode=padding_mode, fill=fill, center=center, **options)
+    options |= {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill, "center": center}
+    if not expand:
+        return affine(image, angle, **options)
+    if center is not None or not is_number(angle):
+        raise invalid("expand", expected="a plain number for angle, and center=None, with it", got=f"{angle!r} and {center!r}")
+    height, width = open_image(image)[0].shape[-2:]
+    turn = float(angle)
+    return _affine(image, angle, room=(grown(height, width, turn, turn), grown(width, height, turn, turn)), **options)
 
 
 def affine(
@@ -183,6 +195,33 @@ def affine(
         >>> affine(torch.tensor([[[1.0, 2.0, 3.0]]]), translate=(1, 0))
         tensor([[[0., 1., 2.]]])
     """
+    parts: dict[str, Any] = {
+        "interpolation": interpolation,
+        "padding_mode": padding_mode,
+        "fill": fill,
+        "center": center,
+        "impl": impl,
+    }
+    return _affine(image, angle, translate, scale, shear, gradient_scale=gradient_scale, image_gradient=image_gradient, **parts)
+
+
+def _affine(
+    image: Tensor,
+    angle: Factor = 0.0,
+    translate: Any = (0.0, 0.0),
+    scale: Factor = 1.0,
+    shear: Any = (0.0, 0.0),
+    *,
+    interpolation: Any,
+    padding_mode: Any,
+    fill: Any,
+    center: Any,
+    gradient_scale: Any,
+    image_gradient: Any,
+    impl: Any,
+    room: Size = (0, 0),
+) -> Tensor:
+    """`affine`, on a canvas so much higher and wider about its middle."""
     check_choice("interpolation", interpolation, INTERPOLATIONS)
     padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
@@ -202,8 +241,12 @@ def affine(
     for name, (value, batched) in factors.items():
         pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
     values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in factors.items()}
-    matrix = guarded(_src_from_dst(values), compute_dtype(pixels.dtype))
-    size = (height, width)
+    src_from_dst = _src_from_dst(values)
+    if any(room):
+        shift = src_from_dst[:, :, 0] * (room[1] / 2) + src_from_dst[:, :, 1] * (room[0] / 2)
+        src_from_dst = torch.cat((src_from_dst[:, :, :2], src_from_dst[:, :, 2:] - shift[..., None]), -1)
+    matrix = guarded(src_from_dst, compute_dtype(pixels.dtype))
+    size = (height + room[0], width + room[1])
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
     return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, slopes=slopes)
 

@@ -23,7 +23,7 @@ from pellucid.transforms.base import Params, drawn, keep_learned
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
-__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
+__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate", "grown"]
 
 Pair: TypeAlias = tuple[Range, Range]
 Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
@@ -206,7 +206,7 @@ class RandomRotation(_Affine):
         if not self.expand:
             return (0, 0)
         low, high = self._fixed["degrees"].span()
-        return (_room(spec.height, spec.width, low, high), _room(spec.width, spec.height, low, high))
+        return (grown(spec.height, spec.width, low, high), grown(spec.width, spec.height, low, high))
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         more = self._room(spec)
@@ -217,7 +217,7 @@ class RandomRotation(_Affine):
         return Warp(src_from_mid @ scale_shift(1.0, -more[1] / 2, 1.0, -more[0] / 2, like) if self.expand else src_from_mid)
 
 
-def _room(along: int, across: int, low: float, high: float) -> int:
+def grown(along: int, across: int, low: float, high: float) -> int:
     """By how much a rectangle's extent along an axis grows, at most, when it turns by low to high degrees; negative: it shrinks.
 
     An even number, so that whole pixels stay whole, but for quarter turns alone, which only change the sides.

@@ -22,7 +22,7 @@ from pellucid.segments import Convolve, ConvolveSpec, Filter, Median
 from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "disk", "line"]
+__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "box", "disk", "line"]
 
 _WIDEST = 63.0
 """The most taps along an axis."""
@@ -68,10 +68,8 @@ class RandomBoxBlur(Transform):
         return ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
-        width = values["width"][:, None]
         reach = _reach((self._fixed["width"].span()[1] - 1.0) / 2.0, like)
-        weights = torch.clamp((width + 1.0) / 2.0 - reach.abs(), 0.0, 1.0) / width
-        kernel = gated(values, weights, (reach == 0).to(like.dtype))
+        kernel = gated(values, box(values["width"], reach), (reach == 0).to(like.dtype))
         return Convolve(kernel, kernel)
 
 
@@ -79,6 +77,11 @@ def _reach(most: float, like: Tensor) -> Float[Tensor, "taps"]:
     """Distances from the middle of a kernel that reaches so far."""
     most = math.ceil(min(most, (_WIDEST - 1.0) / 2.0))
     return torch.arange(-most, most + 1, dtype=like.dtype, device=like.device)
+
+
+def box(width: Float[Tensor, "b"], reach: Float[Tensor, "k"]) -> Float[Tensor, "b k"]:
+    """A box about the middle along one axis, of sum 1 where ``reach`` holds it."""
+    return torch.clamp((width[:, None] + 1.0) / 2.0 - reach.abs(), 0.0, 1.0) / width[:, None]
 
 
 def line(length: Float[Tensor, "b"], degrees: Float[Tensor, "b"], reach: Float[Tensor, "k"]) -> Float[Tensor, "b k k"]:

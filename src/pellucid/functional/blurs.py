@@ -1,0 +1,221 @@
+"""Blurs by a box, a line, a disk and a rank; and noise that a key decides.
+
+Owns: `box_blur`, `motion_blur`, `defocus_blur`, `median_blur`, `gaussian_noise`.
+Must not: convolve or draw itself; the kernels do.
+Read next: ``filters.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.images import Layout, close_image, join_batch, open_image, to_compute
+from pellucid.kernels import blend, convolve
+from pellucid.random.key import Key, default_index, draw_words, on_device
+from pellucid.transforms.base import as_size
+from pellucid.transforms.filters import box, disk, line
+from pellucid.types import Size
+
+__all__ = ["box_blur", "defocus_blur", "gaussian_noise", "median_blur", "motion_blur"]
+
+
+def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor | None = None) -> Shaped[Tensor, "*b c h w"]:
+    """Average over a square; borders mirror without repeating the edge pixel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        kernel_size: odd number of rows and columns that hold the square.
+        width: of the square in pixels, from 1 to kernel_size, not only whole ones: pixels cut by its edge count by the share
+            inside. A number or a tensor () or (B,); None is kernel_size. A wider one is cut off.
+
+    Returns:
+        The blurred image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. width: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``cv2.blur`` where the width is kernel_size.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import box_blur
+        >>> box_blur(torch.tensor([[[0.0, 0.0, 3.0, 0.0]]]), 3)
+        tensor([[[0., 1., 1., 2.]]])
+    """
+    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"width": (kernel_size if width is None else width, 1.0)})
+    kernel = box(wide, reach)
+    kernel = (kernel / kernel.sum(-1, keepdim=True)).to(pixels.dtype)
+    return close_image(convolve.separable(pixels, kernel, kernel), layout)
+
+
+def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Factor, angle: Factor) -> Shaped[Tensor, "*b c h w"]:
+    """Average along a line, as a camera that moves; borders mirror without repeating the edge pixel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        kernel_size: odd number of rows and columns that hold the line: what sticks out is cut off.
+        length: of the line in pixels, >= 0: a number or a tensor () or (B,).
+        angle: its direction in degrees, counter-clockwise from the x axis, likewise.
+
+    Returns:
+        The blurred image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. length, angle: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        The mean of the picture shifted along the line (``scipy.ndimage.shift(order=1, mode="mirror")``).
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import motion_blur
+        >>> motion_blur(torch.eye(5)[None], 3, 0.0, 45.0).equal(torch.eye(5)[None])
+        True
+    """
+    numbers = {"length": (length, 0.0), "angle": (angle, None)}
+    pixels, layout, (long, turn), reach = _opened(image, kernel_size, numbers)
+    kernel = line(long, turn, reach)
+    return close_image(convolve.dense(pixels, (kernel / kernel.sum((-2, -1), keepdim=True)).to(pixels.dtype)), layout)
+
+
+def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Factor) -> Shaped[Tensor, "*b c h w"]:
+    """Average over a disk with a rim one pixel wide, as a lens out of focus; borders mirror without repeating the edge pixel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        kernel_size: odd number of rows and columns that hold the disk: what sticks out is cut off.
+        radius: in pixels, >= 0: a number or a tensor () or (B,).
+
+    Returns:
+        The blurred image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. radius: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``scipy.ndimage.correlate(mode="mirror")`` with the disk; `pellucid.RandomDefocusBlur`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import defocus_blur
+        >>> defocus_blur(torch.eye(5)[None], 3, 0.0).equal(torch.eye(5)[None])
+        True
+    """
+    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"radius": (radius, 0.0)})
+    return close_image(convolve.dense(pixels, disk(wide, reach).to(pixels.dtype)), layout)
+
+
+def median_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int | Size) -> Shaped[Tensor, "*b c h w"]:
+    """Replace every value by the median of those around it, each channel for itself; borders repeat the edge pixel.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), floating point or uint8.
+        kernel_size: odd number of rows and columns, or (rows, columns).
+
+    Returns:
+        The image of medians, in the dtype of ``image``.
+
+    Gradient:
+        image: almost everywhere (to the pixel that is the median).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``cv2.medianBlur``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import median_blur
+        >>> median_blur(torch.tensor([[[0.0, 9.0, 1.0, 2.0]]]), (1, 3))
+        tensor([[[0., 1., 2., 2.]]])
+    """
+    taps = as_size("kernel_size", kernel_size)
+    if not all(count % 2 for count in taps):
+        raise invalid("kernel_size", expected="odd numbers of rows and columns", got=kernel_size)
+    pixels, layout = open_image(image)
+    return close_image(convolve.median(to_compute(pixels), taps), layout)
+
+
+def gaussian_noise(
+    image: Shaped[Tensor, "*b c h w"], mean: Factor = 0.0, sigma: Factor = 0.1, *, clip: bool = True, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Add Gaussian noise, which a key decides: equal keys add equal noise.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        mean, sigma: of the noise, in units of white for every dtype: a number or a tensor () or (B,); sigma >= 0.
+        clip: clip the result to [0, 1].
+        key: seed, step and one index per image.
+
+    Returns:
+        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
+
+    Gradient:
+        image, mean, sigma: exact; with ``clip`` almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.gaussian_noise``, whose numbers come from the global generator.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import gaussian_noise
+        >>> one, two = (gaussian_noise(torch.full((1, 2, 2), 0.5), key=Key(seed=3)) for _ in range(2))
+        >>> one.equal(two)
+        True
+    """
+    if not isinstance(key, Key):
+        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
+    pixels, layout = open_image(image)
+    numbers = []
+    for name, value in {"mean": mean, "sigma": sigma}.items():
+        if name == "sigma" and isinstance(value, int | float) and value < 0:
+            raise invalid(name, expected="a number >= 0", got=value)
+        number, batched = read_factor(name, value, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
+        numbers.append(number)
+    work, count, device = open_unit(pixels), pixels.shape[0], pixels.device
+    index = default_index(count, device) if key.index is None else key.index.to(device, torch.int64)
+    if index.shape[0] != count:
+        raise invalid("key.index", expected=f"one index per image, ({count},)", got=tuple(index.shape))
+    slot = torch.zeros(1, dtype=torch.int64, device=device)
+    words = draw_words(on_device(key.seed, device), on_device(key.step, device), index, slot)[:, :2]
+    drift, spread = (number.to(work.dtype).expand(count) for number in numbers)
+    return close_unit(blend.noise(work, words, drift, spread, clip=clip), layout)
+
+
+def _opened(
+    image: Tensor, kernel_size: int, numbers: dict[str, tuple[Factor, float | None]]
+) -> tuple[Tensor, Layout, list[Tensor], Tensor]:
+    """Pixels for the arithmetic, one number per image of each name (value, least), and the distances from the kernel's middle."""
+    if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
+        raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))
+    pixels, layout = open_image(image)
+    read = []
+    for name, (value, least) in numbers.items():
+        if least is not None and isinstance(value, int | float) and not value >= least:
+            raise invalid(name, expected=f"a number >= {least:g}", got=value)
+        number, batched = read_factor(name, value, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
+        read.append(number)
+    reach = torch.arange(kernel_size, dtype=read[0].dtype, device=pixels.device) - kernel_size // 2
+    return to_compute(pixels), layout, read, reach
