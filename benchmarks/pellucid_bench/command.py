@@ -28,6 +28,7 @@ from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speed
 from pellucid_bench.peers import MODULES
 from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.reach import measure_reach, reach_table
+from pellucid_bench.real import PIPELINES, measure_real, real_table
 from pellucid_bench.register import measure_register, register_table
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
@@ -231,6 +232,25 @@ def reach(
         rows = measure_reach(directions=directions, say=_say)
         data = report("reach", {"directions": directions}, rows)
     _finish("reach", data, reach_table(rows), output, docs_page)
+
+
+@app.command()
+def real(
+    batch: Annotated[int, typer.Option(min=1, help="Pictures of 480x640 per call; a quarter of it at 1080x1920.")] = 8,
+    threads: Threads = 1,
+    budget: Budget = 0.5,
+    pipeline: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on real pipelines to rewrite.")] = None,
+) -> None:
+    """Twelve pipelines people write, at 480x640 and 1080x1920, float32 and uint8, one by one and as batches."""
+    for name in pipeline or ():
+        if name not in PIPELINES:
+            raise typer.BadParameter(f"expected one of {', '.join(PIPELINES)}; got {name}", param_hint="--pipeline")
+    with _setting(threads):
+        rows = measure_real(batch=batch, budget=budget, only=pipeline or (), say=_say)
+        data = report("real", {"batch": batch, "budget_s": budget}, rows)
+    _finish("real", data, real_table(rows), output, docs_page)
 
 
 @app.command()

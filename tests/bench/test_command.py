@@ -13,6 +13,7 @@ from pellucid_bench.command import app
 from pellucid_bench.documents import write_documents
 from pellucid_bench.measure import Timing
 from pellucid_bench.overhead import Overhead
+from pellucid_bench.real import behind, real_table
 from pellucid_bench.report import case_tables, insert, overhead_table
 from pellucid_bench.scaling import AXES
 from pellucid_bench.settings import SINGLES
@@ -118,6 +119,32 @@ def test_sizes(tmp_path):
     assert {(row["subject"], row["size"]) for row in rows} == {(name, size) for name in PIPELINES for size in ("new", "seen")}
     assert all(0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"] and row["rounds"] == 4 for row in rows)
     assert page.read_text().count("\n| ") >= len(PIPELINES)
+
+
+def test_real(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:real -->\n<!-- /bench:real -->\n")
+    chosen = ["--pipeline", "classification, evaluation", "--pipeline", "DINO, local view"]
+    result = run("real", "--batch", "2", "--budget", "0.01", *chosen, "-o", str(tmp_path), "--docs", str(page))
+    assert result.exit_code == 0, result.output
+    rows = [row for row in read(tmp_path / "real.json")["rows"] if row["status"] != "missing"]
+    ours = [row for row in rows if row["subject"] == "pellucid"]
+    assert len(ours) == 2 * 2 * 2 * 2  # pipelines, sizes, dtypes, regimes
+    assert all(row["status"] == "ok" and 0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"] for row in ours)
+    assert page.read_text().count("\n| DINO") == 4
+
+
+def test_a_peer_that_is_faster_is_named():
+    common = {"pipeline": "SimCLR", "size": "480x640", "dtype": "uint8", "batch": 8, "status": "ok"}
+    rows = [
+        {**common, "subject": "pellucid", "regime": "batch", "median_ms": 16.0},
+        {**common, "subject": "kornia", "regime": "batch", "median_ms": 24.0},
+    ]
+    assert behind(rows) == []
+    assert "| 1.50 |" in real_table(rows)
+    rows.append({**common, "subject": "albumentations", "regime": "one by one", "median_ms": 8.0})
+    assert behind(rows) == [("SimCLR", "480x640", "uint8")]
+    assert "| 0.50 |" in real_table(rows)
 
 
 def test_a_new_size_that_costs_too_much_is_missed():
