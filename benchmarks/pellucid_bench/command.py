@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from pellucid.cli.errors import need
 from pellucid_bench.antialias import antialias_table, measure_antialias
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.documents import write_case, write_documents
@@ -160,6 +160,7 @@ def loader(
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose loader section to rewrite.")] = None,
 ) -> None:
     """A folder of JPEGs of natural sizes to normalised batches of 32 x 3 x 224 x 224, one thread per process."""
+    need("bench", "skimage")
     counts = tuple(workers or (0, 2))
     with _setting(1):
         rows = measure_loader(images=images, workers=counts, rounds=rounds, say=_say)
@@ -181,6 +182,7 @@ def antialias(
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on antialiasing to rewrite.")] = None,
 ) -> None:
     """How near a turned, shrinking warp of photographs comes to integration, its slopes, and its time."""
+    need("bench", "skimage")
     with _setting(threads):
         rows = measure_antialias(budget=budget, batch=batch, say=_say)
         data = report("antialias", {"batch": batch, "budget_s": budget}, rows)
@@ -228,6 +230,7 @@ def reach(
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on reach to rewrite.")] = None,
 ) -> None:
     """Shifts found by descent with different slopes, beside grid_sample, kornia and linearised multi-sampling."""
+    need("bench", "skimage")
     with _setting(threads):
         rows = measure_reach(directions=directions, say=_say)
         data = report("reach", {"directions": directions}, rows)
@@ -262,6 +265,7 @@ def register(
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,
 ) -> None:
     """Alignment of photographs under known maps, and of sequences under PELLUCID_DATA, beside OpenCV."""
+    need("bench", "skimage")
     with _setting(threads):
         rows = measure_register(draws=draws, photographs=photographs, say=_say)
         data = report("register", {"draws": draws, "photographs": photographs}, rows)
@@ -355,12 +359,8 @@ def _check_names(only: list[str] | None) -> None:
 
 def _check_pictures(output: Path | None) -> None:
     """A folder gets pictures, too: what draws them has to be there before anything is measured."""
-    try:
-        drawable = output is None or find_spec("matplotlib") is not None
-    except ValueError:  # a module that is blocked
-        drawable = False
-    if not drawable:
-        raise typer.BadParameter("expected matplotlib for its pictures. Install it with: pip install 'pellucid[bench]'")
+    if output is not None:
+        need("bench", "matplotlib")
 
 
 def _say(text: str) -> None:

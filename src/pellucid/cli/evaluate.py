@@ -89,11 +89,12 @@ def export_descriptor(
     output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
 ) -> None:
     """Write a trained descriptor for programs that have no Pellucid."""
+    need("train", "safetensors")
+    if output.suffix == ".onnx":
+        need("onnx", "onnx", "onnxscript")
     from pellucid.features.export import export_descriptor as export
     from pellucid.features.weights import load_descriptor
 
-    if output.suffix == ".onnx":
-        need("onnx", "onnx", "onnxscript")
     typer.echo(f"{export(load_descriptor(weights), output)}")
 
 
