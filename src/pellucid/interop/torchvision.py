@@ -1,0 +1,368 @@
+"""torchvision's pipelines, v1 and v2, in and out.
+
+Owns: what each of its transforms and options is called here.
+Must not: import torchvision, but to build a pipeline of it.
+Read next: ``../transforms/choices.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from pellucid import transforms as ours
+from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, gated, integers, whole
+from pellucid.pipeline import Pipeline
+from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
+from pellucid.random.arguments import is_number
+
+__all__ = ["described", "from_torchvision", "read_torchvision"]
+
+
+def from_torchvision(source: Any) -> Pipeline:
+    """Import a pipeline of ``torchvision.transforms`` or ``torchvision.transforms.v2``.
+
+    Args:
+        source: a ``Compose``, a transform, or the same as plain data: ``{"name": "Compose", "transforms": [{"name":
+            "RandomRotation", "degrees": 10}]}``, for which torchvision need not be installed.
+
+    Returns:
+        A pipeline with the same results for the same drawn values. What differs in its draws only (whole pixels there,
+        continuous ones here) is in the notes of :func:`read_torchvision`.
+
+    Errors:
+        Unsupported, with a list of every transform and option that has no equal.
+
+    Example:
+        >>> from pellucid.interop import from_torchvision
+        >>> from_torchvision({"name": "RandomAffine", "degrees": [0, 30]})[0].degrees  # which turns clockwise there
+        (-30.0, 0.0)
+    """
+    return whole(read_torchvision(source))
+
+
+def read_torchvision(source: Any) -> Imported:
+    """The same, with notes, and with a list of what is missing instead of an error."""
+    return Reader(_TABLE, _NEAREST).imported(described(source))
+
+
+def described(source: Any) -> Any:
+    """A transform of torchvision's as plain data."""
+    if isinstance(source, Mapping):
+        return source
+    if isinstance(source, list | tuple):
+        return {"name": "Compose", "transforms": [described(one) for one in source]}
+    if not type(source).__module__.startswith("torchvision."):
+        return {"name": type(source).__name__}
+    found = arguments_of(source)
+    if "transforms" in found:  # its children() is empty
+        found["transforms"] = [described(one) for one in found["transforms"]]
+    return found
+
+
+def _compose(given: Given, reader: Reader, where: str) -> Made:
+    return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+
+
+def _apply(given: Given, reader: Reader, where: str) -> Made:
+    return gated(_compose(given, reader, where), given("p", 0.5))
+
+
+def _choice(given: Given, reader: Reader, where: str) -> Made:
+    weights = given("p|probabilities")
+    return ours.OneOf(tuple(reader.each(given("transforms"), f"{where}.transforms")), weights=weights)
+
+
+def _order(given: Given, reader: Reader, where: str) -> Made:
+    return ours.Shuffle(tuple(reader.each(given("transforms"), f"{where}.transforms")))
+
+
+def _mode(given: Given, default: str) -> str:
+    value = given("interpolation|resample", default)
+    name = {0: "nearest", 2: "bilinear", 3: "bicubic"}.get(value, str(getattr(value, "value", value)))
+    if name not in ("nearest", "bilinear", "bicubic"):
+        raise Cannot(f"interpolation={name!r}", "interpolation here is nearest, bilinear or bicubic", "bilinear")
+    return name
+
+
+def _resizing(given: Given) -> Any:
+    """Of resizes, whose nearest reads the pixel before; ours is its ``nearest-exact``."""
+    value = given("interpolation|resample", "bilinear")
+    if str(getattr(value, "value", value)) == "nearest-exact":
+        return "nearest"
+    mode = _mode(given, "bilinear")
+    if mode == "nearest":
+        raise Cannot("interpolation='nearest'", "it reads half a pixel off", "nearest-exact, which is nearest here")
+    return mode
+
+
+def _rim(reader: Reader, mode: str) -> None:
+    if mode != "nearest":
+        reader.note("Borders of interpolated warps: the fill is mixed in twice there, once here")
+
+
+def _fill(given: Given) -> Any:
+    fill = given("fill|fillcolor", 0)
+    if isinstance(fill, Mapping):
+        raise Cannot("fill", "one fill per kind of target is Pipeline(mask_fill=...)", "a number")
+    return 0.0 if fill is None else fill
+
+
+def _center(given: Given) -> Any:
+    """Theirs is in pixel edges, ours in pixel centres."""
+    center = given("center")
+    return None if center is None else (center[0] - 0.5, center[1] - 0.5)
+
+
+def _around(value: Any) -> tuple[float, float]:
+    return (-value, value) if is_number(value) else (float(value[0]), float(value[1]))
+
+
+def _affine(given: Given, reader: Reader, where: str) -> Made:
+    low, high = _around(given("degrees"))
+    translate, shear = given("translate"), given("shear")
+    if translate is not None and tuple(translate) != (0, 0):
+        reader.note("RandomAffine: shifts are whole pixels there, continuous here")
+    mode = _mode(given, "nearest")
+    _rim(reader, mode)
+    return ours.RandomAffine(
+        (-high, -low),
+        translate=translate,
+        scale=given("scale"),
+        shear=shear if shear is None or is_number(shear) or len(shear) == 2 else tuple(shear),
+        interpolation=mode,  # type: ignore[arg-type] # checked
+        fill=_fill(given),
+        center=_center(given),
+    )
+
+
+def _rotation(given: Given, reader: Reader, where: str) -> Made:
+    given.only("expand", False, default=False, reason="a batch keeps one size", nearest="RandomRotation, which cuts corners off")
+    mode: Any = _mode(given, "nearest")
+    _rim(reader, mode)
+    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, fill=_fill(given), center=_center(given))
+
+
+def _perspective(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("RandomPerspective: corners move by whole pixels there, continuously here")
+    mode: Any = _mode(given, "bilinear")
+    _rim(reader, mode)
+    scale = given("distortion_scale", 0.5)
+    return ours.RandomPerspective(scale, p=given("p", 0.5), interpolation=mode, fill=_fill(given))
+
+
+def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
+    mode = _resizing(given)
+    size, scale, ratio = given("size"), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
+    return ours.RandomResizedCrop(_size(size), scale, ratio, interpolation=mode, antialias=_antialias(given, mode))
+
+
+def _antialias(given: Given, mode: str) -> bool:
+    antialias = given("antialias", True) not in (False, None)
+    if mode == "bicubic" and not antialias:
+        raise Cannot("antialias=False", "its bicubic has a = -0.75 then, ours a = -0.5", "antialias=True")
+    return antialias
+
+
+def _size(size: Any) -> Any:
+    return size[0] if isinstance(size, tuple) and len(size) == 1 else size
+
+
+def _resize(given: Given, reader: Reader, where: str) -> Made:
+    size, longest = _size(given("size")), given("max_size")
+    mode = _resizing(given)
+    antialias = _antialias(given, mode)
+    if size is None:
+        return ours.LongestMaxSize(longest, interpolation=mode, antialias=antialias)
+    if longest is not None:
+        raise Cannot(f"max_size={longest}", "the shorter side alone is given here", "Resize, or LongestMaxSize")
+    return ours.Resize(size, interpolation=mode, antialias=antialias)
+
+
+def _crop(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomCrop(
+        _size(given("size")),
+        padding=given("padding"),
+        pad_if_needed=given("pad_if_needed", False),
+        fill=_fill(given),
+        padding_mode=given("padding_mode", "constant"),
+    )
+
+
+def _pad(given: Given, reader: Reader, where: str) -> Made:
+    return ours.Pad(_size(given("padding")), fill=_fill(given), padding_mode=given("padding_mode", "constant"))
+
+
+def _jitter(given: Given, reader: Reader, where: str) -> Made:
+    options = {name: given(name) for name in ("brightness", "contrast", "saturation", "hue")}
+    return ours.ColorJitter(**{name: value for name, value in options.items() if value is not None}, clip="each")
+
+
+def _distort(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("RandomPhotometricDistort: clipped after every step there, once at the end here")
+    names = {"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05), "p": 0.5}
+    return ours.RandomPhotometricDistort(**{name: given(name, default) for name, default in names.items()})
+
+
+def _blur(given: Given, reader: Reader, where: str) -> Made:
+    """Theirs is (horizontal, vertical)."""
+    taps, sigma = given("kernel_size"), given("sigma", (0.1, 2.0))
+    return ours.RandomGaussianBlur(taps if is_number(taps) else tuple(reversed(taps)), sigma=sigma)
+
+
+def _erasing(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("inplace")
+    value = given("value", 0)
+    if value in ("random", None):
+        raise Cannot("value='random'", "its noise is normal, ours uniform", "RandomErasing(value='random')")
+    reader.note("RandomErasing: rectangles are of whole pixels there, continuous here")
+    value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    return ours.RandomErasing(p=given("p", 0.5), scale=given("scale", (0.02, 0.33)), ratio=given("ratio", (0.3, 3.3)), value=value)
+
+
+def _solarize(given: Given, reader: Reader, where: str) -> Made:
+    threshold = given("threshold")
+    return ours.RandomSolarize(threshold / 255 if threshold > 1 else threshold, p=given("p", 0.5))
+
+
+def _sharpness(given: Given, reader: Reader, where: str) -> Made:
+    factor = given("sharpness_factor")
+    return ours.RandomSharpness((factor, factor), p=given("p", 0.5))
+
+
+def _gray(given: Given, reader: Reader, where: str) -> Made:
+    given.only("num_output_channels", 3, default=1, reason="the number of channels stays", nearest="RandomGrayscale(p=1)")
+    return ours.RandomGrayscale(p=1.0)
+
+
+def _normalize(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("inplace")
+    return ours.Normalize(given("mean"), given("std"))
+
+
+def _floating(given: Given, reader: Reader, where: str) -> Made:
+    reader.set(dtype=torch.float32)
+    return None
+
+
+def _dtype(given: Given, reader: Reader, where: str) -> Made:
+    """From 8 bits to [0, 1]; to another range there is no pipeline."""
+    dtype, scale = given("dtype", torch.float32), given("scale", given.name == "ConvertImageDtype")
+    dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(dtype, torch.dtype):
+        raise Cannot("dtype", "one dtype for all images", "Pipeline(dtype=torch.float32)")
+    if dtype.is_floating_point and not scale:
+        raise Cannot("scale=False", "8-bit images become floats in [0, 1] here, not in [0, 255]", "scale=True")
+    reader.set(dtype=dtype)
+    return None
+
+
+def _nothing(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore(*given.options)
+    return None
+
+
+def _sanitize(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("labels_getter")
+    least = given("min_area", 1.0)
+    given.only("min_size", 1, 1.0, default=1.0, reason="boxes are told by their area here", nearest="Pipeline(min_area=...)")
+    reader.note("SanitizeBoundingBoxes: by area alone here")
+    reader.set(drop_invalid=True, min_area=least)
+    return None
+
+
+def _rand_augment(given: Given, reader: Reader, where: str) -> Made:
+    _published(given)
+    reader.note("RandAugment: shifts are cut off to whole pixels there")
+    return RandAugment(given("num_ops", 2), given("magnitude", 9), bins=given("num_magnitude_bins", 31))
+
+
+def _trivial(given: Given, reader: Reader, where: str) -> Made:
+    _published(given)
+    return TrivialAugmentWide(bins=given("num_magnitude_bins", 31))
+
+
+def _auto(given: Given, reader: Reader, where: str) -> Made:
+    _published(given)
+    policy = given("policy", "imagenet")
+    return AutoAugment(str(getattr(policy, "value", policy)))
+
+
+def _published(given: Given) -> None:
+    if _mode(given, "nearest") != "nearest":
+        raise Cannot("interpolation", "policies are sampled nearest here, as published", "nearest")
+    if _fill(given) not in (0, 0.0, (0,)):
+        raise Cannot("fill", "policies fill with 0 here", "fill=None")
+
+
+def _chance(kind: Any, default: float = 0.5) -> Any:
+    """A transform that has a probability alone."""
+    return lambda given, reader, where: kind(p=given("p", default))
+
+
+_TABLE: Table = {
+    "Compose": _compose,
+    "Sequential": _compose,
+    "RandomApply": _apply,
+    "RandomChoice": _choice,
+    "RandomOrder": _order,
+    "RandomAffine": _affine,
+    "RandomRotation": _rotation,
+    "RandomPerspective": _perspective,
+    "RandomResizedCrop": _resized_crop,
+    "Resize": _resize,
+    "RandomCrop": _crop,
+    "CenterCrop": lambda given, reader, where: ours.CenterCrop(_size(given("size"))),
+    "Pad": _pad,
+    "RandomHorizontalFlip": _chance(ours.RandomHorizontalFlip),
+    "RandomVerticalFlip": _chance(ours.RandomVerticalFlip),
+    "ColorJitter": _jitter,
+    "RandomPhotometricDistort": _distort,
+    "RandomGrayscale": _chance(ours.RandomGrayscale, 0.1),
+    "Grayscale": _gray,
+    "RandomInvert": _chance(ours.RandomInvert),
+    "RandomPosterize": lambda given, reader, where: ours.RandomPosterize(given("bits"), p=given("p", 0.5)),
+    "RandomSolarize": _solarize,
+    "RandomAdjustSharpness": _sharpness,
+    "RandomAutocontrast": _chance(ours.RandomAutoContrast),
+    "RandomEqualize": _chance(ours.RandomEqualize),
+    "RandomChannelPermutation": lambda given, reader, where: ours.RandomChannelShuffle(p=1.0),
+    "GaussianBlur": _blur,
+    "GaussianNoise": lambda given, reader, where: ours.RandomGaussianNoise(
+        given("mean", 0.0), given("sigma", 0.1), clip="end" if given("clip", True) else "none"
+    ),
+    "JPEG": lambda given, reader, where: ours.RandomJPEG(integers(given("quality"), "quality"), p=1.0),
+    "RandomErasing": _erasing,
+    "Normalize": _normalize,
+    "ToTensor": _floating,
+    "ToDtype": _dtype,
+    "ConvertImageDtype": _dtype,
+    "SanitizeBoundingBoxes": _sanitize,
+    "RandAugment": _rand_augment,
+    "TrivialAugmentWide": _trivial,
+    "AutoAugment": _auto,
+    **dict.fromkeys(
+        ("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ClampBoundingBoxes", "ClampKeyPoints"),
+        _nothing,
+    ),
+}
+
+_NEAREST = {
+    "ElasticTransform": ("its displacements are in other units", ""),
+    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
+    "RandomZoomOut": ("its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back"),
+    "ScaleJitter": ("its size is drawn, and a batch keeps one", "ScaleJitter, which is it and a crop or pad"),
+    "RandomIoUCrop": ("its crops look at boxes", "RandomResizedCrop"),
+    "RandomShortestSize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
+    "RandomResize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
+    "AugMix": ("its published form has other operations", "policy.AugMix where there is one"),
+    "FiveCrop": ("several pictures from one", "functional.five_crop"),
+    "TenCrop": ("several pictures from one", "functional.ten_crop"),
+    "CutMix": ("pictures of a batch are mixed", ""),
+    "MixUp": ("pictures of a batch are mixed", ""),
+    "LinearTransformation": ("pixels are mixed over the whole picture", ""),
+    "ToPILImage": ("results are tensors", ""),
+}
