@@ -27,6 +27,7 @@ class Case:
         jumps: a staircase of the image: a rounding of the input may move a value by a whole step.
         batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its
             shape, a power by an element's place.
+        group: how many samples next to one another are shown in one another.
     """
 
     transform: pellucid.Transform
@@ -37,6 +38,7 @@ class Case:
     unclipped: bool = False
     targets: bool = False
     batch_exact: bool = True
+    group: int = 1
     size: tuple[int, int] | None = None
     jumps: bool = False
 
@@ -214,6 +216,14 @@ CASES = (
         off_kinks={"gate": 0.9, "quality": 50.0},
         jumps=True,
         size=(18, 20),
+    ),
+    Case(P.MixUp((0.2, 0.9), p=0.7), P.MixUp(p=0.0), off_kinks={"gate": 0.9}, group=2),
+    Case(P.CutMix((0.2, 0.9), p=0.7), P.CutMix(p=0.0), off_kinks={"gate": 0.9}, group=2),
+    Case(
+        P.CutMix((0.2, 0.9), edge=1.5, p=0.7),
+        P.CutMix(1.0, edge=1.5),
+        off_kinks={"gate": 0.9, "lam": 0.63, "x": 0.43, "y": 0.57},
+        group=2,
     ),
     Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
     Case(P.Denormalize(MEAN, STD), P.Denormalize((0.0,), (1.0,))),

@@ -9,7 +9,17 @@ from pellucid.options import Options
 
 NAMES = {
     *(kind.__name__ for kind in ALL),
-    *("ALL", "Bernoulli", "Categorical", "CenteredUniform", "Constant", "Distribution", "ImplementationError", "InvalidArgument"),
+    *(
+        "ALL",
+        "Bernoulli",
+        "Beta",
+        "Categorical",
+        "CenteredUniform",
+        "Constant",
+        "Distribution",
+        "ImplementationError",
+        "InvalidArgument",
+    ),
     *(
         "InvalidType",
         "Key",

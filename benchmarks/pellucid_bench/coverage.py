@@ -53,6 +53,8 @@ OURS: dict[str, str] = {
     "Solarize": "RandomSolarize",
     "Perspective": "RandomPerspective",
     "Blur": "RandomBoxBlur",
+    "RandomCutMixV2": "CutMix",
+    "RandomMixUpV2": "MixUp",
     "MedianBlur": "RandomMedianBlur",
     "MotionBlur": "RandomMotionBlur",
     "Defocus": "RandomDefocusBlur",
@@ -89,7 +91,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "PiecewiseAffine", "RandomFisheye", "RandomThinPlateSpline", "ThinPlateSpline",
     ),
     "not yet: several pictures in one": (
-        "CutMix", "MixUp", "RandomCutMixV2", "RandomMixUpV2", "RandomMosaic", "Mosaic", "RandomJigsaw", "RandomGridShuffle",
+        "RandomMosaic", "Mosaic", "RandomJigsaw", "RandomGridShuffle",
         "PatchMix", "RandomTransplantation", "OverlayElements", "ZoomBlur", "PatchSequential",
         "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
     ),

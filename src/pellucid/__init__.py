@@ -14,6 +14,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.ragged import RaggedRecord
 from pellucid.random import (
     Bernoulli,
+    Beta,
     Categorical,
     CenteredUniform,
     Constant,
@@ -35,6 +36,7 @@ from pellucid.transforms.base import Transform
 __all__ = [
     "ALL",
     "Bernoulli",
+    "Beta",
     "Categorical",
     "CenteredUniform",
     "Constant",

@@ -15,13 +15,14 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.execute import apply_field, apply_image, compute_dtype, hops, total_src_from_dst, unwarp
+from pellucid.execute import apply_field, apply_image, compute_dtype, hops, stretches, total_src_from_dst, unwarp
 from pellucid.forms import Form
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
 from pellucid.kinds import IMAGE, VALID, Hop
+from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
@@ -40,28 +41,29 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
         raise invalid(
             "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
         )
-    return finished(results_of(record, parsed, options, gradient_scale), parsed.untouched, parsed.form, options)
+    untouched = parsed.untouched
+    if record.plan.moving_layers:
+        untouched = mixed_labels(_lowered(record, parsed), parsed, options)
+    return finished(results_of(record, parsed, options, gradient_scale), untouched, parsed.form, options)
 
 
 def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> dict[str, Any]:
     """What becomes of each entry, by key, and the flags of validity."""
-    plan = record.plan
-    device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    lowered = Lowered(plan, _params(record, parsed, device), device, _slopes(gradient_scale, parsed, device))
+    plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_in)
         if entry.kind is IMAGE:
             out = _image(lowered, flat, options)
         elif entry.kind.move:
-            out = _geometric(entry, flat, _forwards(lowered), parsed.lead, options, result)
+            out = _rows(lowered, entry, flat, parsed.lead, options, result)
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
             out = _turned(entry, out, total_src_from_dst(lowered), plan.size_out, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
-        result["valid"] = _coverage(record, parsed, lowered, device, options)
+        result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
     return result
 
 
@@ -88,21 +90,20 @@ def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_v
 
 def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> dict[str, Any]:
     """What becomes of each entry, by key."""
-    plan = record.plan
-    device = parsed.entries[0].tensor.device if parsed.entries else record.device
-    lowered = Lowered(plan, _params(record, parsed, device), device)
+    plan, lowered = record.plan, _lowered(record, parsed)
+    device = lowered.device
     src_from_dst = total_src_from_dst(lowered)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_out)
         if entry.kind.move:
             back = _still(device) if src_from_dst is None else src_from_dst
-            out = _geometric(entry, flat, [(back, None)], parsed.lead, options, result)
+            out, _ = _moved(entry, flat, [(back, None)], options)
         elif src_from_dst is None:
             out = flat.clone()
         else:
             mode = options.interpolation_of(entry.kind)
-            out = _unwarp(flat, _forwards(lowered), plan.size_in, mode, options)
+            out = _unwarp(flat, _forwards(hops(lowered)), plan.size_in, mode, options)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
             out = _turned(entry, out, inverse(src_from_dst), plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in), entry.tensor, plan.size_in)
@@ -110,15 +111,21 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
         samples, frames = batch_of(parsed)
         valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
         if src_from_dst is not None:
-            valid = _unwarp(valid, _forwards(lowered), plan.size_in, "bilinear", options)
+            valid = _unwarp(valid, _forwards(hops(lowered)), plan.size_in, "bilinear", options)
         result["valid"] = _led(valid, parsed)
     return result
 
 
-def _forwards(lowered: Lowered) -> list[Hop]:
-    """To each canvas from the one before, and its size; at least one."""
-    still: list[Hop] = [(_still(lowered.device), lowered.plan.size_out)]
-    return [(inverse(matrix), size) for matrix, size in hops(lowered)] or still
+def _lowered(record: Record, parsed: Parsed, gradient_scale: Factor = 0.0) -> Lowered:
+    """The record's values on the device of the batch."""
+    device = parsed.entries[0].tensor.device if parsed.entries else record.device
+    slopes = _slopes(gradient_scale, parsed, device)
+    return Lowered(record.plan, _params(record, parsed, device), device, slopes, batch_of(parsed)[1])
+
+
+def _forwards(hops: Sequence[tuple[Tensor, Size]]) -> list[Hop]:
+    """To each canvas from the one before, and its size."""
+    return [(inverse(matrix), size) for matrix, size in hops]
 
 
 def _still(device: torch.device) -> Tensor:
@@ -181,7 +188,8 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
     if not floating and mode != "nearest":
         out = torch.round(out)
-    return out.to(flat.dtype) if any(isinstance(group, Run) and group.warps for group in lowered.plan.groups) else flat.clone()
+    moved = lowered.plan.moving_layers or any(isinstance(group, Run) and group.warps for group in lowered.plan.groups)
+    return out.to(flat.dtype) if moved else flat.clone()
 
 
 def _turned(entry: Entry, out: Tensor, src_from_dst: Tensor | None, size: Size, options: Options, result: dict[str, Any]) -> Tensor:
@@ -247,16 +255,28 @@ def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: O
     return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
-def _geometric(entry: Entry, flat: Tensor, path: list[Hop], lead: int, options: Options, result: dict[str, Any]) -> Tensor:
-    """Rows of coordinates from canvas to canvas; writes their validity into ``result``. A size of None leaves them unclipped."""
-    precise = wide_dtype(flat.device)
-    values = flat.to(precise)
-    path = [(matrix.to(precise).expand(flat.shape[0], 3, 3), size) for matrix, size in path]
-    assert entry.kind.move is not None
-    out, valid = entry.kind.move(values, path, entry, options)
+def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, result: dict[str, Any]) -> Tensor:
+    """Rows of coordinates from canvas to canvas, and through layers; writes their validity into ``result``."""
+    first, *rest = stretches(lowered)
+    still: list[Hop] = [(_still(flat.device), lowered.plan.size_in)]
+    out, valid = _moved(entry, flat, (not isinstance(first, int) and _forwards(first)) or still, options)
     if entry.valid is not None:
         flags = entry.valid.to(torch.bool)
         valid = valid & (flags[None] if lead == 0 else flags.flatten(0, lead - 1))
-    if path[-1][1] is not None:
-        result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
-    return out.to(flat.dtype)
+    for part in rest if not isinstance(first, int) else (first, *rest):
+        if isinstance(part, int):
+            out, valid = laid_rows(lowered, part, entry, out, valid, options)
+        else:
+            out, there = _moved(entry, out, _forwards(part), options)
+            valid = valid & there
+    result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
+    return out
+
+
+def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:
+    """Rows of coordinates along a path, and which are still there. A size of None leaves them unclipped."""
+    precise = wide_dtype(flat.device)
+    path = [(matrix.to(precise).expand(flat.shape[0], 3, 3), size) for matrix, size in path]
+    assert entry.kind.move is not None
+    out, valid = entry.kind.move(flat.to(precise), path, entry, options)
+    return out.to(flat.dtype), valid

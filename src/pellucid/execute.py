@@ -7,16 +7,19 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hsv
 from pellucid.constants import constant
+from pellucid.errors import invalid
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
+from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -25,7 +28,7 @@ from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import Geometry
-from pellucid.plan import Group, Run
+from pellucid.plan import Group, Run, Single, sources
 from pellucid.segments import (
     Codec,
     ColorSteps,
@@ -34,6 +37,8 @@ from pellucid.segments import (
     Filter,
     Grain,
     Hsv,
+    Layers,
+    LayerSpec,
     Median,
     Noise,
     Patch,
@@ -45,7 +50,7 @@ from pellucid.segments import (
 from pellucid.tape import is_plain_eager
 from pellucid.types import Size
 
-__all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "total_src_from_dst"]
+__all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "shown", "stretches", "total_src_from_dst"]
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -59,25 +64,49 @@ def hops(lowered: Lowered) -> list[tuple[Float[Tensor, "b_or_1 3 3"], Size]]:
     Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
     """
     plan = lowered.plan
+    total = total_src_from_dst(lowered)
     if len(plan.hops) == 1:
-        total = total_src_from_dst(lowered)
         assert total is not None
         return [(total, plan.size_out)]
-    found: list[tuple[Tensor, Size]] = []
+    return [_hop(lowered, indices) for indices in plan.hops]
+
+
+def stretches(lowered: Lowered) -> list[list[tuple[Float[Tensor, "b_or_1 3 3"], Size]] | int]:
+    """The same where layers lie on the way: the hops before, between and after them, and each layer as the number of its step."""
+    plan = lowered.plan
+    if not plan.moving_layers:
+        return [hops(lowered)]
+    found: list[list[tuple[Tensor, Size]] | int] = []
     for indices in plan.hops:
-        total = None
-        for index in indices:
-            segment = lowered.segment(index)
-            assert isinstance(segment, Warp)
-            total = segment.src_from_dst if total is None else total @ segment.src_from_dst
-        assert total is not None
-        found.append((total, plan.size_after(indices[-1])))
+        if indices[0] in plan.moving_layers:
+            found.append(indices[0])
+        elif found and isinstance(found[-1], list):
+            found[-1].append(_hop(lowered, indices))
+        else:
+            found.append([_hop(lowered, indices)])
     return found
+
+
+def _hop(lowered: Lowered, indices: Sequence[int]) -> tuple[Tensor, Size]:
+    total: Tensor | None = None
+    for index in indices:
+        segment = lowered.segment(index)
+        assert isinstance(segment, Warp)
+        total = segment.src_from_dst if total is None else total @ segment.src_from_dst
+    assert total is not None
+    return total, lowered.plan.size_after(indices[-1])
 
 
 def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
     """Output pixel to input pixel across the whole plan; None where nothing moves."""
     total: Tensor | None = None
+    for layer in lowered.plan.moving_layers:
+        raise invalid(
+            f"the map of {type(lowered.plan.steps[layer].transform).__name__}",
+            expected="transforms that show one picture through one map",
+            got=f"one that shows several reads, which have neither one matrix nor an inverse (step {layer})",
+            fix=f"record.step(i) has those of the steps before it; record.params[{layer}] what was drawn for it.",
+        )
     for group in lowered.plan.groups:
         matrix = lowered.geometry(group).total if isinstance(group, Run) else None
         if matrix is not None:
@@ -107,7 +136,36 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     """One pass, from whatever the image is to this dtype."""
     if isinstance(group, Run):
         return _apply_run(group, lowered, image, scale, impl, dtype)
-    return rounded(_apply_open(lowered.segment(group.index), _in_units(image), scale, impl), dtype)
+    segment = lowered.segment(group.index)
+    if isinstance(segment, Layers):
+        return rounded(_apply_layers(lowered, group.index, _in_units(image), scale), dtype)
+    return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
+
+
+def _apply_layers(lowered: Lowered, index: int, image: Tensor, scale: float = 1.0, fill: float | None = None) -> Tensor:
+    """Layers of pictures, or of fields with what these show outside."""
+    segment = lowered.segment(index)
+    assert isinstance(segment, Layers)
+    opacity, box, src_from_dst, _, edge, paint = segment
+    dtype, channels = compute_dtype(image.dtype), image.shape[1]
+    colors = (paint if isinstance(paint, tuple) else (paint / scale,)) if fill is None else (fill,)
+    return layers(
+        image,
+        shown(lowered, index, image.shape[0]),
+        opacity.to(dtype),
+        None if box is None else box.to(dtype),
+        None if src_from_dst is None else src_from_dst[:, :, :2].to(dtype),
+        constant(colors * (channels // len(colors)), dtype, image.device)[None] if any(colors) else None,
+        edge=edge,
+        interpolation="bilinear" if fill is None or image.is_floating_point() else "nearest",
+    )
+
+
+def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) -> Int64[Tensor, "b k"]:
+    """Which sample each read of a layer shows, of so many rows: clips meet frame by frame."""
+    spec = lowered.plan.segments[index]
+    assert isinstance(spec, LayerSpec)
+    return sources(spec, rows, lowered.frames if frames is None else frames, lowered.device)
 
 
 def _in_units(image: Tensor) -> Tensor:
@@ -255,6 +313,8 @@ def apply_field(
         for integers, which carry no gradient.
     """
     for group in lowered.plan.groups:
+        if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
+            field = _apply_layers(lowered, group.index, field, fill=fill)
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)

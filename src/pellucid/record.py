@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.lowering import Lowered, Replayed, opened
 from pellucid.maps import ViewMap
-from pellucid.plan import CANVAS_RULES, Plan, make_plan
+from pellucid.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
 from pellucid.random.arguments import check_choice, whole_number
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
@@ -97,18 +98,22 @@ class Record:
                 raise IndexError(f"sample {item} of a record of {self.samples}")
             item = slice(item % self.samples, item % self.samples + 1)
         params = tuple({name: value[item] for name, value in values.items()} for values in self.params)
-        kept = len(torch.arange(self.samples)[item.cpu() if isinstance(item, Tensor) else item])
-        return replace(self, params=params, samples=kept, lead=max(self.lead, 1))
+        kept = torch.arange(self.samples)[item.cpu() if isinstance(item, Tensor) else item]
+        _check_partners("record[...]", self.plan, self.samples, kept)
+        return replace(self, params=params, samples=len(kept), lead=max(self.lead, 1))
 
     @staticmethod
     def cat(records: Sequence[Record]) -> Record:
         """The record of batches put one after the other, as ``torch.cat`` puts their pictures; all of one plan."""
         first = _alike("Record.cat", records)
+        samples = list(accumulate(map(len, records), initial=0))
+        for start, stop in pairwise(samples):
+            _check_partners("Record.cat", first.plan, samples[-1], torch.arange(start, stop))
         params = tuple(
             {name: torch.cat([record.params[at][name] for record in records]) for name in values}
             for at, values in enumerate(first.params)
         )
-        return replace(first, params=params, samples=sum(map(len, records)), lead=max(first.lead, 1))
+        return replace(first, params=params, samples=samples[-1], lead=max(first.lead, 1))
 
     @staticmethod
     def stack(records: Sequence[Record]) -> Record:
@@ -335,6 +340,17 @@ def _alike(name: str, records: Sequence[Record]) -> Record:
                 got=f"{record.plan}, {record.size_in}",
             )
     return first
+
+
+def _check_partners(name: str, plan: Plan, samples: int, kept: Tensor) -> None:
+    """Check that samples which are mixed stay together."""
+    if not keeps_partners(plan, samples, kept):
+        raise invalid(
+            name,
+            expected="samples together with those they are mixed with",
+            got=f"{len(kept)} of {samples}",
+            fix="Take whole groups in their order, such as record[0:4] where every sample meets the one beside it.",
+        )
 
 
 def read_record(record: object) -> Record:

@@ -24,6 +24,7 @@ __all__ = [
     "Magnitude",
     "Padding",
     "PaddingMode",
+    "Pairing",
     "Point",
     "RandomNoise",
     "Size",
@@ -52,6 +53,7 @@ EndClip: TypeAlias = Literal["end", "none"]
 ImageGradient: TypeAlias = Literal["straight_through", "soft", "none"]
 RandomNoise: TypeAlias = Literal["random"]
 CodecGradient: TypeAlias = Literal["proximity", "cubic", "straight_through", "none"]
+Pairing: TypeAlias = Literal["xor", "roll"]
 Subsampling: TypeAlias = Literal["4:2:0", "4:2:2", "4:4:4"]
 Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
 

@@ -254,6 +254,7 @@ OPTIONS = {
     "subsampling": ("4:2:0", "4:2:2", "4:4:4"),
     "image_gradient": ("straight_through", "soft", "none"),
     "magnitude": ("secant", "straight_through", "none"),
+    "pairing": ("xor", "roll"),
 }
 OPTIONS_OF = {"RandomJPEG.image_gradient": ("proximity", "cubic", "straight_through", "none")}
 STEPWISE = ("ColorJitter", "RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue")
@@ -325,6 +326,9 @@ BY_NAME: dict[str, Kind] = {
     "photons": drawn(1, 80),
     "amount": drawn(0, 1),
     "salt": drawn(0, 1),
+    "lam": drawn(0, 1, alone=first(number(0, 0), ONE)),
+    "num_classes": optional(number(1, whole=True)),
+    "edge": number(0),
     "ChannelDropout.fill": NUMBER,
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one

@@ -40,12 +40,13 @@ class Lowered:
         params: the drawn values, on ``device``.
         device: of the images and everything else.
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
+        frames: of each sample.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape.
     """
 
-    def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None) -> None:
-        self.plan, self.params, self.device, self.slopes = plan, params, device, slopes
+    def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None, frames: int = 1) -> None:
+        self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
         self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (

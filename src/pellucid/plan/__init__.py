@@ -6,6 +6,22 @@ Read next: ``values.py``.
 """
 
 from pellucid.plan.make import Plans, ends_of, for_size, make_plan
+from pellucid.plan.partners import keeps_partners, sources
 from pellucid.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Plan, Run, Single
 
-__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Plan", "Plans", "Run", "Single", "ends_of", "for_size", "make_plan"]
+__all__ = [
+    "CANVAS_RULES",
+    "Canvas",
+    "Draw",
+    "Group",
+    "Kind",
+    "Plan",
+    "Plans",
+    "Run",
+    "Single",
+    "ends_of",
+    "for_size",
+    "keeps_partners",
+    "make_plan",
+    "sources",
+]

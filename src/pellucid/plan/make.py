@@ -22,7 +22,7 @@ from pellucid.plan.values import Draw, Group, Kind, Plan, Run, Single
 from pellucid.random.distributions import Bernoulli, Distribution
 from pellucid.random.stream import slot_of
 from pellucid.recent import Recent
-from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
 from pellucid.tape import Recording, is_plain_eager, settled
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Choice, Step, exclude, steps_of
@@ -30,7 +30,14 @@ from pellucid.types import ImageSpec
 
 __all__ = ["Plans", "ends_of", "for_size", "make_plan"]
 
-_NAMES = {ColorSpec: "Color", CurveSpec: "Curve", ConvolveSpec: "Convolve", BlendSpec: "Blend", CodecSpec: "Codec"}
+_NAMES = {
+    ColorSpec: "Color",
+    CurveSpec: "Curve",
+    ConvolveSpec: "Convolve",
+    BlendSpec: "Blend",
+    CodecSpec: "Codec",
+    LayerSpec: "Layers",
+}
 
 
 class Plans:
@@ -203,6 +210,9 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
     found: list[tuple[int, ...]] = []
     entered: set[int] = set()
     for group in groups:
+        layer = tree.segments[group.index] if isinstance(group, Single) else None
+        if isinstance(group, Single) and isinstance(layer, LayerSpec) and layer.moves:
+            found += [(group.index,), ()]
         warps = group.warps if isinstance(group, Run) else ()
         for part in ((warps,) if warps else ()) if tree.rule == "image" else ((i,) for i in warps):  # one canvas for all of them
             leaves = any(tree.warp(i).exposes for i in part)
@@ -214,7 +224,7 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
             if not found or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
                 found.append(())
             found[-1] += tuple(part)
-    return tuple(found)
+    return tuple(indices for indices in found if indices)
 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:

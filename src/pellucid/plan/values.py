@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pellucid.random.distributions import Distribution
-from pellucid.segments import SegmentSpec, WarpSpec
+from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
 from pellucid.types import ImageSpec, Size
@@ -138,7 +138,8 @@ class Plan:
         shared: whether the draw in that slot is the same for the whole batch.
         fuse: whether runs were composed.
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
-        hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size.
+        hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size, and
+            where layers lie between them, which stand there alone.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
@@ -169,6 +170,11 @@ class Plan:
     def size_out(self) -> Size:
         """(height, width) of the output."""
         return self.specs[-1].size
+
+    @property
+    def moving_layers(self) -> tuple[int, ...]:
+        """The steps that show several pictures, or several places of one."""
+        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"

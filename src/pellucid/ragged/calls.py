@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.apply import finished, inverted, results_of
+from pellucid.errors import invalid
 from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
 from pellucid.ragged.record import RaggedRecord, scattered
 from pellucid.random.key import Key
@@ -84,7 +85,16 @@ def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
 
 
 def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
-    return read_ragged(batch, pipeline.options, record=record, inverse=inverse)
+    ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
+    plan = pipeline.plan(pipeline._spec(ragged.parts[0].parsed)) if record is None else record.plans[0]
+    for index in plan.moving_layers:
+        raise invalid(
+            "batch",
+            expected=f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another",
+            got="a list of pictures",
+            fix="Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes.",
+        )
+    return ragged
 
 
 def _key(pipeline: Pipeline, ragged: Ragged, key: Key | None) -> Key:

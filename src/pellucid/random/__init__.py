@@ -7,6 +7,7 @@ Read next: ``philox.py``, ``key.py``, ``distributions.py``, ``learnable.py``, ``
 
 from pellucid.random.distributions import (
     Bernoulli,
+    Beta,
     Categorical,
     CenteredUniform,
     Constant,
@@ -22,6 +23,7 @@ from pellucid.random.rows import normal_rows, uniform_rows
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Categorical",
     "CenteredUniform",
     "Constant",

@@ -7,6 +7,7 @@ Read next: ``continuous.py``, ``multivariate.py``, ``discrete.py``, ``internal.p
 
 from __future__ import annotations
 
+from pellucid.random.beta import Beta
 from pellucid.random.continuous import CenteredUniform, Constant, LogUniform, Normal, Uniform
 from pellucid.random.discrete import Bernoulli, Categorical
 from pellucid.random.distribution import Distribution
@@ -17,6 +18,7 @@ from pellucid.random.numbers import Raw
 __all__ = [
     "DISTRIBUTIONS",
     "Bernoulli",
+    "Beta",
     "Bits",
     "Categorical",
     "CenteredUniform",
@@ -34,6 +36,6 @@ __all__ = [
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {
     kind.__name__: kind
-    for kind in (Uniform, CenteredUniform, LogUniform, Normal, MultivariateNormal, Bernoulli, Categorical, Constant)
+    for kind in (Uniform, CenteredUniform, LogUniform, Normal, MultivariateNormal, Beta, Bernoulli, Categorical, Constant)
 }
 """By name, for reading serialised pipelines."""

@@ -5,7 +5,7 @@ Must not: know of any transform, or touch pixels.
 Read next: ``specs.py``.
 """
 
-from pellucid.segments.specs import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, SegmentSpec, WarpSpec
+from pellucid.segments.specs import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
 from pellucid.segments.values import (
     Codec,
     Color,
@@ -15,6 +15,7 @@ from pellucid.segments.values import (
     Filter,
     Grain,
     Hsv,
+    Layers,
     Median,
     Noise,
     Patch,
@@ -38,6 +39,8 @@ __all__ = [
     "Filter",
     "Grain",
     "Hsv",
+    "LayerSpec",
+    "Layers",
     "Median",
     "Noise",
     "Patch",

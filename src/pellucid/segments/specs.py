@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pellucid.types import ClipRule, Fill, Size
+from pellucid.types import ClipRule, Fill, Pairing, Size
 
-__all__ = ["BlendSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "SegmentSpec", "WarpSpec"]
+__all__ = ["BlendSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "LayerSpec", "SegmentSpec", "WarpSpec"]
 
 
 @dataclass(frozen=True)
@@ -92,4 +92,21 @@ class CodecSpec:
     """A lossy codec, encoded and decoded."""
 
 
-SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec
+@dataclass(frozen=True)
+class LayerSpec:
+    """Several reads, laid over one another.
+
+    Args:
+        partners: of each read, the lowest first, the distance in the batch to the sample that it shows; 0 is the sample itself.
+        pairing: which sample lies at a distance d: the i-th xor d, or the one d before it, around the batch.
+        moves: what is shown may lie elsewhere, or be another sample's: boxes and points go along, and nothing leads back.
+        num_classes: of labels that are whole numbers; None where there are none.
+    """
+
+    partners: tuple[int, ...]
+    pairing: Pairing = "xor"
+    moves: bool = True
+    num_classes: int | None = None
+
+
+SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | LayerSpec

@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeAlias
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.types import Fill
+
 __all__ = [
     "Codec",
     "Color",
@@ -21,6 +23,7 @@ __all__ = [
     "Filter",
     "Grain",
     "Hsv",
+    "Layers",
     "Median",
     "Noise",
     "Patch",
@@ -149,6 +152,26 @@ class Codec(NamedTuple):
     h: float
 
 
+class Layers(NamedTuple):
+    """Reads laid over one another, the lowest first.
+
+    Args:
+        opacity: how much of each shows, in [0, 1].
+        box: the rectangle (pixel edges x0, y0, x1, y1) in which it shows; None: everywhere.
+        src_from_dst: output pixel to input pixel; None: as they are.
+        share: of the result, for labels; None where labels stay as they are.
+        edge: over how many pixels rectangles fade out; 0: they hold the pixels whose centres they hold.
+        fill: what shows where no read does, in the image's own units.
+    """
+
+    opacity: Float[Tensor, "b k"]
+    box: Float[Tensor, "b k 4"] | None = None
+    src_from_dst: Float[Tensor, "b k 3 3"] | None = None
+    share: Float[Tensor, "b k"] | None = None
+    edge: float = 0.0
+    fill: Fill = 0.0
+
+
 Segment: TypeAlias = (
-    Codec | Warp | Color | ColorSteps | Curve | Convolve | Filter | Grain | Hsv | Median | Sharpen | Noise | Patch | Tone
+    Codec | Warp | Color | ColorSteps | Curve | Convolve | Filter | Grain | Hsv | Layers | Median | Sharpen | Noise | Patch | Tone
 )

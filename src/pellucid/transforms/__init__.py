@@ -27,6 +27,7 @@ from pellucid.transforms.jitter import (
     RandomSaturation,
 )
 from pellucid.transforms.lie import RandomLieAffine
+from pellucid.transforms.mix import CutMix, MixUp
 from pellucid.transforms.noise import PoissonGaussianNoise, RandomGaussianNoise, SaltAndPepper, ShotNoise
 from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
@@ -88,6 +89,8 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "CoarseDropout",
     "GridDropout",
     "RandomJPEG",
+    "MixUp",
+    "CutMix",
     "Normalize",
     "Denormalize",
     "OneOf",

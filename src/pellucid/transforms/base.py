@@ -333,7 +333,7 @@ def _padding_mode(name: str, value: object) -> object:
     return _option(PaddingMode)(name, padding_named(value))
 
 
-_OPTIONS = ("Interpolation", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling")
+_OPTIONS = ("Interpolation", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling", "Pairing")
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),
     "float": (float, finite_number),

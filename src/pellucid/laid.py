@@ -1,0 +1,155 @@
+"""What layers do to boxes, points and labels.
+
+Owns: rows of several samples in one, what covers them, and shares of classes.
+Must not: touch pixels or draw.
+Read next: ``apply.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.boxes import convert_boxes, visible
+from pellucid.errors import invalid, wrong_type
+from pellucid.execute import shown
+from pellucid.geometry.matrices import inverse
+from pellucid.kinds import BOXES, kind_of
+from pellucid.lowering import Lowered
+from pellucid.options import Options
+from pellucid.segments import Layers, LayerSpec
+from pellucid.targets import Entry, Parsed, batch_of
+
+__all__ = ["laid_rows", "mixed_labels"]
+
+
+def laid_rows(
+    lowered: Lowered, index: int, entry: Entry, rows: Float[Tensor, "b n c"], valid: Bool[Tensor, "b n"], options: Options
+) -> tuple[Float[Tensor, "b m c"], Bool[Tensor, "b m"]]:
+    """The rows of all reads, those of the lowest first, each on the layers' canvas and cut by its rectangle.
+
+    A row is valid where its read shows, and none above it, opaque for the most part, hides it.
+    """
+    layer = lowered.segment(index)
+    assert isinstance(layer, Layers)
+    source, size = shown(lowered, index, rows.shape[0]), lowered.plan.specs[index].size
+    whole = rows.new_tensor([0.0, 0.0, size[1], size[0]], dtype=layer.opacity.dtype).expand(rows.shape[0], 4)
+    boxes = [whole if layer.box is None else layer.box[:, k] for k in range(source.shape[1])]
+    seen = layer.opacity > 0
+    found, flags = [], []
+    for k, box in enumerate(boxes):
+        mine = source[:, k]
+        moved, there = rows[mine], valid[mine]
+        if layer.src_from_dst is not None:
+            assert entry.kind.move is not None
+            onto = inverse(layer.src_from_dst[:, k])
+            moved, still = entry.kind.move(moved.to(onto.dtype), [(onto, None)], entry, options)
+            moved, there = moved.to(rows.dtype), there & still
+        moved, inside = _within(moved, box, entry, options)
+        there = there & inside & seen[:, k, None]
+        for above in range(k + 1, len(boxes)) if layer.box is not None else ():
+            opaque = layer.opacity[:, above, None] > 0.5
+            moved, hidden = _beneath(moved, boxes[above], opaque, entry)
+            there = there & ~hidden
+        found.append(moved)
+        flags.append(there)
+    return torch.cat(found, 1), torch.cat(flags, 1)
+
+
+def _edges(rows: Tensor, entry: Entry) -> Tensor:
+    """Upright boxes as they are, what else there is as boxes around points that have no size: pixel edges."""
+    if entry.kind is BOXES and entry.box_format != "cxcywhr":
+        return convert_boxes(rows, entry.box_format, "xyxy")
+    at = rows[..., :2] + (0.0 if entry.kind is BOXES else 0.5)
+    return torch.cat((at, at), -1)
+
+
+def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """Rows cut at a rectangle, and which have something in it; a point, and a turned box's centre, lies in it or not."""
+    edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
+    low, high = box[..., :2], box[..., 2:]
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        return rows, ((edges[..., :2] >= low) & (edges[..., :2] < high)).all(-1)
+    cut = torch.cat((torch.maximum(edges[..., :2], low), torch.minimum(edges[..., 2:], high)), -1)
+    valid = visible(edges, cut, options.min_area, options.min_visibility)
+    inside = (cut == edges).all(-1, keepdim=True)
+    return torch.where(inside, rows, convert_boxes(torch.where(valid[..., None], cut, 0.0), "xyxy", entry.box_format)), valid
+
+
+def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[Tensor, Tensor]:
+    """What a rectangle leaves of rows, where it is opaque, and which it hides.
+
+    Of an upright box it takes a side that it covers from end to end; what it covers of a corner or of the middle stays in the hull.
+    """
+    edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
+    low, high = box[..., :2], box[..., 2:]
+    first, last = edges[..., :2], edges[..., 2:]
+    over = (low <= first) & (high >= last)  # along x, along y
+    hidden = opaque & over.all(-1) & ((high > first) if entry.kind is not BOXES else (high > low)).all(-1)
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        return rows, hidden
+    across = over.flip(-1) & opaque[..., None]
+    start = torch.where(across & (low <= first) & (high > first) & (high < last), high, first)
+    stop = torch.where(across & (high >= last) & (low < last) & (low > first), low, last)
+    left = torch.cat((start, stop), -1)
+    same = (left == edges).all(-1, keepdim=True)
+    return torch.where(same, rows, convert_boxes(left, "xyxy", entry.box_format)), hidden
+
+
+def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, Any]:
+    """What is not transformed, with labels gone through the layers.
+
+    Labels that have a number for each row of boxes or points follow those; labels of pictures become shares of classes.
+    """
+    rows = [entry.tensor.shape[:-1] for entry in parsed.entries if entry.kind.move]
+    result = dict(parsed.untouched)
+    for key, value in parsed.untouched.items():
+        kind = None if key in options.passthrough else kind_of(key, options.targets)
+        if kind is not None and kind.name == "labels":
+            result[key] = _labels(key, value, rows, lowered, parsed)
+    return result
+
+
+def _labels(key: str, value: object, rows: Sequence[torch.Size], lowered: Lowered, parsed: Parsed) -> Tensor:
+    if not isinstance(value, Tensor):
+        fix = f"Leave it alone by passthrough=({key!r},)."
+        raise wrong_type(f"batch[{key!r}]", expected="a tensor of labels, which are mixed", got=type(value).__name__, fix=fix)
+    lead, follows = parsed.lead, value.shape in rows
+    samples, frames = batch_of(parsed)
+    flat = value[None] if lead == 0 else value.flatten(0, 1) if follows and lead == 2 else value
+    if flat.shape[:1] != (samples * frames if follows else samples,):
+        raise invalid(f"batch[{key!r}]", expected=f"labels of {samples} samples", got=f"shape {tuple(value.shape)}")
+    for index in lowered.plan.moving_layers:
+        if follows:
+            source = shown(lowered, index, samples * frames)
+            flat = torch.cat([flat[mine] for mine in source.unbind(1)], 1)
+        else:
+            flat = _shares(key, flat, index, lowered, samples, frames)
+    return flat[0] if lead == 0 else flat.unflatten(0, (samples, frames)) if follows and lead == 2 else flat
+
+
+def _shares(key: str, labels: Tensor, index: int, lowered: Lowered, samples: int, frames: int) -> Tensor:
+    layer, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(layer, Layers)
+    assert isinstance(spec, LayerSpec)
+    if layer.share is None:
+        return labels
+    share = layer.share[::frames]
+    if not labels.is_floating_point():
+        name, shape = type(lowered.plan.steps[index].transform).__name__, tuple(labels.shape)
+        if spec.num_classes is None or labels.dim() != 1:
+            raise invalid(
+                f"batch[{key!r}]",
+                expected="shares of classes (B, num_classes), class numbers (B,), or a label for each row of boxes or keypoints",
+                got=f"whole numbers of shape {shape}" + (", and no num_classes" if labels.dim() == 1 else ""),
+                fix=f"Say {name}(num_classes=...), or leave them alone by passthrough=({key!r},).",
+            )
+        classes = torch.arange(spec.num_classes, device=labels.device)
+        labels = (labels[:, None] == classes).to(torch.get_default_dtype())
+    source = shown(lowered, index, samples, frames=1)
+    share = share.expand(samples, -1).to(labels.dtype).reshape(samples, -1, *[1] * (labels.dim() - 1))
+    return (share * labels[source]).sum(1)
