@@ -82,6 +82,18 @@ CASES = (
         targets=True,
     ),
     Case(
+        P.RandomElastic(6, magnitude=(0.1, 0.3), p=0.7),
+        P.RandomElastic(6, magnitude=0.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
+        P.RandomElastic(2, border="locked", p=0.7),
+        P.RandomElastic(2, border="locked", magnitude=0.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
         P.RandomCrop((9, 8), padding=2, p=0.7),
         P.RandomCrop((11, 13)),
         off_kinks={"top": 0.3, "left": 1.4, "gate": 0.9},

@@ -15,15 +15,27 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.execute import apply_field, apply_image, compute_dtype, hops, stretches, total_src_from_dst, unwarp
+from pellucid.execute import (
+    apply_field,
+    apply_image,
+    backwards,
+    compute_dtype,
+    forwards,
+    has_matrices,
+    hops,
+    stretches,
+    total_src_from_dst,
+    unwarp,
+)
 from pellucid.forms import Form
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
-from pellucid.kinds import IMAGE, VALID, Hop
+from pellucid.kinds import IMAGE, VALID, Hop, expanded
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
+from pellucid.lowering.compose import unmoved
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
@@ -60,7 +72,7 @@ def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale:
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
-            out = _turned(entry, out, total_src_from_dst(lowered), plan.size_out, options, result)
+            out = _turned(entry, out, total_src_from_dst(lowered), plan, plan.size_out, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
@@ -97,21 +109,20 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_out)
         if entry.kind.move:
-            back = _still(device) if src_from_dst is None else src_from_dst
-            out, _ = _moved(entry, flat, [(back, None)], options)
+            out, _ = _moved(entry, flat, backwards(lowered), options)
         elif src_from_dst is None:
             out = flat.clone()
         else:
             mode = options.interpolation_of(entry.kind)
-            out = _unwarp(flat, _forwards(hops(lowered)), plan.size_in, mode, options)
+            out = _unwarp(flat, forwards(hops(lowered)), plan.size_in, mode, options)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
-            out = _turned(entry, out, inverse(src_from_dst), plan.size_in, options, result)
+            out = _turned(entry, out, inverse(src_from_dst), plan, plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
         valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
         if src_from_dst is not None:
-            valid = _unwarp(valid, _forwards(hops(lowered)), plan.size_in, "bilinear", options)
+            valid = _unwarp(valid, forwards(hops(lowered)), plan.size_in, "bilinear", options)
         result["valid"] = _led(valid, parsed)
     return result
 
@@ -121,15 +132,6 @@ def _lowered(record: Record, parsed: Parsed, gradient_scale: Factor = 0.0) -> Lo
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
     slopes = _slopes(gradient_scale, parsed, device)
     return Lowered(record.plan, _params(record, parsed, device), device, slopes, batch_of(parsed)[1])
-
-
-def _forwards(hops: Sequence[tuple[Tensor, Size]]) -> list[Hop]:
-    """To each canvas from the one before, and its size."""
-    return [(inverse(matrix), size) for matrix, size in hops]
-
-
-def _still(device: torch.device) -> Tensor:
-    return torch.eye(3, dtype=wide_dtype(device), device=device)[None]
 
 
 def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Tensor | None:
@@ -192,11 +194,14 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     return out.to(flat.dtype) if moved else flat.clone()
 
 
-def _turned(entry: Entry, out: Tensor, src_from_dst: Tensor | None, size: Size, options: Options, result: dict[str, Any]) -> Tensor:
+def _turned(
+    entry: Entry, out: Tensor, src_from_dst: Tensor | None, plan: Plan, size: Size, options: Options, result: dict[str, Any]
+) -> Tensor:
     """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``."""
     if src_from_dst is None:
         return out
     if entry.kind.turn is not None:
+        has_matrices(plan, entry.key, "Leave vectors out of batches for these transforms.")
         out = entry.kind.turn(out, src_from_dst.to(compute_dtype(out.dtype))).to(out.dtype)
     pairs = options.pairs.get(entry.key, ())
     if not pairs:
@@ -244,22 +249,22 @@ def _led(fields: Tensor, parsed: Parsed) -> Tensor:
     return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
 
 
-def _unwarp(flat: Tensor, forwards: list[Hop], size: Size, mode: str, options: Options) -> Tensor:
+def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Options) -> Tensor:
     """Resample back; what any canvas on the way had cut off is zero."""
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
-        return torch.round(_unwarp(flat.to(torch.float32), forwards, size, mode, options)).to(flat.dtype)
-    maps = [matrix.to(compute_dtype(flat.dtype)) for matrix, _ in forwards]
+        return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options)).to(flat.dtype)
+    maps = [step.to(compute_dtype(flat.dtype)) for step, _ in path]
     dtype = None if whole else flat.dtype
-    sizes = [canvas for _, canvas in forwards[:-1] if canvas is not None]
+    sizes = [canvas for _, canvas in path[:-1] if canvas is not None]
     return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
 def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, result: dict[str, Any]) -> Tensor:
     """Rows of coordinates from canvas to canvas, and through layers; writes their validity into ``result``."""
     first, *rest = stretches(lowered)
-    still: list[Hop] = [(_still(flat.device), lowered.plan.size_in)]
-    out, valid = _moved(entry, flat, (not isinstance(first, int) and _forwards(first)) or still, options)
+    still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
+    out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
     if entry.valid is not None:
         flags = entry.valid.to(torch.bool)
         valid = valid & (flags[None] if lead == 0 else flags.flatten(0, lead - 1))
@@ -267,7 +272,7 @@ def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Opti
         if isinstance(part, int):
             out, valid = laid_rows(lowered, part, entry, out, valid, options)
         else:
-            out, there = _moved(entry, out, _forwards(part), options)
+            out, there = _moved(entry, out, forwards(part), options)
             valid = valid & there
     result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
     return out
@@ -276,7 +281,7 @@ def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Opti
 def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:
     """Rows of coordinates along a path, and which are still there. A size of None leaves them unclipped."""
     precise = wide_dtype(flat.device)
-    path = [(matrix.to(precise).expand(flat.shape[0], 3, 3), size) for matrix, size in path]
+    path = [(expanded(step.to(precise), flat.shape[0]), size) for step, size in path]
     assert entry.kind.move is not None
     out, valid = entry.kind.move(flat.to(precise), path, entry, options)
     return out.to(flat.dtype), valid

@@ -8,15 +8,18 @@ Read next: ``targets.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hsv
-from pellucid.constants import constant
+from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid
+from pellucid.geometry.bends import Bend, BentMap
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import pixel_centers
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.layers import layers
@@ -26,9 +29,10 @@ from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.kinds import Hop, follow
 from pellucid.lowering import Lowered
-from pellucid.lowering.compose import Geometry
-from pellucid.plan import Group, Run, Single, sources
+from pellucid.lowering.compose import Geometry, unmoved
+from pellucid.plan import Group, Plan, Run, Single, sources
 from pellucid.segments import (
     Codec,
     ColorSteps,
@@ -50,7 +54,22 @@ from pellucid.segments import (
 from pellucid.tape import is_plain_eager
 from pellucid.types import Size
 
-__all__ = ["apply_field", "apply_image", "compute_dtype", "hops", "shown", "stretches", "total_src_from_dst"]
+__all__ = [
+    "apply_field",
+    "apply_image",
+    "backwards",
+    "compute_dtype",
+    "forwards",
+    "has_matrices",
+    "hops",
+    "shown",
+    "stretches",
+    "total_src_from_dst",
+    "unwarp",
+]
+
+BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
+"""The map to a canvas from the next one, and that one's (height, width)."""
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -58,25 +77,25 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def hops(lowered: Lowered) -> list[tuple[Float[Tensor, "b_or_1 3 3"], Size]]:
+def hops(lowered: Lowered) -> list[BackHop]:
     """From canvas to canvas across the whole plan: the map to the one from the next, and the next one's (height, width).
 
     Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
     """
     plan = lowered.plan
     total = total_src_from_dst(lowered)
-    if len(plan.hops) == 1:
+    if len(plan.hops) == 1 and not plan.bends:
         assert total is not None
         return [(total, plan.size_out)]
     return [_hop(lowered, indices) for indices in plan.hops]
 
 
-def stretches(lowered: Lowered) -> list[list[tuple[Float[Tensor, "b_or_1 3 3"], Size]] | int]:
+def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
     """The same where layers lie on the way: the hops before, between and after them, and each layer as the number of its step."""
     plan = lowered.plan
     if not plan.moving_layers:
         return [hops(lowered)]
-    found: list[list[tuple[Tensor, Size]] | int] = []
+    found: list[list[BackHop] | int] = []
     for indices in plan.hops:
         if indices[0] in plan.moving_layers:
             found.append(indices[0])
@@ -87,18 +106,48 @@ def stretches(lowered: Lowered) -> list[list[tuple[Float[Tensor, "b_or_1 3 3"], 
     return found
 
 
-def _hop(lowered: Lowered, indices: Sequence[int]) -> tuple[Tensor, Size]:
-    total: Tensor | None = None
+def forwards(hops: Sequence[BackHop]) -> list[Hop]:
+    """To each canvas from the one before, and its size."""
+    return [(inverse(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops]
+
+
+def backwards(lowered: Lowered) -> list[Hop]:
+    """From the result to the input, where nothing is cut off; one map where there is no field."""
+    total = total_src_from_dst(lowered)
+    if lowered.plan.bends:
+        return [(step, None) for step, _ in reversed(hops(lowered))]
+    return [(unmoved(wide_dtype(lowered.device), lowered.device) if total is None else total, None)]
+
+
+def has_matrices(plan: Plan, name: str, fix: str) -> None:
+    """Raise for a plan whose fields have none."""
+    if plan.bends:
+        found = ", ".join(type(plan.steps[i].transform).__name__ for i in plan.bends)
+        raise invalid(name, expected="transforms that each have a matrix", got=found, fix=fix)
+
+
+def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
+    """The map across some warps, of which one at most has a field."""
+    total: Tensor | None = None  # on from the field, if there was one
+    bent: tuple[Tensor, Bend] | None = None
     for index in indices:
         segment = lowered.segment(index)
         assert isinstance(segment, Warp)
         total = segment.src_from_dst if total is None else total @ segment.src_from_dst
-    assert total is not None
-    return total, lowered.plan.size_after(indices[-1])
+        if segment.bend is not None:
+            assert bent is None
+            bent, total = (total, segment.bend), None
+    size = lowered.plan.size_after(indices[-1])
+    if bent is None:
+        assert total is not None
+        return total, size
+    src_from_mid, bend = bent
+    still = unmoved(src_from_mid.dtype, lowered.device)
+    return BentMap(still if total is None else total, bend, src_from_mid), size
 
 
 def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
-    """Output pixel to input pixel across the whole plan; None where nothing moves."""
+    """Output pixel to input pixel across the whole plan, fields left aside; None where nothing moves."""
     total: Tensor | None = None
     for layer in lowered.plan.moving_layers:
         raise invalid(
@@ -362,7 +411,7 @@ def _read(image: Tensor, resample: Resample, impl: str) -> Tensor:
     return (nearest if hard else warp)(image, resample, impl=impl)
 
 
-def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
+def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
     """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
 
     Args:
@@ -375,10 +424,21 @@ def unwarp(image: Tensor, back: list[Tensor], canvases_of: list[Size], *, impl: 
     Gradient:
         image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
     """
-    src_from_dst, *maps = back[::-1]
+    if any(isinstance(each, BentMap) for each in back):
+        places = _places(back, canvases_of, options["size"], len(image))
+        return _read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl)
+    src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
     links = [
         Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
         for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
     ]
     return _read(image, pack(src_from_dst, links=links, **options), impl)
+
+
+def _places(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:
+    """Where the pixels at the beginning of a path end; nowhere if a canvas has cut them off."""
+    like = back[0] if isinstance(back[0], Tensor) else back[0].first
+    path = list(zip(back, [*canvases_of, None], strict=True))
+    moved, inside = follow(pixel_centers(size, like.dtype, like.device).expand(rows, -1, 2), path)
+    return torch.where(inside[..., None], moved, torch.inf).mT.unflatten(2, size)

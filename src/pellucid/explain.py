@@ -82,8 +82,10 @@ def _how(run: Run, impl: str, device: str) -> str:
         parts.append("antialiased")
     if run.windows:
         parts.append(f"within the crop {'of' if run.windows[0].windowed else 'before'} [{run.windows[0].at}]")
-    if run.canvases:
-        parts.append(f"canvases before {', '.join(f'[{canvas.at}] ({canvas.padding_mode})' for canvas in run.canvases)}")
+    pictures = [f"[{canvas.at}] ({canvas.padding_mode})" for canvas in run.canvases if not canvas.bends]
+    if pictures:
+        parts.append(f"canvases before {', '.join(pictures)}")
+    parts += [f"the field of [{canvas.at}]" for canvas in run.canvases if canvas.bends]
     parts.append(f"by {_who(run, impl, device)}")
     return ", ".join(parts)
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from pellucid.boxes import box_area, clip_boxes, transform_boxes, visible
-from pellucid.boxes.canvases import across
+from pellucid.boxes import box_area, clip_boxes, visible
+from pellucid.boxes.canvases import across, carried
 from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.bends import BentMap
 from pellucid.geometry.points import transform_points
 from pellucid.geometry.vectors import turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from pellucid.options import Options
     from pellucid.targets import Entry
 
-__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "follow", "inside", "kind_of"]
+__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "expanded", "follow", "inside", "kind_of"]
 
 VALID = "valid"
 
-Hop: TypeAlias = tuple[Tensor, Size | None]
-"""A matrix (b, 3, 3) from canvas to canvas, and the (height, width) of the one it leads to; None where that one does not cut."""
+Hop: TypeAlias = tuple[Tensor | BentMap, Size | None]
+"""A matrix (b, 3, 3) from canvas to canvas, or a map with a field, which is called with points; and the (height, width) of the
+canvas it leads to; None where that one does not cut."""
 
 Path: TypeAlias = Sequence[Hop]
 """From the input to the output, canvas by canvas."""
@@ -100,12 +102,23 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
         Where they end, and which of them lay on every canvas on the way (b, n): what has left one is not valid again.
     """
     moved, seen = points, None
-    for at, (_, size) in enumerate(path, 1):
-        moved = transform_points(points, _total(path[:at]))
+    matrix: Tensor | None = None  # of what came since the last field
+    for step, size in path:
+        if isinstance(step, BentMap):
+            points, matrix = step(moved), None
+            moved = points
+        else:
+            matrix = step if matrix is None else step @ matrix
+            moved = transform_points(points, matrix)
         here = inside(moved, size)
         seen = here if seen is None else seen & here
     assert seen is not None
     return moved, seen
+
+
+def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
+    """A map with a row for each of so many samples, or one that does so itself."""
+    return step.expand(rows, 3, 3) if isinstance(step, Tensor) else step
 
 
 def inside(points: Tensor, size: Size | None) -> Tensor:
@@ -115,13 +128,6 @@ def inside(points: Tensor, size: Size | None) -> Tensor:
         return here
     x, y = points.unbind(-1)
     return here & (x >= -0.5) & (x < size[1] - 0.5) & (y >= -0.5) & (y < size[0] - 0.5)
-
-
-def _total(path: Path) -> Tensor:
-    total = path[0][0]
-    for matrix, _ in path[1:]:
-        total = matrix @ total
-    return total
 
 
 def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
@@ -135,7 +141,7 @@ def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tu
 
 def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     form = entry.box_format
-    moved = transform_boxes(values, _total(path), form)
+    moved = carried(values, [step for step, _ in path], form)
     size = path[-1][1]
     if size is None:
         return moved, torch.isfinite(moved).all(-1)

@@ -1,6 +1,6 @@
 """Maps between views of the same pictures: from the pixels of one to those of another.
 
-Owns: `ViewMap`, and following points back through a record.
+Owns: `ViewMap`, and following points through a record, `forth` and `back`.
 Must not: touch pixels or draw.
 Read next: ``record.py``.
 """
@@ -16,10 +16,8 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.execute import hops
-from pellucid.geometry.matrices import inverse
-from pellucid.geometry.points import transform_points
-from pellucid.kinds import Hop, follow, inside
+from pellucid.execute import forwards, hops
+from pellucid.kinds import expanded, follow, inside
 from pellucid.lowering import Lowered
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
@@ -27,7 +25,7 @@ from pellucid.types import Size
 if TYPE_CHECKING:
     from pellucid.record import Record
 
-__all__ = ["ViewMap"]
+__all__ = ["ViewMap", "back", "forth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +91,8 @@ class ViewMap:
             raise invalid("xy", expected=f"points (N, 2) or ({self.samples}, N, 2)", got=tuple(xy.shape))
         wide = wide_dtype(self.a.device)
         points = xy.to(self.a.device, wide).expand(self.samples, -1, 2)
-        source, left = _back(self.a, points)
-        moved, arrived = _forth(self.b, source)
+        source, left = back(self.a, points)
+        moved, arrived = forth(self.b, source)
         return moved.to(xy.dtype if xy.is_floating_point() else wide), left & arrived
 
     def _cells(self, size: Size | None) -> Size:
@@ -113,27 +111,19 @@ def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> 
     return torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), -1).flatten(0, 1)
 
 
-def _hops(record: Record) -> list[tuple[Tensor, Size]]:
-    """To each canvas from the next, and the next one's size; at least one."""
-    still = torch.eye(3, dtype=wide_dtype(record.device), device=record.device)[None]
-    return hops(Lowered(record.plan, record.params, record.device)) or [(still, record.size_out)]
-
-
-def _forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Where points of the picture come to lie in the view, and which are seen there."""
-    path: list[Hop] = [(_of_all(inverse(back), len(points)), size) for back, size in _hops(record)]
-    return follow(points, path)
+    path = forwards(hops(Lowered(record.plan, record.params, record.device)))
+    if not path:
+        return points, inside(points, record.size_out)
+    return follow(points, [(expanded(step, len(points)), size) for step, size in path])
 
 
-def _back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+def back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Where points of the view lie in the picture, and which of them show it."""
-    way = _hops(record)
+    way = hops(Lowered(record.plan, record.params, record.device))
     seen = inside(points, record.size_out)
-    for (back, _), size in zip(reversed(way), [size for _, size in way[-2::-1]] + [record.size_in], strict=True):
-        points = transform_points(points, _of_all(back, len(points)))
-        seen = seen & inside(points, size)
+    for (step, _), size in zip(reversed(way), [size for _, size in way[-2::-1]] + [record.size_in] * bool(way), strict=True):
+        points, here = follow(points, [(expanded(step, len(points)), size)])
+        seen = seen & here
     return points, seen
-
-
-def _of_all(matrix: Tensor, samples: int) -> Tensor:
-    return matrix.expand(samples, 3, 3)

@@ -20,10 +20,11 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.execute import total_src_from_dst
+from pellucid.execute import has_matrices, total_src_from_dst
 from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import pixel_centers
 from pellucid.lowering import Lowered, Replayed, opened
-from pellucid.maps import ViewMap
+from pellucid.maps import ViewMap, back, forth
 from pellucid.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
 from pellucid.random.arguments import check_choice, whole_number
 from pellucid.serialize import transforms_from_list, transforms_to_list
@@ -77,7 +78,8 @@ class Record:
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
-        """Output pixel to input pixel, float64; differentiable in the drawn values."""
+        """Output pixel to input pixel, float64; differentiable in the drawn values. Raises where a field moves pixels."""
+        has_matrices(self.plan, "record.matrix", "Use record.map_points(points), or record.flow() for every pixel.")
         matrix = total_src_from_dst(Lowered(self.plan, self.params, self.device))
         if matrix is None:
             matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
@@ -87,6 +89,42 @@ class Record:
     def matrix(self) -> Float[Tensor, "b 3 3"]:
         """Input pixel to output pixel (``dst_from_src``), float64; differentiable in the drawn values."""
         return inverse(self.src_from_dst)
+
+    def map_points(self, points: Float[Tensor, "b_or_1 n 2"]) -> Float[Tensor, "b n 2"]:
+        """Send points (x, y) of the input, in pixel-centre coordinates, to the output; NaN for those that have no image there.
+
+        Nothing is cut off: a point outside of the picture is a point all the same.
+
+        Gradient:
+            points, drawn values: exact; under fields, too, which Newton's method inverts (first and second derivatives).
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(torch.zeros(1, 3, 4, 10))
+            >>> record.map_points(torch.tensor([[[0.0, 2.0]]]))
+            tensor([[[9., 2.]]])
+        """
+        if not isinstance(points, Tensor) or points.ndim != 3 or points.shape[-1] != 2 or points.shape[0] not in (1, self.samples):
+            got = tuple(points.shape) if isinstance(points, Tensor) else type(points).__name__
+            raise invalid("points", expected=f"a tensor ({self.samples}, n, 2)", got=got)
+        wide = points.to(self.device, wide_dtype(self.device)).expand(self.samples, -1, 2)
+        return forth(self, wide)[0].to(points.dtype)
+
+    def flow(self) -> Float[Tensor, "b 2 h w"]:
+        """How far from each output pixel the input pixel lies that it reads, x then y, float64; NaN where it reads nowhere.
+
+        Gradient:
+            drawn values: exact.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomTranslate(((0.2, 0.2), (0.0, 0.0)))]).draw(torch.zeros(1, 3, 4, 10))
+            >>> record.flow()[0, :, 0, 0]
+            tensor([-2.,  0.], dtype=torch.float64)
+        """
+        pixels = pixel_centers(self.size_out, wide_dtype(self.device), self.device)
+        moved, _ = back(self, pixels.expand(self.samples, -1, 2))
+        return (moved - pixels).mT.unflatten(2, self.size_out)
 
     def __len__(self) -> int:
         return self.samples

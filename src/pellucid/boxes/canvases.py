@@ -5,7 +5,9 @@ Must not: clip to the last canvas or mark boxes; a box of which nothing is left 
 Read next: ``transform.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,23 +15,39 @@ from torch import Tensor
 
 from pellucid.boxes.clip import box_area, clip_boxes
 from pellucid.boxes.formats import BoxFormat, convert_boxes, corners
+from pellucid.boxes.outlines import boxed, outline
 from pellucid.boxes.transform import edge_matrix, project, transform_boxes
 from pellucid.types import Size
 
-__all__ = ["across"]
+__all__ = ["Step", "across", "carried"]
+
+Step: TypeAlias = Tensor | Callable[[Tensor], Tensor]
+"""A matrix (b, 3, 3) of pixel-centre coordinates, or a function of points (b, n, 2) for a map that bends."""
+
+
+def carried(boxes: Float[Tensor, "b n k"], steps: Sequence[Step], form: BoxFormat) -> Float[Tensor, "b n k"]:
+    """Map boxes through maps in turn; where one of them bends, by the points of their outlines."""
+    matrices = [step for step in steps if isinstance(step, Tensor)]
+    if len(matrices) == len(steps):
+        return transform_boxes(boxes, reduce(lambda before, step: step @ before, matrices), form)
+    points = outline(boxes, form)
+    for step in steps:
+        points, there = _stepped(points, step)
+        points = torch.where(there[..., None, None], points, torch.nan)
+    return boxed(points, boxes, form)
 
 
 def across(
-    boxes: Float[Tensor, "b n k"], hops: Sequence[tuple[Float[Tensor, "b 3 3"], Size | None]], form: BoxFormat
+    boxes: Float[Tensor, "b n k"], hops: Sequence[tuple[Step, Size | None]], form: BoxFormat
 ) -> tuple[Float[Tensor, "b n k"], Bool[Tensor, "b n"]]:
     """Map boxes from canvas to canvas, and cut them at every one but the last.
 
     Upright boxes stay polygons until the end, so that turning back and forth does not make them grow; rotated boxes shrink at each
-    canvas to what it leaves of them.
+    canvas to what it leaves of them. Where a map bends, polygons have many corners.
 
     Args:
         boxes: on the first canvas.
-        hops: matrices to the next canvas from the one before, and that canvas's (height, width).
+        hops: maps to the next canvas from the one before, and that canvas's (height, width).
         form: how the boxes are written.
 
     Returns:
@@ -37,30 +55,46 @@ def across(
     """
     if form == "cxcywhr":
         there = torch.ones(boxes.shape[:-1], dtype=torch.bool, device=boxes.device)
-        for k, (matrix, size) in enumerate(hops):
-            boxes = transform_boxes(boxes, matrix, form)
+        for k, (step, size) in enumerate(hops):
+            boxes = carried(boxes, [step], form)
             if size is not None and k < len(hops) - 1:
                 boxes = clip_boxes(boxes, size, form)
                 there = there & (box_area(boxes, form) > 0)
         return torch.where(there[..., None], boxes, 0.0), there
-    points = corners(boxes, form)  # b n v 2
+    straight = all(isinstance(step, Tensor) for step, _ in hops)
+    points = corners(boxes, form) if straight else outline(boxes, form)  # b n v 2
     there = torch.isfinite(points).flatten(-2).all(-1)
     points = torch.where(there[..., None, None], points, 0.0)
-    for k, (matrix, size) in enumerate(hops):
-        points, depth = project(points, edge_matrix(matrix)[:, None, None])
-        there = there & torch.isfinite(points).flatten(-2).all(-1) & ((depth > 0).all(-1) | (depth < 0).all(-1))
+    for k, (step, size) in enumerate(hops):
+        points, known = _stepped(points, step)
+        there = there & known
         points = torch.where(there[..., None, None], points, 0.0)
         if size is not None and k < len(hops) - 1:
             for axis, limit in ((0, size[1]), (1, size[0])):
                 for at, sign in ((0.0, 1.0), (float(limit), -1.0)):
-                    points, left = _cut(points, axis, at, sign)
+                    points, left = _cut(points, axis, at, sign, 1 if straight else _MORE)
                     there = there & left
     hull = convert_boxes(torch.cat((points.amin(-2), points.amax(-2)), -1), "xyxy", form)
     return torch.where(there[..., None], hull, 0.0), there
 
 
-def _cut(points: Float[Tensor, "b n v 2"], axis: int, at: float, sign: float) -> tuple[Tensor, Tensor]:
-    """Cut convex polygons along a line: one vertex more, what is unused repeats the first. And whether anything is left."""
+def _stepped(points: Float[Tensor, "b n v 2"], step: Step) -> tuple[Tensor, Bool[Tensor, "b n"]]:
+    """Polygons through a map, in pixel-edge coordinates, and which of them have an image."""
+    if isinstance(step, Tensor):
+        points, depth = project(points, edge_matrix(step)[:, None, None])
+        return points, torch.isfinite(points).flatten(-2).all(-1) & ((depth > 0).all(-1) | (depth < 0).all(-1))
+    points = step((points - 0.5).flatten(1, 2)).unflatten(1, points.shape[1:3]) + 0.5
+    return points, torch.isfinite(points).flatten(-2).all(-1)
+
+
+_MORE = 4
+"""How many times an outline may cross a border into the picture, and be cut right."""
+
+
+def _cut(points: Float[Tensor, "b n v 2"], axis: int, at: float, sign: float, more: int) -> tuple[Tensor, Tensor]:
+    """Cut polygons along a line: as many vertices more as they may cross it inwards, what is unused repeats the first. And whether
+    anything is left.
+    """
     depth = sign * (points[..., axis] - at)  # inside is positive
     following, beyond = points.roll(-1, -2), depth.roll(-1, -1)
     inside = depth >= 0
@@ -69,7 +103,7 @@ def _cut(points: Float[Tensor, "b n v 2"], axis: int, at: float, sign: float) ->
     met = points + torch.where(crossing, share, 0.0)[..., None] * (following - points)
     candidates = torch.stack((points, met), -2).flatten(-3, -2)  # b n 2v 2, in the order of the polygon
     kept = torch.stack((inside, crossing), -1).flatten(-2)
-    count = points.shape[-2] + 1
+    count = points.shape[-2] + more
     order = torch.argsort((~kept).to(torch.uint8), dim=-1, stable=True)[..., :count]
     order = torch.where(torch.gather(kept, -1, order), order, order[..., :1])
     return torch.take_along_dim(candidates, order[..., None], -2), kept.any(-1)

@@ -1,6 +1,6 @@
-"""Points through homographies.
+"""Points through homographies, and the pixels of a picture as points.
 
-Owns: `transform_points`.
+Owns: `transform_points`, `pixel_centers`.
 Must not: clip or decide visibility.
 Read next: ``../boxes/transform.py``.
 """
@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["transform_points"]
+from pellucid.types import Size
+
+__all__ = ["pixel_centers", "transform_points"]
 
 
 def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b n 2"]:
@@ -37,3 +39,10 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor
     known = known & (w != 0)
     w = torch.where(known, w, 1.0)
     return torch.where(known[..., None], torch.stack((u / w, v / w), dim=-1), torch.nan)
+
+
+def pixel_centers(size: Size, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 n 2"]:
+    """The pixels (x, y) of a picture, row by row."""
+    height, width = size
+    x, y = torch.arange(width, dtype=dtype, device=device), torch.arange(height, dtype=dtype, device=device)
+    return torch.stack((x.expand(height, width), y[:, None].expand(height, width)), -1).flatten(0, 1)[None]

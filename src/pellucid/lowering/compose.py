@@ -42,8 +42,7 @@ class Geometry(NamedTuple):
     def to(self, dtype: torch.dtype) -> Geometry:
         """The same in another precision."""
         src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
-        links = tuple(link._replace(mid_from_dst=link.mid_from_dst.to(dtype), window=link.window.to(dtype)) for link in self.links)
-        return Geometry(src_from_dst, window, links)
+        return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
 
     @property
     def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
@@ -80,26 +79,30 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
         device: of the drawn values.
         nearest: the precision in which nearest reads will round the coordinates, where they do.
     """
-    starts = {canvas.at: canvas for canvas in run.canvases}
-    maps: list[Tensor] = []
-    windows: list[Any] = []
+    if not run.warps:
+        return Geometry(None, None)
+    parts: list[list[Tensor]] = [[]]  # of each map
+    between: list[tuple[Any, Tensor | None]] = []  # two of them: rectangle or grid, displacements
     facing: Tensor | None = None
     for index in run.warps:
         warp = _warp(segment_of(index))
         if nearest is not None and run.moved and index == run.resample_at:
-            facing = _product(maps)
-        if not maps or index in starts:
-            maps.append(warp.src_from_dst)
-            if index in starts:
-                windows.append(warp.window if starts[index].windowed else _rectangle(starts[index].size, device))
-        else:
-            maps[-1] = maps[-1] @ warp.src_from_dst
-    if not maps:
-        return Geometry(None, None)
+            facing = _product([one for part in parts for one in part])
+        for canvas in (canvas for canvas in run.canvases if canvas.at == index and not canvas.bends):
+            between.append((warp.window if canvas.windowed else _rectangle(canvas.size, device), None))
+            parts.append([])
+        parts[-1].append(warp.src_from_dst)
+        if warp.bend is not None:
+            between.append((warp.bend.grid, warp.bend.control))
+            parts.append([])
+    maps = [_product(part) if part else unmoved(wide_dtype(device), device) for part in parts]
     if facing is not None and nearest is not None:
         maps[0] = _half_way_back(facing, run.size_in, nearest) @ maps[0]
     kinds = (canvas_kind(canvas.padding_mode, hard=canvas.hard or run.interpolation == "nearest") for canvas in run.canvases)
-    links = tuple(Link(*found) for found in zip(kinds, maps[1:], windows, strict=True))
+    links = tuple(
+        Link(kind, mid_from_dst, window, control=control)
+        for kind, mid_from_dst, (window, control) in zip(kinds, maps[1:], between, strict=True)
+    )
     return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
 
 

@@ -42,7 +42,8 @@ class Lowered:
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
         frames: of each sample.
 
-    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape.
+    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs without a field are composed by playing a
+    tape.
     """
 
     def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None, frames: int = 1) -> None:
@@ -82,7 +83,7 @@ class Lowered:
         """The function's result, played from its tape or else computed; with ``follow``, a gradient goes on to the mean."""
         followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
         still = mean if followed is None else followed.detach()
-        if self._taped and (still is None or plain([still])):
+        if self._taped and not run.bends and (still is None or plain([still])):
             tape, rows = self._tape(run, key, function, still)
             if tape is not None and rows is not None and len(rows):
                 try:

@@ -221,7 +221,8 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
                 entered.add(choice)
                 leaves = True
             left = [j for j in (found[-1] if found else ()) if tree.warp(j).exposes or cuts(tree.warp(j), tree.specs[j].size)]
-            if not found or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
+            bends = [j for j in (*(found[-1] if found else ()), *part) if tree.warp(j).bends]
+            if not found or len(bends) > 1 or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
                 found.append(())
             found[-1] += tuple(part)
     return tuple(indices for indices in found if indices)

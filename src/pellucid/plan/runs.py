@@ -83,6 +83,10 @@ class Pending:
     def _meeting(self, index: int, warps: list[int]) -> str:
         """As :func:`_meeting`, for the steps that can be open with this one, and with those that cannot: its alternatives."""
         tree, step = self._tree, self._step(index)
+        steps = [*map(self._step, warps), step]
+        bent = [s for s in steps if s.spec.bends]
+        if warps and (len(bent) > 1 or (bent and any(s.integrates for s in steps))):
+            return "pass"  # a field moves single points, once
         before = [i for i in warps if not tree.apart(i, index)]
         own = [start for start in self._starts if not all(tree.apart(i, index) for i in start)]
         done = sum(warps.index(i) < warps.index(own[-1][0]) for i in before) if own else 0
@@ -254,7 +258,7 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
         projective=any(tree.warp(i).projective for i in warps),
         along_axes=all(tree.warp(i).along_axes for i in first) and not starts,
         clamped=clamped,
-        canvases=tuple(_canvas(start, tree) for start in starts),
+        canvases=_canvases(warps, starts, tree),
         footprint=(math.ceil(vertical), math.ceil(horizontal)) if antialias and interpolation != "nearest" else None,
         pivot=pivot,
     )
@@ -286,6 +290,16 @@ def _windows(warps: list[int], tree: Tree) -> tuple[Canvas, ...]:
             left = [j for j in left if j not in mine]
         if not s.windowed and cuts(s, tree.specs[i].size):
             left.append(i)
+    return tuple(found)
+
+
+def _canvases(warps: list[int], starts: list[list[int]], tree: Tree) -> tuple[Canvas, ...]:
+    """In the order of the warps: what lies before one, and its displacements."""
+    found: list[Canvas] = []
+    for index in warps:
+        found += [_canvas(start, tree) for start in starts if start[0] == index]
+        if tree.warp(index).bends:
+            found.append(Canvas(index, tree.warp(index).size, "bend"))
     return tuple(found)
 
 

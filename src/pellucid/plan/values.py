@@ -44,6 +44,8 @@ class Canvas:
         exposes: whether outside is what the warp is allowed to show, or only half a pixel that a resize touches.
         windowed: what it reads of the canvas is the rectangle of its own crop.
         hard: the canvas ends with its pixels, as that of a resize does, and does not fade out over one.
+
+    One whose padding mode is ``bend`` cuts nothing off: there, behind the matrix of the warp, its displacements move points.
     """
 
     at: int
@@ -53,6 +55,11 @@ class Canvas:
     exposes: bool = False
     windowed: bool = False
     hard: bool = False
+
+    @property
+    def bends(self) -> bool:
+        """Whether points are displaced here, and nothing is cut off."""
+        return self.padding_mode == "bend"
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,8 @@ class Run:
             of a choice exclude one another.
         windows: what bounds the sampling: a crop's own rectangle, or what an earlier crop left.
         clamped: sampling never leaves the window (the image, where there is no crop): the meaning of crops and resizes.
-        canvases: the pictures between its warps that matter; fill, window and clamping are of the warps before the first.
+        canvases: the pictures between its warps that matter, and its field; fill, window and clamping are of the warps before
+            the first picture.
         footprint: bounds of the input pixels per output pixel, where antialiasing is on.
         pivot: some colour map needs the source's mean colour.
     """
@@ -90,6 +98,11 @@ class Run:
     canvases: tuple[Canvas, ...] = ()
     footprint: Size | None = None
     pivot: bool = False
+
+    @property
+    def bends(self) -> bool:
+        """Whether there is a field among its warps."""
+        return any(canvas.bends for canvas in self.canvases)
 
     @property
     def separable(self) -> bool:
@@ -175,6 +188,11 @@ class Plan:
     def moving_layers(self) -> tuple[int, ...]:
         """The steps that show several pictures, or several places of one."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
+
+    @property
+    def bends(self) -> tuple[int, ...]:
+        """The steps with a field, which have no matrix."""
+        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.bends)
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"

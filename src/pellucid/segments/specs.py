@@ -29,6 +29,7 @@ class WarpSpec:
         antialias: low-pass when shrinking.
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
+        bends: the segment comes with displacements.
     """
 
     size: Size
@@ -42,6 +43,7 @@ class WarpSpec:
     antialias: bool = False
     shrink: tuple[float, float] = (1.0, 1.0)
     windowed: bool = False
+    bends: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.geometry.bends import Bend
 from pellucid.types import Fill
 
 __all__ = [
@@ -35,10 +36,13 @@ __all__ = [
 
 
 class Warp(NamedTuple):
-    """A homography in pixels, and the crop rectangle (pixel centres x0, y0, x1, y1) if the transform has one."""
+    """A homography in pixels, the crop rectangle (pixel centres x0, y0, x1, y1) if the transform has one, and displacements of
+    its output's pixels that come before the homography if it has those.
+    """
 
     src_from_dst: Float[Tensor, "b 3 3"]
     window: Float[Tensor, "b 4"] | None = None
+    bend: Bend | None = None
 
 
 class Color(NamedTuple):

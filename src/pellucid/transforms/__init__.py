@@ -14,6 +14,7 @@ from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
 from pellucid.transforms.discrete import RandomAutoContrast, RandomCLAHE, RandomEqualize, RandomPosterize, RandomSolarize
+from pellucid.transforms.elastic import RandomElastic
 from pellucid.transforms.filters import RandomBoxBlur, RandomDefocusBlur, RandomMedianBlur, RandomMotionBlur
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
 from pellucid.transforms.holes import CoarseDropout, GridDropout, RandomErasing
@@ -45,6 +46,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomScale",
     "RandomLieAffine",
     "RandomPerspective",
+    "RandomElastic",
     "RandomCrop",
     "RandomResizedCrop",
     "CenterCrop",

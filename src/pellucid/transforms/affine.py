@@ -213,7 +213,7 @@ class RandomRotation(_Affine):
         return replace(super().segment(spec), size=(spec.height + more[0], spec.width + more[1]))
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        (src_from_mid, _), more = super().lower(values, spec, like), self._room(spec)
+        src_from_mid, more = super().lower(values, spec, like).src_from_dst, self._room(spec)
         return Warp(src_from_mid @ scale_shift(1.0, -more[1] / 2, 1.0, -more[0] / 2, like) if self.expand else src_from_mid)
 
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.kernels.blend.reference import uniform_field
+from pellucid.random.patterns import uniform_field
 
 __all__ = ["poisson_gaussian", "poisson_quantile", "salt_and_pepper", "shot"]
 

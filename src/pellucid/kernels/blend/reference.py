@@ -12,9 +12,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.random.normals import normal_pairs
-from pellucid.random.philox import philox4x32, round_keys
+from pellucid.random.patterns import as_field, field_words
 
-__all__ = ["gaussian_field", "noise", "patch", "uniform_field"]
+__all__ = ["gaussian_field", "noise", "patch"]
 
 
 def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
@@ -44,28 +44,9 @@ def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "*b length"]
     return torch.relu(torch.minimum(left + 1.0, high) - torch.maximum(left, low))
 
 
-def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
-    """Numbers uniform on (0, 1), of 24 bits, of shape (C, H, W) per sample: a pure function of its two words and the position."""
-    return _shaped(((_words(words, shape) >> 8).to(dtype) + 0.5) * 2.0**-24, shape)
-
-
 def gaussian_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
     """Standard normal noise of shape (C, H, W) per sample, a pure function of the sample's two words and the position."""
-    return _shaped(normal_pairs(_words(words, shape), dtype), shape)
-
-
-def _words(words: Tensor, shape: tuple[int, int, int]) -> Int64[Tensor, "b n 4"]:
-    """The hash of every four positions."""
-    count = shape[0] * shape[1] * shape[2]
-    block = torch.arange((count + 3) // 4, dtype=torch.int64, device=words.device)  # n
-    zero = words[:, :1] * 0  # b 1
-    even = torch.stack((zero + block, zero + 0 * block))  # 2 b n; one call never needs more than 2^34 values
-    keys = round_keys(words[:, 0], words[:, 1])[..., None]  # 10 2 b 1
-    return philox4x32(even, torch.zeros_like(even), keys)
-
-
-def _shaped(values: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    return values.flatten(1)[:, : shape[0] * shape[1] * shape[2]].unflatten(1, shape)
+    return as_field(normal_pairs(field_words(words, shape), dtype), shape)
 
 
 def noise(

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from pellucid.geometry.bends import Bend, displaced
 from pellucid.kernels.warp.layout import LINK
 from pellucid.types import Size
 
@@ -50,25 +51,28 @@ def follow(
     fills: Float[Tensor, "#b k c"] | None,
     canvases: tuple[str, ...],
     size: Size,
+    control: Float[Tensor, "#b 2 gh gw"] | None = None,
 ) -> Chained:
     """Follow every output pixel through k canvases to the source.
 
     A point on a canvas that lies within it goes on to the next map. One outside goes on from the nearest point of the canvas's
     rectangle, and in the modes that fill shows the fill by as much as a bilinear sample next to the border would: the canvas
     covers it by a ramp of one pixel's width (where it is hard, by a step half a pixel out). So a map that moves whole pixels on
-    one side of a canvas gives what two resamplings in turn give, to rounding.
+    one side of a canvas gives what two resamplings in turn give, to rounding. At a ``bend`` points are displaced instead.
 
     Args:
         src_from_dst: of the source from the first canvas.
         links: of each canvas, first canvas first: its map from the next (of the last from the output), then its rectangle
-            (x0, y0, x1, y1), pixel centres.
+            (x0, y0, x1, y1), pixel centres, or of a bend its grid.
         fills: of each canvas; None is zero.
         canvases: of each: ``zeros``, ``hard``, ``border``, ``reflection`` (of a whole canvas). A point that is not finite shows
-            fill in the first two and nothing in the others.
+            fill in the first two and nothing in the others. And ``bend``, at most once.
         size: (height, width) of the output.
+        control: of the bend.
 
     Gradient:
-        src_from_dst, links: almost everywhere, from the right where a point lies on the border. fills: exact. Twice differentiable.
+        src_from_dst, links, control: almost everywhere, from the right where a point lies on the border. fills: exact. Twice
+            differentiable.
     """
     maps, windows = links[..., : LINK - 4].unflatten(-1, (3, 3)), links[..., LINK - 4 :]
     x, y = coordinates(maps[:, -1], size)  # b h2 w2
@@ -77,8 +81,14 @@ def follow(
     for k in range(len(canvases) - 1, -1, -1):
         covered = torch.isfinite(x) & torch.isfinite(y)
         x, y = torch.where(covered, x, 0.0), torch.where(covered, y, 0.0)
-        x0, y0, x1, y1 = windows[:, k, :, None, None].unbind(1)  # b 1 1
         cover = covered.to(x.dtype)
+        if canvases[k] == "bend":
+            assert control is not None
+            share = share * cover
+            moved = displaced(x.flatten(1), y.flatten(1), Bend(control, windows[:, k]))
+            x, y = _project(_nearer(src_from_dst, maps, k), *(part.unflatten(1, x.shape[1:]) for part in moved))
+            continue
+        x0, y0, x1, y1 = windows[:, k, :, None, None].unbind(1)  # b 1 1
         if canvases[k] == "reflection":
             x, y = _folded(x, x1), _folded(y, y1)
         if canvases[k] in ("zeros", "hard"):
@@ -88,8 +98,13 @@ def follow(
                 shown = fills[:, k, :, None, None] * (share * (1.0 - cover))[:, None]
                 ground = shown if ground is None else ground + shown
         share = share * cover
-        x, y = _project(src_from_dst if k == 0 else maps[:, k - 1], _clamp(x, x0, x1), _clamp(y, y0, y1))
+        x, y = _project(_nearer(src_from_dst, maps, k), _clamp(x, x0, x1), _clamp(y, y0, y1))
     return Chained(x, y, share[:, None], ground)
+
+
+def _nearer(src_from_dst: Tensor, maps: Tensor, k: int) -> Tensor:
+    """From canvas k on to the next one, or to the source."""
+    return src_from_dst if k == 0 else maps[:, k - 1]
 
 
 def laid_over(

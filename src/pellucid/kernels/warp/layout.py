@@ -34,8 +34,8 @@ A sample's parameters, for those that are there, in this order: first mix (matri
 """
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
-CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3}
-"""What lies outside of a canvas; ``hard`` is filled without a ramp."""
+CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3, "bend": 4}
+"""What lies outside of a canvas; ``hard`` is filled without a ramp, ``bend`` is none but moves points."""
 LINK = 13
 """How many numbers a canvas has: its map from the next, row by row, and its rectangle."""
 MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}

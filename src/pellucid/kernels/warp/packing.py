@@ -39,16 +39,24 @@ class Link(NamedTuple):
     """A canvas between two warps, which is never painted.
 
     Args:
-        kind: what lies outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``.
+        kind: what lies outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``. Or
+            ``bend``: it cuts nothing off, but moves points by displacements.
         mid_from_dst: from the next canvas (from the output, if this is the last) to this one.
-        window: its rectangle (x0, y0, x1, y1), pixel centres.
+        window: its rectangle (x0, y0, x1, y1), pixel centres; of displacements their `grid`.
         fill: None is zero.
+        control: displacements, as `Bend` has them; at most one link has any.
     """
 
     kind: str
     mid_from_dst: Float[Tensor, "b_or_1 3 3"]
     window: Float[Tensor, "b_or_1 4"]
     fill: Float[Tensor, "b_or_1 c2"] | None = None
+    control: Float[Tensor, "b_or_1 2 gh gw"] | None = None
+
+    def to(self, dtype: torch.dtype) -> Link:
+        """The same places in another precision."""
+        control = None if self.control is None else self.control.to(dtype)
+        return self._replace(mid_from_dst=self.mid_from_dst.to(dtype), window=self.window.to(dtype), control=control)
 
 
 def canvas_kind(padding_mode: str, *, hard: bool) -> str:
@@ -102,6 +110,7 @@ class Resample(NamedTuple):
         params: the colours, as ``layout.py`` lays them out.
         table: of affine maps the footprint's weights, of homographies and fields every pixel's shape, as ``weight_table`` and
             ``stretches`` in ``footprint.py`` make them.
+        control: displacements of the link that has any.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
@@ -113,6 +122,7 @@ class Resample(NamedTuple):
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
     links: Float[Tensor, "b_or_1 k 13"] | None = None
     table: Float[Tensor, "b_or_1 *numbers"] | None = None
+    control: Float[Tensor, "b_or_1 2 gh gw"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
     slopes: Float[Tensor, "b_or_1"] | None = None
@@ -120,9 +130,9 @@ class Resample(NamedTuple):
     def to(self, dtype: torch.dtype) -> Resample:
         """The same numbers in another dtype; stages convert theirs when they run."""
         mapping, params = self.mapping.to(dtype), self.params.to(dtype)
-        moves = self.window, self.field, self.links, self.table
-        window, field, links, table = (None if part is None else part.to(dtype) for part in moves)
-        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table)
+        moves = self.window, self.field, self.links, self.table, self.control
+        window, field, links, table, control = (None if part is None else part.to(dtype) for part in moves)
+        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table, control=control)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
         """The same pass, whose result is of this dtype (None: as computed)."""
@@ -212,9 +222,9 @@ def pack(
     recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds, weights)
     rows = _row(pieces, src_from_dst)
     chain = _chain(links) if links else None
-    return Resample(
-        recipe, src_from_dst.flatten(1), window, rows, field, chain, None, tuple(prologue), tuple(epilogue[fused:]), slopes
-    )
+    control = next((link.control for link in links if link.control is not None), None)
+    stages = tuple(prologue), tuple(epilogue[fused:])
+    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, None, control, *stages, slopes)
 
 
 def _chain(links: Sequence[Link]) -> Float[Tensor, "b_or_1 k 13"]:

@@ -1,0 +1,186 @@
+"""Cubic B-spline displacements of points, and maps that hold one, both ways.
+
+Owns: `Bend`, `BentMap`, and the solver that runs a field backwards.
+Must not: see images, or know where a grid's numbers come from.
+Read next: ``points.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import transform_points
+
+__all__ = ["FOLDS", "Bend", "BentMap", "displaced", "inverted"]
+
+FOLDS = 0.48866
+"""The share of the spacing within which a grid's numbers cannot fold the plane.
+
+Source: Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", Graphical Models 62 (2000), have
+1 / 2.046392675.
+"""
+
+_STEPS = 6
+_SOLVED = 1e-6  # pixels; coordinates in float32 cannot ask for more than a thousand times that
+
+
+class Bend(NamedTuple):
+    """Displacements in pixels at the knots of a cubic B-spline, x then y.
+
+    Args:
+        control: numbers of the spline, a row of knots beyond either end included.
+        grid: x and y of the first knot (that of ``control[..., 1, 1]``), and the spacing along x and y.
+    """
+
+    control: Float[Tensor, "b_or_1 2 gh gw"]
+    grid: Float[Tensor, "b_or_1 4"]
+
+    def to(self, dtype: torch.dtype) -> Bend:
+        """The same in another precision."""
+        return Bend(self.control.to(dtype), self.grid.to(dtype))
+
+
+class _Cells(NamedTuple):
+    """Of points along one axis: the first knot that matters, weights and slopes of the four from there on, per pixel."""
+
+    first: Int64[Tensor, "b n"]
+    weights: tuple[Tensor, ...]
+    slopes: tuple[Tensor, ...]
+
+
+def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int) -> _Cells:
+    """Beyond the first and the last knot, the point counts as lying there."""
+    u = (at - low[:, None]) / spacing[:, None]
+    end = float(count - 3)
+    inside = (u > 0.0) & (u < end)
+    u = torch.where(inside, u, torch.where(u < end, 0.0, end))
+    first = torch.floor(u).clamp(max=end - 1.0)
+    t = u - first
+    s = 1.0 - t
+    weights = s**3 / 6.0, (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0, (3.0 * s**3 - 6.0 * s**2 + 4.0) / 6.0, t**3 / 6.0
+    scale = inside.to(at.dtype) / spacing[:, None]
+    slopes = -0.5 * s**2, 1.5 * t**2 - 2.0 * t, 2.0 * s - 1.5 * s**2, 0.5 * t**2
+    return _Cells(first.long(), weights, tuple(slope * scale for slope in slopes))
+
+
+def displaced(x: Float[Tensor, "#b n"], y: Float[Tensor, "#b n"], bend: Bend) -> tuple[Tensor, Tensor]:
+    """Points plus their displacements; those that are not finite stay as they are.
+
+    Gradient:
+        points, control: exact, but for points at the border of the grid, where slopes are taken from outside. Twice differentiable.
+    Source:
+        ``scipy.interpolate.BSpline`` and ``NdBSpline``, to 1e-12 in float64.
+    """
+    known = torch.isfinite(x) & torch.isfinite(y)
+    a, b = torch.where(known, x, 0.0), torch.where(known, y, 0.0)
+    moved = _sums(_along(a, b, bend), bend.control, slopes=False)[0]  # b 2 n
+    return torch.where(known, a + moved[:, 0], x), torch.where(known, b + moved[:, 1], y)
+
+
+def _along(x: Tensor, y: Tensor, bend: Bend) -> tuple[_Cells, _Cells]:
+    x0, y0, across, down = bend.grid.unbind(1)
+    return _cells(x, x0, across, bend.control.shape[3]), _cells(y, y0, down, bend.control.shape[2])
+
+
+def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> list[Tensor]:
+    """The displacements (b, 2, n), and with ``slopes`` their derivatives along x and along y."""
+    across, down = cells
+    rows = torch.broadcast_shapes(control.shape[:1], across.first.shape[:1], down.first.shape[:1])[0]
+    flat = control.flatten(2).expand(rows, 2, control.shape[2] * control.shape[3])
+    kinds = [(across.weights, down.weights)]
+    kinds += [(across.slopes, down.weights), (across.weights, down.slopes)] if slopes else []
+    found: list[Tensor | None] = [None] * len(kinds)
+    for j in range(4):
+        lines: list[Tensor | None] = [None] * len(kinds)
+        for i in range(4):
+            index = (down.first + j) * control.shape[3] + across.first + i
+            knot = torch.gather(flat, 2, index[:, None].expand(rows, 2, -1))  # b 2 n
+            for k, (horizontal, _) in enumerate(kinds):
+                part, before = knot * horizontal[i][:, None], lines[k]
+                lines[k] = part if before is None else before + part
+        for k, (_, vertical) in enumerate(kinds):
+            line, before = lines[k], found[k]
+            assert line is not None
+            part = line * vertical[j][:, None]
+            found[k] = part if before is None else before + part
+    return [part for part in found if part is not None]
+
+
+def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2"]:
+    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method have found none.
+
+    Gradient:
+        points, control: exact, first and second derivatives: two more steps with the last slopes are part of the graph.
+    """
+    known = torch.isfinite(points).all(-1)
+    points = torch.where(known[..., None], points, 0.0)
+    with torch.no_grad():
+        q = points
+        for _ in range(_STEPS):
+            q = q - _newton(q, points, bend)
+        slopes = _slopes(q, bend)
+    for _ in range(2):
+        q = q - _solved(slopes, _missed(q, points, bend))
+    tolerance = _SOLVED if points.dtype == torch.float64 else 1e3 * _SOLVED
+    with torch.no_grad():
+        good = known & (_missed(q, points, bend).abs().amax(-1) < tolerance)
+    return torch.where(good[..., None], q, torch.nan)
+
+
+def _missed(q: Tensor, points: Tensor, bend: Bend) -> Tensor:
+    return torch.stack(displaced(q[..., 0], q[..., 1], bend), -1) - points
+
+
+def _newton(q: Tensor, points: Tensor, bend: Bend) -> Tensor:
+    return _solved(_slopes(q, bend), _missed(q, points, bend))
+
+
+def _slopes(q: Tensor, bend: Bend) -> Float[Tensor, "b n 2 2"]:
+    """The derivative of q + d(q)."""
+    _, along_x, along_y = _sums(_along(q[..., 0], q[..., 1], bend), bend.control, slopes=True)
+    return torch.stack((along_x, along_y), -1).movedim(1, 2) + torch.eye(2, dtype=q.dtype, device=q.device)
+
+
+def _solved(slopes: Float[Tensor, "b n 2 2"], missed: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2"]:
+    (a, b), (c, d) = (row.unbind(-1) for row in slopes.unbind(-2))
+    determinant = a * d - b * c
+    determinant = torch.where(determinant == 0.0, 1.0, determinant)
+    x, y = missed.unbind(-1)
+    return torch.stack(((d * x - b * y) / determinant, (a * y - c * x) / determinant), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class BentMap:
+    """A map with a field in it: a matrix, the field, a matrix.
+
+    Args:
+        first: applied to points before the field.
+        bend: moves them by its displacements; with ``solves`` back, to the points that it would move here.
+        last: applied after it.
+    """
+
+    first: Float[Tensor, "b_or_1 3 3"]
+    bend: Bend
+    last: Float[Tensor, "b_or_1 3 3"]
+    solves: bool = False
+
+    def __call__(self, points: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2"]:
+        """Where points lead; NaN where nowhere."""
+        rows = points.shape[0]
+        q = transform_points(points, self.first.expand(rows, 3, 3))
+        q = inverted(q, self.bend) if self.solves else torch.stack(displaced(q[..., 0], q[..., 1], self.bend), -1)
+        return transform_points(q, self.last.expand(rows, 3, 3))
+
+    def turned(self) -> BentMap:
+        """The way back."""
+        return BentMap(inverse(self.last), self.bend, inverse(self.first), not self.solves)
+
+    def to(self, dtype: torch.dtype) -> BentMap:
+        """The same in another precision."""
+        return BentMap(self.first.to(dtype), self.bend.to(dtype), self.last.to(dtype), self.solves)

@@ -1,0 +1,36 @@
+"""Fields of numbers from two words: as many as are wanted, each a function of the words and its place.
+
+Owns: hashing places, and `uniform_field`.
+Must not: keep a field anywhere.
+Read next: ``normals.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.random.philox import philox4x32, round_keys
+
+__all__ = ["as_field", "field_words", "uniform_field"]
+
+
+def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
+    """Numbers uniform on (0, 1), of 24 bits, of shape (C, H, W) per sample: a pure function of its two words and the position."""
+    return as_field(((field_words(words, shape) >> 8).to(dtype) + 0.5) * 2.0**-24, shape)
+
+
+def field_words(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int]) -> Int64[Tensor, "b n 4"]:
+    """The hash of every four positions."""
+    count = shape[0] * shape[1] * shape[2]
+    block = torch.arange((count + 3) // 4, dtype=torch.int64, device=words.device)  # n
+    zero = words[:, :1] * 0  # b 1
+    even = torch.stack((zero + block, zero + 0 * block))  # 2 b n; one call never needs more than 2^34 values
+    keys = round_keys(words[:, 0], words[:, 1])[..., None]  # 10 2 b 1
+    return philox4x32(even, torch.zeros_like(even), keys)
+
+
+def as_field(values: Float[Tensor, "b n 4"], shape: tuple[int, int, int]) -> Float[Tensor, "b c h w"]:
+    """Four numbers for each hash, as many as are wanted."""
+    return values.flatten(1)[:, : shape[0] * shape[1] * shape[2]].unflatten(1, shape)
