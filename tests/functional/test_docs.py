@@ -15,7 +15,8 @@ def _blocks(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "least"), [("functional.md", 2), ("adversarial-warp.md", 5), ("registration.md", 1), ("views.md", 6)]
+    ("page", "least"),
+    [("functional.md", 2), ("corruptions.md", 3), ("adversarial-warp.md", 5), ("registration.md", 1), ("views.md", 6)],
 )
 def test_pages_run(page, least, capsys):
     blocks = _blocks(page)

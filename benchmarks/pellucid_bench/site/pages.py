@@ -32,6 +32,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "random": ("pellucid.random", "Distributions and learned numbers"),
     "functional": ("pellucid.functional", "Functions"),
     "data": ("pellucid.data", "From files to batches"),
+    "corruptions": ("pellucid.corruptions", "Corruptions"),
     "policy": ("pellucid.policy", "Published policies"),
     "boxes": ("pellucid.boxes", "Boxes"),
     "detection": ("pellucid.detection", "Detection"),

@@ -1,0 +1,103 @@
+"""Resampling and blurring along one axis, as matrices (output, input), and a Gaussian line at any angle.
+
+Owns: `gaussian_matrix`, `zoom_matrix`, `box_matrix`, `along_both`, `motion`.
+Must not: draw.
+Read next: ``weather.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["along_both", "box_matrix", "gaussian_matrix", "motion", "zoom_matrix"]
+
+_EDGES = {"reflect": "symmetric", "nearest": "edge", "mirror": "reflect"}
+
+
+@lru_cache(maxsize=64)
+def gaussian_matrix(length: int, sigma: float, mode: str, truncate: float) -> NDArray[np.float64]:
+    """``scipy.ndimage.gaussian_filter1d`` with its names of borders."""
+    radius = int(truncate * sigma + 0.5)
+    reach = np.arange(-radius, radius + 1)
+    weights = np.exp(-0.5 * (reach / sigma) ** 2)
+    weights /= weights.sum()
+    places = np.pad(np.arange(length), radius, mode=_EDGES[mode])  # type: ignore[call-overload]
+    matrix = np.zeros((length, length))
+    for tap, weight in enumerate(weights):
+        matrix[np.arange(length), places[tap : tap + length]] += weight
+    return matrix
+
+
+@lru_cache(maxsize=64)
+def zoom_matrix(length: int, zoom: float) -> NDArray[np.float64]:
+    """Cut the middle out, enlarge it as ``scipy.ndimage.zoom(order=1)`` does, and cut what is too much."""
+    part = math.ceil(length / zoom)
+    first, grown = (length - part) // 2, round(part * zoom)
+    at = (np.arange(length) + (grown - length) // 2) * ((part - 1) / max(grown - 1, 1))
+    left = np.minimum(np.floor(at).astype(int), max(part - 2, 0))
+    right = np.minimum(left + 1, part - 1)
+    matrix = np.zeros((length, length))
+    matrix[np.arange(length), first + left] += 1.0 - (at - left)
+    matrix[np.arange(length), first + right] += at - left
+    return matrix
+
+
+@lru_cache(maxsize=64)
+def box_matrix(length: int, wanted: int) -> NDArray[np.float64]:
+    """Pillow's ``resize`` with ``Image.BOX``: the mean of the pixels whose centres lie in the output pixel."""
+    scale = length / wanted
+    stretch = max(scale, 1.0)
+    matrix = np.zeros((wanted, length))
+    for row in range(wanted):
+        center = (row + 0.5) * scale
+        first, last = max(int(center - 0.5 * stretch + 0.5), 0), min(int(center + 0.5 * stretch + 0.5), length)
+        from_center = (np.arange(first, last) - center + 0.5) / stretch
+        weights = ((from_center > -0.5) & (from_center <= 0.5)).astype(float)
+        matrix[row, first:last] = weights / weights.sum()
+    return matrix
+
+
+def along_both(
+    image: Float[Tensor, "*b h w"], rows: NDArray[np.float64], columns: NDArray[np.float64]
+) -> Float[Tensor, "*b h2 w2"]:
+    """Both axes of a picture through their matrices.
+
+    Gradient:
+        image: exact.
+    """
+    down, across = (torch.from_numpy(matrix).to(image.device, image.dtype) for matrix in (rows, columns))
+    return down @ image @ across.mT
+
+
+def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: Float[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
+    """Half a Gaussian on whole pixels along a line, as ImageMagick blurs by motion; borders repeat the edge pixel.
+
+    Args:
+        image: any picture.
+        radius: half the length of the line, less half a pixel.
+        sigma: of the Gaussian, from the pixel on.
+        degrees: direction in which pixels are read, clockwise from the x axis.
+
+    Gradient:
+        image: exact. degrees: none.
+    """
+    taps = 2 * radius + 1
+    weights = np.exp(-(np.arange(taps) ** 2) / (2.0 * sigma**2))
+    weights /= weights.sum()
+    steps = torch.arange(taps, dtype=torch.float64, device=image.device)
+    angle = torch.deg2rad(degrees.detach().to(torch.float64))[:, None]
+    x, y = (torch.ceil(steps * part - 0.5).to(torch.int64) for part in (torch.cos(angle), torch.sin(angle)))  # b taps
+    height, width = image.shape[-2:]
+    total = torch.zeros_like(image)
+    for tap, weight in enumerate(weights.tolist()):
+        rows = torch.clamp(torch.arange(height, device=image.device) + y[:, tap, None], 0, height - 1)[:, None, :, None]
+        columns = torch.clamp(torch.arange(width, device=image.device) + x[:, tap, None], 0, width - 1)[:, None, None, :]
+        total = total + weight * image.gather(2, rows.expand_as(image)).gather(3, columns.expand_as(image))
+    return total

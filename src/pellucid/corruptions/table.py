@@ -1,0 +1,277 @@
+"""ImageNet-C's fifteen corruptions: their constants, what each draws, its formula, and its gradient.
+
+Owns: `TABLE`.
+Must not: read what users hand in.
+Read next: ``call.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid import functional as F
+from pellucid.color.hsv import shift_hsv
+from pellucid.corruptions.draws import Draws
+from pellucid.corruptions.lines import along_both, box_matrix, gaussian_matrix, motion, zoom_matrix
+from pellucid.corruptions.weather import plasma, snow_layer
+from pellucid.kernels import blend, convolve
+from pellucid.kernels.blend import grain
+
+__all__ = ["TABLE", "Corruption"]
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """One of them.
+
+    Args:
+        name: as in ImageNet-C.
+        constants: for severities 1 to 5.
+        draw: (draws, constants) -> what is random, by name.
+        formula: (image in [0, 1], constants, what was drawn) -> the corrupted image in [0, 1].
+        gradient: to the image: ``exact``, ``almost_everywhere`` or ``surrogate: <name>``.
+    """
+
+    name: str
+    constants: tuple[Any, ...]
+    draw: Callable[[Draws, Any], dict[str, Any]]
+    formula: Callable[..., Tensor]
+    gradient: str = "almost_everywhere"
+
+
+def _nothing(draws: Draws, c: Any) -> dict[str, Any]:
+    del draws, c
+    return {}
+
+
+def _words(draws: Draws, c: Any) -> dict[str, Any]:
+    del c
+    return {"words": draws.words()}
+
+
+def _each(x: Tensor, number: float) -> Float[Tensor, "b"]:
+    return x.new_full((x.shape[0],), number)
+
+
+def _unit(x: Tensor) -> Tensor:
+    return torch.clamp(x, 0.0, 1.0)
+
+
+def _gaussian_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
+    return blend.noise(x, words, _each(x, 0.0), _each(x, c), clip=True)
+
+
+def _shot_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
+    return _unit(grain.shot(x, words, _each(x, c), c))
+
+
+def _impulse_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
+    return grain.salt_and_pepper(x, words, _each(x, c), _each(x, 0.5))
+
+
+def aliased_disk(radius: int, blur: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A disk of whole pixels, softened by a Gaussian of 3 or 5 taps whose borders mirror."""
+    reach = np.arange(-max(8, radius), max(8, radius) + 1)
+    disk = (reach[:, None] ** 2 + reach**2 <= radius**2).astype(float)
+    taps = np.arange(-1, 2) if radius <= 8 else np.arange(-2, 3)
+    weights = np.exp(-0.5 * (taps / blur) ** 2)
+    weights /= weights.sum()
+    for axis in range(2):
+        padded = np.pad(disk, [(taps[-1], taps[-1]) if a == axis else (0, 0) for a in range(2)], mode="reflect")
+        disk = sum(weight * np.take(padded, np.arange(len(reach)) + k, axis=axis) for k, weight in enumerate(weights))
+    return disk / (reach[:, None] ** 2 + reach**2 <= radius**2).sum()
+
+
+def _defocus_blur(x: Tensor, c: tuple[int, float]) -> Tensor:
+    kernel = torch.from_numpy(aliased_disk(*c)).to(x.device, x.dtype)
+    return _unit(convolve.dense(x, kernel.expand(x.shape[0], -1, -1)))
+
+
+def _draw_glass(draws: Draws, c: tuple[float, int, int]) -> dict[str, Any]:
+    return {"moves": [torch.floor(draws.uniform(2) * (2 * c[1])).to(torch.int64) - c[1] for _ in range(c[2])]}
+
+
+def shuffled(size: tuple[int, int], reach: int, moves: Tensor) -> Tensor:
+    """From which place every pixel's value comes (b, h w), after each took that of a neighbour, the last pixel first.
+
+    Args:
+        size: (height, width).
+        reach: pixels this near to the border take none.
+        moves: (b, 2, h, w), the neighbour's x and y from the pixel, in [-reach, reach).
+    """
+    height, width = size
+    rows, columns = (torch.arange(length, device=moves.device) for length in size)
+    inner = ((rows > reach) & (rows <= height - reach))[:, None] & ((columns > reach) & (columns <= width - reach))
+    here = (rows[:, None] * width + columns).expand(moves.shape[0], -1, -1)
+    taken = torch.where(inner, here + moves[:, 1] * width + moves[:, 0], here).flatten(1)
+    here = here.flatten(1)
+    # A neighbour further on in the picture has had its turn and shows what it took; the chain of these is followed by doubling.
+    had_turn = (taken > here) & inner.flatten().expand_as(here).gather(1, taken)
+    link = torch.where(had_turn, taken, here)
+    for _ in range(math.ceil(math.log2(height * width))):
+        link = link.gather(1, link)
+    return taken.gather(1, link)
+
+
+def _glass_blur(x: Tensor, c: tuple[float, int, int], moves: list[Tensor]) -> Tensor:
+    sides = [gaussian_matrix(length, c[0], "nearest", 4.0) for length in x.shape[-2:]]
+    soft = along_both(x, *sides)
+    soft = soft + (torch.floor(soft.detach() * 255.0) / 255.0 - soft.detach())
+    flat = soft.flatten(2)
+    for one in moves:
+        flat = flat.gather(2, shuffled((x.shape[-2], x.shape[-1]), c[1], one)[:, None].expand_as(flat))
+    return _unit(along_both(flat.unflatten(2, x.shape[-2:]), *sides))
+
+
+def _draw_motion(draws: Draws, c: Any) -> dict[str, Any]:
+    del c
+    return {"degrees": draws.number(-45.0, 45.0)}
+
+
+def _motion_blur(x: Tensor, c: tuple[int, float], degrees: Tensor) -> Tensor:
+    return _unit(motion(x, *c, degrees))
+
+
+def _zoom_blur(x: Tensor, c: tuple[float, float]) -> Tensor:
+    zooms = np.arange(1.0, *c)
+    total = x
+    for zoom in zooms.tolist():
+        total = total + along_both(x, *(zoom_matrix(length, zoom) for length in x.shape[-2:]))
+    return _unit(total / (len(zooms) + 1))
+
+
+def _draw_snow(draws: Draws, c: Any) -> dict[str, Any]:
+    del c
+    return {"normal": draws.normal(), "degrees": draws.number(-135.0, -45.0)}
+
+
+def _snow(x: Tensor, c: tuple[Any, ...], normal: Tensor, degrees: Tensor) -> Tensor:
+    names = ("mean", "spread", "zoom", "threshold", "radius", "sigma")
+    layer = snow_layer(normal, degrees, **dict(zip(names, c, strict=False)))[:, None]
+    bright = F.rgb_to_grayscale(x) if x.shape[1] == 3 else x.mean(1, keepdim=True)
+    pale = c[6] * x + (1.0 - c[6]) * torch.maximum(x, 1.5 * bright + 0.5)
+    return _unit(pale + layer + layer.flip(-2, -1))
+
+
+def _draw_frost(draws: Draws, c: Any) -> dict[str, Any]:
+    del c
+    return {"picture": draws.number(0.0, 1.0), "top": draws.number(0.0, 1.0), "left": draws.number(0.0, 1.0)}
+
+
+def _frost(x: Tensor, c: tuple[float, float], frost: Tensor) -> Tensor:
+    return _unit(c[0] * x + c[1] * frost)
+
+
+def _draw_fog(draws: Draws, c: tuple[float, float]) -> dict[str, Any]:
+    return {"cloud": plasma(draws.square, draws.size, c[1])}
+
+
+def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
+    most = x.amax((1, 2, 3), keepdim=True)
+    return _unit((x + c[0] * cloud[:, None]) * most / (most + c[0]))
+
+
+def _brightness(x: Tensor, c: float) -> Tensor:
+    if x.shape[1] != 3:
+        return _unit(x + c)
+    return shift_hsv(x, _each(x, 0.0), _each(x, 0.0), _each(x, c))
+
+
+def _contrast(x: Tensor, c: float) -> Tensor:
+    mean = x.mean((2, 3), keepdim=True)
+    return _unit((x - mean) * c + mean)
+
+
+def _draw_elastic(draws: Draws, c: tuple[float, float, float]) -> dict[str, Any]:
+    height, width = draws.size
+    center, reach = torch.tensor([height // 2, width // 2], dtype=torch.float64), min(draws.size) // 3
+    corners = torch.stack((center + reach, center + torch.tensor([reach, -reach]), center - reach)).to(draws.device)
+    moved = corners + c[2] * (2.0 * draws.numbers(6).unflatten(1, (3, 2)) - 1.0)
+    sides = [gaussian_matrix(length, c[1], "reflect", 3.0) for length in draws.size]
+    across, down = ((along_both(2.0 * draws.uniform(1)[:, 0] - 1.0, *sides) * c[0]) for _ in range(2))
+    return {"dst_from_src": F.get_affine_transform(corners.expand_as(moved), moved), "across": across, "down": down}
+
+
+def _elastic(x: Tensor, c: Any, dst_from_src: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    del c
+    size = (x.shape[-1], x.shape[-2])
+    warped = F.warp_affine(x, dst_from_src, size, border_mode="reflect_101")
+    return _unit(F.remap(warped, across, down, relative=True, border_mode="reflect"))
+
+
+def _pixelate(x: Tensor, c: float) -> Tensor:
+    down = [box_matrix(length, int(length * c)) for length in x.shape[-2:]]
+    up = [box_matrix(int(length * c), length) for length in x.shape[-2:]]
+    return along_both(along_both(x, *down), *up)
+
+
+def _jpeg(x: Tensor, c: int) -> Tensor:
+    return F.jpeg(_unit(x), c)
+
+
+_EDGE = 244.0
+"""Pixels, to which the elastic corruption's constants refer."""
+
+TABLE: Mapping[str, Corruption] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Corruption("gaussian_noise", (0.08, 0.12, 0.18, 0.26, 0.38), _words, _gaussian_noise),
+            Corruption("shot_noise", (60.0, 25.0, 12.0, 5.0, 3.0), _words, _shot_noise, "surrogate: slope of the mean"),
+            Corruption("impulse_noise", (0.03, 0.06, 0.09, 0.17, 0.27), _words, _impulse_noise, "exact"),
+            Corruption("defocus_blur", ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)), _nothing, _defocus_blur),
+            Corruption(
+                "glass_blur",
+                ((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+                _draw_glass,
+                _glass_blur,
+                "surrogate: straight-through",
+            ),
+            Corruption("motion_blur", ((10, 3.0), (15, 5.0), (15, 8.0), (15, 12.0), (20, 15.0)), _draw_motion, _motion_blur),
+            Corruption("zoom_blur", ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)), _nothing, _zoom_blur),
+            Corruption(
+                "snow",
+                (
+                    (0.1, 0.3, 3.0, 0.5, 10, 4.0, 0.8),
+                    (0.2, 0.3, 2.0, 0.5, 12, 4.0, 0.7),
+                    (0.55, 0.3, 4.0, 0.9, 12, 8.0, 0.7),
+                    (0.55, 0.3, 4.5, 0.85, 12, 8.0, 0.65),
+                    (0.55, 0.3, 2.5, 0.85, 12, 12.0, 0.55),
+                ),
+                _draw_snow,
+                _snow,
+            ),
+            Corruption("frost", ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), _draw_frost, _frost),
+            Corruption("fog", ((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), _draw_fog, _fog),
+            Corruption("brightness", (0.1, 0.2, 0.3, 0.4, 0.5), _nothing, _brightness),
+            Corruption("contrast", (0.4, 0.3, 0.2, 0.1, 0.05), _nothing, _contrast),
+            Corruption(
+                "elastic_transform",
+                tuple(
+                    (_EDGE * alpha, _EDGE * sigma, _EDGE * corner)
+                    for alpha, sigma, corner in (
+                        (2.0, 0.7, 0.1),
+                        (2.0, 0.08, 0.2),
+                        (0.05, 0.01, 0.02),
+                        (0.07, 0.01, 0.02),
+                        (0.12, 0.01, 0.02),
+                    )
+                ),
+                _draw_elastic,
+                _elastic,
+            ),
+            Corruption("pixelate", (0.6, 0.5, 0.4, 0.3, 0.25), _nothing, _pixelate, "exact"),
+            Corruption("jpeg_compression", (25, 18, 15, 10, 7), _nothing, _jpeg, "surrogate: jump proximity"),
+        )
+    }
+)
+"""By name, in the order of the paper."""
