@@ -76,6 +76,7 @@ def test_members():
         "plan",
         "ranges",
         "save",
+        "show",
         "step",
         "to_dict",
         "valid_mask",

@@ -19,7 +19,9 @@ from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
 from pellucid.explain import explain
+from pellucid.figures import show
 from pellucid.kinds import IMAGE
+from pellucid.notebook import pipeline_html
 from pellucid.options import Options, check_no_more, check_no_scale, dtype_named
 from pellucid.plan import Plan, Plans
 from pellucid.ragged import (
@@ -99,6 +101,7 @@ class Pipeline(nn.Module):
     same_on_batch = property(lambda self: self.options.same_on_batch)
     fuse = property(lambda self: self.options.fuse)
     canvas = property(lambda self: self.options.canvas)
+    show, _repr_html_ = show, pipeline_html
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import pixel_centers
 from pellucid.lowering import Lowered, Replayed, opened
 from pellucid.maps import ViewMap, back, forth
+from pellucid.notebook import record_html, record_text
 from pellucid.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
 from pellucid.random.arguments import check_choice, whole_number
 from pellucid.serialize import transforms_from_list, transforms_to_list
@@ -58,6 +59,8 @@ class Record:
     params: Sequence[Mapping[str, Tensor]]
     samples: int
     lead: int = 1
+
+    __repr__, _repr_html_ = record_text, record_html
 
     @property
     def size_in(self) -> Size:

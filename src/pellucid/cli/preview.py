@@ -67,26 +67,14 @@ def _row(augment: Pipeline, image: Tensor, number: int, variants: int, seed: int
     """The picture and its variants, each the draw of (seed, step = variant, index = the picture's number)."""
     import torch
 
+    from pellucid.figures import displayable
     from pellucid.random import Key
 
     row = [_tile(image)]
     for variant in range(variants):
         key = Key(seed=seed, step=variant, index=torch.tensor([number]))
-        row.append(_tile(_displayable(augment, augment(image[None], key=key)[0])))
+        row.append(_tile(displayable(augment.transforms, augment(image[None], key=key)[0])))
     return row
-
-
-def _displayable(augment: Pipeline, image: Tensor) -> Tensor:
-    """The image back in [0, 1] where the pipeline normalised it or made it 8-bit."""
-    import torch
-
-    from pellucid.transforms.color import Denormalize, Normalize
-
-    shown = image.to(torch.float32) / (255.0 if image.dtype == torch.uint8 else 1.0)
-    for transform in reversed(augment.transforms):
-        if isinstance(transform, Normalize):
-            shown = Denormalize(mean=transform.mean, std=transform.std)(shown)
-    return shown
 
 
 def _tile(image: Tensor) -> Image:

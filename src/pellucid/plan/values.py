@@ -8,6 +8,7 @@ Read next: ``make.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TypeAlias
 
 from pellucid.random.distributions import Distribution
@@ -193,6 +194,10 @@ class Plan:
     def bends(self) -> tuple[int, ...]:
         """The steps with a field, which have no matrix."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.bends)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what shares a pass."""
+        return f"<code>{escape(str(self))}</code>"
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"

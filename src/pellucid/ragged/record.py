@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.notebook import record_html, record_text
 from pellucid.plan import Plan
 from pellucid.record import Record
 from pellucid.types import Size
@@ -33,6 +34,8 @@ class RaggedRecord:
 
     plans: tuple[Plan, ...]
     params: Sequence[Mapping[str, Tensor]]
+
+    __repr__, _repr_html_ = record_text, record_html
 
     @staticmethod
     def of(parts: Sequence[tuple[tuple[int, ...], Record]]) -> RaggedRecord:
