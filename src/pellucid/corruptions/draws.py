@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.kernels.blend.reference import gaussian_field, uniform_field
+from pellucid.kernels.blend.reference import gaussian_field
 from pellucid.random.key import draw_words, on_device
+from pellucid.random.patterns import uniform_field
 from pellucid.random.philox import uniforms
 
 __all__ = ["Draws"]
