@@ -18,6 +18,10 @@ CASES = [
     pellucid.ShotNoise(p=0.5),
     pellucid.PoissonGaussianNoise(p=0.5),
     pellucid.RandomJPEG(p=0.5),
+    pellucid.RandomErasing(p=0.5),
+    pellucid.RandomErasing(p=0.5, value="random"),
+    pellucid.RandomGaussianNoise(p=0.5, clip="none"),
+    pellucid.RandomGaussianBlur(5, p=0.5),
 ]
 
 

@@ -246,16 +246,36 @@ def _colored(image: Tensor, resample: Resample) -> Tensor:
 
 
 def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
-    """One segment on the samples whose gate is open, where looking costs nothing and the gate has no gradient to give."""
-    gate: Tensor | None = getattr(segment, "gate", None)
-    clips = isinstance(segment, Grain) and segment.clip  # the closed samples, too
-    if gate is None or clips or gate.requires_grad or not gate.is_cpu or len(gate) != len(image) or not is_plain_eager():
+    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
+    active = _active(segment) if is_plain_eager() else None
+    if active is None or not active.is_cpu or len(active) != len(image):
         return _apply_single(segment, image, scale, impl)
-    rows = gate.nonzero().squeeze(1)
+    rows = active.nonzero().squeeze(1)
     if len(rows) == len(image):
         return _apply_single(segment, image, scale, impl)
     chosen = type(segment)(*(_rows(part, rows) for part in segment))
     return image.index_copy(0, rows, _apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
+
+
+def _active(segment: Segment) -> Tensor | None:
+    """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
+    if isinstance(segment, Noise | Grain) and segment.clip:  # the closed samples, too
+        return None
+    gate: Tensor | None = getattr(segment, "gate", None)
+    asked, active = [] if gate is None else [gate], gate
+    if isinstance(segment, Patch):
+        asked, active = [segment.box], (segment.box[..., 2:] > segment.box[..., :2]).all(-1).any(-1)
+    elif isinstance(segment, Noise):
+        asked, active = [segment.mean, segment.sigma], (segment.mean != 0) | (segment.sigma != 0)
+    elif isinstance(segment, Convolve):
+        asked, active = [segment.vertical, segment.horizontal], _spreads(segment.vertical) | _spreads(segment.horizontal)
+    return None if any(part.requires_grad for part in asked) else active
+
+
+def _spreads(kernel: Float[Tensor, "b k"]) -> Tensor:
+    """Whether a kernel does more than pass on its middle."""
+    middle = kernel.shape[1] // 2
+    return (kernel[:, middle] != 1) | (kernel.count_nonzero(1) > 1)
 
 
 def _rows(part: Any, rows: Tensor) -> Any:

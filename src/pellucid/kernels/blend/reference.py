@@ -34,8 +34,7 @@ def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: 
     if value.dim() == 2:
         value = value[:, :, None, None]
     # A product would turn a NaN under the patch into NaN; where nothing of the pixel remains, nothing of it is read.
-    kept = torch.where(mask < 1, image * (1.0 - mask), 0.0)
-    return kept + mask * value
+    return torch.lerp(torch.where(mask < 1, image, value), value, mask)
 
 
 def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "*b length"]:
