@@ -81,6 +81,7 @@ def test_members():
         "to_dict",
         "valid_mask",
         "views",
+        "worst",
     ):
         assert hasattr(Pipeline, name)
     for name in ("load", "matrix", "requires_grad_", "save", "size_in", "size_out", "src_from_dst", "step", "to", "with_param"):

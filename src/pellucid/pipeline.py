@@ -39,13 +39,14 @@ from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
 from pellucid.record import Record, read_record, record_agrees
-from pellucid.serialize import VERSION, read_file, transforms_from_list, transforms_to_list, write_file
+from pellucid.serialize import VERSION, read_file, settings_from_dict, transforms_from_list, transforms_to_list, write_file
 from pellucid.several import View, draw_several, steps_named
 from pellucid.targets import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
 from pellucid.types import ImageSpec
 from pellucid.units import looked_at
+from pellucid.worst import worst_draw
 
 __all__ = ["Pipeline"]
 
@@ -329,6 +330,13 @@ class Pipeline(nn.Module):
 
         return expected_loss(evaluate, sites_of(plan, u, learned), check=self._losses.new(loss_fn))
 
+    def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
+        """The draw of each sample under which its loss is largest, as far as a search in the distributions sees: (result, record).
+
+        `pellucid.worst.worst_draw` says what it takes: ``draws``, ``steps``, ``search``, ``restarts``, ``return_found``.
+        """
+        return worst_draw(self, loss_fn, batch, key=key, **search)
+
     def evaluations(self) -> int:
         """How often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice more."""
         none = torch.zeros(0)
@@ -487,20 +495,7 @@ class Pipeline(nn.Module):
             spec: the description.
             allow: modules that may be imported for transforms of your own, by their dotted names. Nothing else is.
         """
-        if not isinstance(spec, Mapping):
-            raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
-        if spec.get("pellucid") != VERSION:
-            raise invalid(
-                "pellucid",
-                expected=f"a pipeline of format version {VERSION}",
-                got=spec.get("pellucid"),
-                fix=f"Write pellucid = {VERSION}.",
-            )
-        settings = {name: value for name, value in spec.items() if name not in ("pellucid", "transforms")}
-        known = Pipeline.__init__.__kwdefaults__ or {}
-        for name in settings:
-            if name not in known:
-                raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
+        settings = settings_from_dict(spec, Pipeline.__init__.__kwdefaults__ or {})
         if "dtype" in settings:
             settings["dtype"] = dtype_named(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)

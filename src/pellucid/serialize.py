@@ -28,7 +28,7 @@ from pellucid.transforms import ALL
 from pellucid.transforms.base import Transform, check_kind
 from pellucid.writing import whole
 
-__all__ = ["VERSION", "read_file", "register", "transforms_from_list", "transforms_to_list", "write_file"]
+__all__ = ["VERSION", "read_file", "register", "settings_from_dict", "transforms_from_list", "transforms_to_list", "write_file"]
 
 VERSION = 1
 _DEEPEST = 32
@@ -256,3 +256,21 @@ def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
 def _check_suffix(path: Path) -> None:
     if path.suffix not in (".toml", ".json"):
         raise invalid("path", expected="a file name ending in .toml or .json", got=path.name)
+
+
+def settings_from_dict(spec: object, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in the plain form of a pipeline, by name, each of them one of those known."""
+    if not isinstance(spec, Mapping):
+        raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
+    if spec.get("pellucid") != VERSION:
+        raise invalid(
+            "pellucid",
+            expected=f"a pipeline of format version {VERSION}",
+            got=spec.get("pellucid"),
+            fix=f"Write pellucid = {VERSION}.",
+        )
+    settings = {name: value for name, value in spec.items() if name not in ("pellucid", "transforms")}
+    for name in settings:
+        if name not in known:
+            raise invalid(name, expected=f"one of {tuple(known)}", got=repr(name))
+    return settings

@@ -1,0 +1,154 @@
+"""Attacks and defences: they raise what they are to raise, stay in their balls and ranges, and leave models alone."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pellucid import (
+    CenterCrop,
+    InvalidArgument,
+    InvalidType,
+    Key,
+    Pipeline,
+    RandomBrightness,
+    RandomHorizontalFlip,
+    RandomJPEG,
+    RandomRotation,
+    RandomTranslate,
+)
+from pellucid.adversarial import Adversary, AugMax, eot, flow_attack, max_up
+
+
+@pytest.fixture
+def task():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 6, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(6 * 100, 3))
+    x = 0.2 + 0.6 * torch.rand(5, 1, 12, 12)
+    return model.requires_grad_(False), x, model(x).argmax(1)
+
+
+def each(model):
+    return lambda x, y: F.cross_entropy(model(x), y, reduction="none")
+
+
+def test_expectation_is_the_mean_over_views(task):
+    model, x, y = task
+    augment, key = Pipeline([RandomRotation(30)], seed=0), Key(3, 1)
+    x = x.clone().requires_grad_()
+    out, record = eot(augment, x, 4, key=key)
+    assert out.shape == (20, 1, 12, 12)
+    assert record.samples == 20
+    mean = each(model)(out, y.repeat(4)).unflatten(0, (4, -1)).mean(0)
+    want = torch.stack([each(model)(view.result, y) for view in augment.views(x, 4, key=key)]).mean(0)
+    assert torch.allclose(mean, want)
+    assert torch.equal(augment.apply(x.detach().repeat(4, 1, 1, 1), record), out.detach())
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("universal", [False, True])
+def test_perturbations_stay_in_their_ball_and_raise_the_loss(task, norm, universal):
+    model, x, y = task
+    radius = 0.1 if norm == "linf" else 0.8
+    turns = Pipeline([RandomRotation(20), RandomJPEG((60, 90), p=0.3)], seed=0)
+    attack = Adversary(turns, each(model), norm=norm, radius=radius, steps=6, draws=4, universal=universal)
+    delta = attack.perturbation(x, y)
+    assert delta.shape == ((1, 1, 12, 12) if universal else x.shape)
+    length = delta.abs().amax((1, 2, 3)) if norm == "linf" else delta.flatten(1).norm(dim=1)
+    assert bool((length <= radius + 1e-5).all())
+    assert bool((length > 0.5 * radius).all())
+    perturbed = attack(x, y)
+    assert bool(((perturbed >= 0) & (perturbed <= 1)).all())
+    unseen = Key(99, 0)
+    before, after = (each(model)(eot(turns, z, 8, key=unseen).result, y.repeat(8)).mean() for z in (x, perturbed))
+    assert after > before + 0.05
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_targeted_attack_lowers_the_loss_of_its_label(task):
+    model, x, y = task
+    wanted = (y + 1) % 3
+    attack = Adversary(Pipeline([]), each(model), radius=0.3, steps=15, draws=1, targeted=True)
+    assert bool((each(model)(attack(x, wanted), wanted) < each(model)(x, wanted)).all())
+
+
+def test_a_mask_keeps_the_rest(task):
+    model, x, y = task
+    mask = torch.zeros(1, 12, 12)
+    mask[:, 2:6, 3:8] = 1
+    change = Adversary(Pipeline([RandomRotation(10)]), each(model), radius=1.0, steps=3, mask=mask)(x, y) - x
+    assert bool((change[..., mask[0] == 0] == 0).all())
+    assert bool((change[..., mask[0] == 1] != 0).any())
+
+
+def test_one_key_gives_one_attack(task):
+    model, x, y = task
+    attack = Adversary(Pipeline([RandomRotation(20)]), each(model), steps=2, draws=2)
+    assert torch.equal(attack(x, y, key=Key(1, 1)), attack(x, y, key=Key(1, 1)))
+
+
+def test_a_flow_raises_the_loss_and_smoothness_smooths(task):
+    model, x, y = task
+    losses = {}
+    for weight in (0.0, 5.0):
+        moved, field = flow_attack(x, lambda z: each(model)(z, y), steps=15, smoothness=weight)
+        losses[weight] = (each(model)(moved, y), (field[..., 1:] - field[..., :-1]).abs().mean())
+        assert bool((moved >= x.amin() - 1e-6).all() and (moved <= x.amax() + 1e-6).all())
+    assert bool((losses[0.0][0] > each(model)(x, y)).all())
+    assert losses[5.0][1] < 0.5 * losses[0.0][1]
+    still, none = flow_attack(x, lambda z: each(model)(z, y), steps=0)
+    assert torch.equal(still, x)
+    assert not none.any()
+
+
+def test_max_up_is_the_largest_of_its_draws(task):
+    model, x, y = task
+    model.requires_grad_(True)
+    augment, seen = Pipeline([RandomRotation(40), RandomBrightness(0.5)], seed=0), []
+
+    def loss(z):
+        seen.append(each(model)(z, y))
+        return seen[-1]
+
+    worst = max_up(augment, loss, x, k=6)
+    drawn = torch.stack([one.detach() for one in seen[:6]])
+    assert torch.allclose(worst, drawn.amax(0))
+    worst.mean().backward()
+    assert all(bool((p.grad != 0).any()) for p in model.parameters())
+
+
+def test_augmax_raises_the_loss_by_weights_and_draws(task):
+    model, x, y = task
+    augment = Pipeline([RandomRotation(30), RandomTranslate((0.1, 0.1)), RandomHorizontalFlip()], seed=0)
+
+    def loss(z):
+        return each(model)(z, y)
+
+    key = Key(2, 2)
+    start = AugMax(augment, loss, steps=0)(x, key=key)
+    views = torch.stack([view.result for view in augment.views(x, 3, key=key)])
+    assert torch.allclose(start, 0.5 * x + 0.5 * views.mean(0), atol=1e-6)
+    found = AugMax(augment, loss, steps=6)(x, key=key)
+    assert bool((loss(found) >= loss(start) - 1e-6).all())
+    assert bool((loss(found) > loss(start) + 1e-3).any())
+    x = x.clone().requires_grad_()
+    AugMax(augment, loss, steps=1)(x, key=key).sum().backward()
+    assert bool((x.grad != 0).any())
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m, x, y: Adversary(Pipeline([]), each(m), norm="l1"), "norm: expected one of"),
+        (lambda m, x, y: Adversary(Pipeline([]), each(m), radius=0.0), "radius and step_size: expected numbers > 0"),
+        (lambda m, x, y: Adversary([], each(m)), "pipeline: expected a Pipeline"),
+        (lambda m, x, y: Adversary(Pipeline([]), each(m))(x, y[:2]), "images: expected floating-point"),
+        (lambda m, x, y: Adversary(Pipeline([]), lambda a, b: a.mean())(x, y), r"loss_fn: expected \(40,\) losses"),
+        (lambda m, x, y: flow_attack(x, lambda z: z.mean()), r"loss_fn: expected \(5,\) losses"),
+        (lambda m, x, y: AugMax(Pipeline([CenterCrop(8)]), lambda z: z.mean((1, 2, 3)))(x), "one that keeps the size"),
+        (lambda m, x, y: AugMax(Pipeline([]), lambda z: z.mean())(x), r"loss_fn: expected \(5,\) losses"),
+        (lambda m, x, y: max_up(Pipeline([]), lambda z: z.mean(), x), r"loss_fn: expected \(5,\) losses"),
+    ],
+)
+def test_mistakes_are_told(task, call, words):
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        call(*task)
