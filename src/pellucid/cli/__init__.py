@@ -21,6 +21,7 @@ from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
 from pellucid.cli.gallery import gallery
+from pellucid.cli.import_ import import_
 from pellucid.cli.learn import app as learn
 from pellucid.cli.preview import preview
 from pellucid.cli.register import register
@@ -43,6 +44,7 @@ app.command()(demo)
 app.command()(preview)
 app.command()(gallery)
 app.command()(explain)
+app.command("import")(import_)
 app.command()(augment)
 app.command()(audit)
 app.command()(register)

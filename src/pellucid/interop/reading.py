@@ -34,6 +34,9 @@ __all__ = [
     "whole",
 ]
 
+LOST = object()
+"""An argument that an object does not keep: reading it is an error, and not its default."""
+
 Made = Transform | Sequence[Transform] | None
 
 
@@ -59,7 +62,7 @@ class Missing(NamedTuple):
         return f"{self.where}: {self.name}{option}: {self.reason}." + (f" Nearest: {self.nearest}." if self.nearest else "")
 
 
-class Unsupported(ValueError):  # noqa: N818 - reads as what it says
+class Unsupported(InvalidArgument):
     """Some of a pipeline cannot be imported with the same results; `missing` lists all of it."""
 
     def __init__(self, missing: Sequence[Missing]) -> None:
@@ -104,6 +107,8 @@ class Given:
         for name in option.split("|"):
             if name in self.options:
                 self.unused.discard(name)
+                if self.options[name] is LOST:
+                    raise Cannot(name, "the object does not keep this argument", "its description as plain data")
                 return plain(self.options[name])
         return default
 
@@ -204,7 +209,7 @@ def arguments_of(value: object, lookup: Callable[[object, str], Any] = getattr) 
         try:
             found[name] = lookup(value, name)
         except AttributeError:
-            continue
+            found[name] = LOST
     return found
 
 

@@ -128,7 +128,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     mode = _mode(given, "nearest")
     _rim(reader, mode)
     return ours.RandomAffine(
-        (-high, -low),
+        (0.0 - high, 0.0 - low),
         translate=translate,
         scale=given("scale"),
         shear=shear if shear is None or is_number(shear) or len(shear) == 2 else tuple(shear),
@@ -139,7 +139,9 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _rotation(given: Given, reader: Reader, where: str) -> Made:
-    given.only("expand", False, default=False, reason="a batch keeps one size", nearest="RandomRotation, which cuts corners off")
+    given.only(
+        "expand", False, default=False, reason="each angle has a canvas of its own there", nearest="RandomRotation(expand=True)"
+    )
     mode: Any = _mode(given, "nearest")
     _rim(reader, mode)
     return ours.RandomRotation(_around(given("degrees")), interpolation=mode, fill=_fill(given), center=_center(given))

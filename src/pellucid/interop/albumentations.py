@@ -1,0 +1,510 @@
+"""albumentations' pipelines, of versions 1 and 2, from an object, ``A.to_dict`` or the same as a file.
+
+Owns: what each of its transforms and options is called here.
+Must not: import albumentations.
+Read next: ``kornia.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from pellucid import transforms
+from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, gated, integers, pair, whole
+from pellucid.pipeline import Pipeline
+from pellucid.random import Categorical
+from pellucid.random.arguments import is_number, plain
+
+ours: Any = transforms  # whose options are only known when they are read
+
+__all__ = ["described", "from_albumentations", "read_albumentations"]
+
+
+def from_albumentations(source: Any) -> Pipeline:
+    """Import a pipeline of albumentations.
+
+    Args:
+        source: a ``Compose``, a transform, or what ``A.to_dict`` makes of it, for which albumentations need not be installed.
+            Defaults of options that are left out are those of version 2, unless ``__version__`` says 1.
+
+    Returns:
+        A pipeline with the same results for the same drawn values; its seed is not in ``A.to_dict``. Notes as for
+        `read_albumentations`.
+
+    Errors:
+        Unsupported, with a list of every transform and option that has no equal.
+
+    Example:
+        >>> from pellucid.interop import from_albumentations
+        >>> from_albumentations({"__class_fullname__": "Rotate", "limit": 20, "p": 1.0})[0].degrees
+        (-20.0, 20.0)
+    """
+    return whole(read_albumentations(source))
+
+
+def read_albumentations(source: Any) -> Imported:
+    """The same, with notes, and with a list of what is missing instead of an error."""
+    version, plain = described(source)
+    return Reader(_TABLE, _NEAREST, version).imported(plain)
+
+
+def described(source: Any) -> tuple[int, Any]:
+    """The major version, and a pipeline as plain data."""
+    if not isinstance(source, Mapping):
+        source = source.to_dict() if hasattr(source, "to_dict") else {"__class_fullname__": type(source).__name__}
+    version = int(str(source.get("__version__", "2")).partition(".")[0] or 2)
+    return max(version, 1), _named(source.get("transform", source))
+
+
+def _named(table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    found: dict[str, Any] = {"name": str(table.get("__class_fullname__", table.get("name"))).rpartition(".")[2]}
+    found |= {key: value for key, value in table.items() if key not in ("__class_fullname__", "name", "always_apply")}
+    if table.get("always_apply") is True:
+        found["p"] = 1.0
+    if isinstance(table.get("transforms"), list | tuple):
+        found["transforms"] = [_named(one) for one in table["transforms"]]
+    return found
+
+
+def _compose(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore(
+        "is_check_shapes", "additional_targets", "seed", "save_applied_params", "mask_interpolation", "is_check_args", "strict"
+    )
+    for name in ("bbox_params", "keypoint_params"):
+        options = given(name)
+        if isinstance(options, Mapping):
+            _targets(name, options, reader)
+    return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
+
+
+def _targets(name: str, options: Mapping[str, Any], reader: Reader) -> None:
+    form = options.get("format", options.get("coord_format", "pascal_voc"))
+    if name == "bbox_params":
+        reader.set(box_format=form, min_area=options.get("min_area") or 0.0, min_visibility=options.get("min_visibility") or 0.0)
+        reader.set(drop_invalid=True)
+        for one in ("min_width", "min_height", "clip"):
+            if options.get(one):
+                reader.note(f"bbox_params.{one} is not imported: boxes are clipped, and told by area and visibility here")
+    elif form not in ("xy", "xyz"):
+        reader.note(f"keypoint_params: keypoints are (x, y) here, not {form}")
+
+
+def _row(given: Given, reader: Reader, where: str) -> list[Any]:
+    return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+
+
+def _one_of(given: Given, reader: Reader, where: str) -> Made:
+    """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
+    branches = given.options.get("transforms") or ()
+    weights = tuple(float(one.get("p", _chance_of(one.get("name")))) for one in branches)
+    sure = [{**one, "p": 1.0} for one in branches]
+    found = reader.each(sure, f"{where}.transforms")
+    given.ignore("transforms")
+    return gated(ours.OneOf(tuple(found), weights=weights), given("p", 0.5))
+
+
+def _some_of(given: Given, reader: Reader, where: str) -> Made:
+    if reader.version < 2:
+        raise Cannot("version 1", "it weighs branches by their probabilities", "SomeOf")
+    n, replace = given("n", 1), given("replace", False)
+    branches = tuple(reader.each(given("transforms"), f"{where}.transforms"))
+    if replace and n > 1:
+        raise Cannot("replace=True", "it applies what was drawn in the list's order", "SomeOf(replace=True)")
+    return gated(ours.SomeOf(branches, n=min(n, len(branches))), given("p", 1.0))
+
+
+def _chance_of(name: Any) -> float:
+    return 1.0 if name in _CERTAIN else 0.5
+
+
+_BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
+_RESIZES = {1: ("bilinear", False), 6: ("nearest", False)}
+
+
+def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
+    """Interpolation, border and fill of a warp."""
+    given.ignore("mask_interpolation", "fill_mask", "mask_value", "cval_mask", "rotate_method", "approximate")
+    mode = {0: "nearest", 1: "bilinear"}.get(given("interpolation", 1))
+    if mode is None:
+        raise Cannot("interpolation", "of OpenCV's, INTER_NEAREST and INTER_LINEAR are the same here", "INTER_LINEAR")
+    flag = given("border_mode|mode", border)
+    if flag not in _BORDERS:
+        raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+    reader.note("Warps of OpenCV round coordinates to 1/32 pixel")
+    return {"interpolation": mode, "padding_mode": _BORDERS[flag], "fill": _fill(given)}
+
+
+def _fill(given: Given) -> Any:
+    """In the image's own units, as ours."""
+    fill = given("fill|fill_value|value|cval", 0)
+    if isinstance(fill, str):
+        raise Cannot(f"fill={fill!r}", "holes are filled with numbers here", "a number")
+    return 0.0 if fill is None else fill
+
+
+def _around(value: Any, option: str) -> tuple[float, float]:
+    return pair(value, option, around=0.0)
+
+
+def _old(reader: Reader, one: int, two: int) -> int:
+    return one if reader.version < 2 else two
+
+
+def _rotate(given: Given, reader: Reader, where: str) -> Made:
+    given.only("crop_border", False, default=False, reason="a batch keeps one size", nearest="RandomRotation and CenterCrop")
+    limit = _around(given("limit", 90), "limit")
+    return ours.RandomRotation(limit, p=given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0)))
+
+
+def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
+    both = given("shift_limit", 0.0625)
+    x, y = (given(f"shift_limit_{axis}") for axis in "xy")
+    scale = _around(given("scale_limit", 0.1), "scale_limit")
+    if reader.version >= 2:
+        reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
+    return ours.RandomAffine(
+        _around(given("rotate_limit", 45), "rotate_limit"),
+        translate=(_around(both if x is None else x, "shift_limit"), _around(both if y is None else y, "shift_limit")),
+        scale=(1.0 + scale[0], 1.0 + scale[1]),
+        p=given("p", 0.5),
+        **_warp(given, reader, border=_old(reader, 4, 0)),
+    )
+
+
+def _fixed(value: Any, option: str) -> tuple[float, float]:
+    """A range, or a number that is always the same."""
+    return (float(value), float(value)) if is_number(value) else pair(value, option)
+
+
+def _by_axis(value: Any, option: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The two ranges of a number, a pair or a dict."""
+    x, y = (value.get("x", 0.0), value.get("y", 0.0)) if isinstance(value, Mapping) else (value, value)
+    return _fixed(plain(x), option), _fixed(plain(y), option)
+
+
+def _affine(given: Given, reader: Reader, where: str) -> Made:
+    given.only("fit_output", False, default=False, reason="a batch keeps one size", nearest="RandomAffine")
+    given.only("balanced_scale", False, default=False, reason="it draws from two ranges", nearest="RandomAffine")
+    degrees = _fixed(given("rotate", 0.0) or 0.0, "rotate")
+    raw = given.options.get("scale", (1.0, 1.0))
+    given.ignore("scale")
+    x, y = _by_axis(plain(raw), "scale")
+    if x != y or (x[0] != x[1] and not given("keep_ratio", False)):
+        raise Cannot("keep_ratio=False", "one factor for both axes here", "keep_ratio=True")
+    given.ignore("keep_ratio")
+    raw = given.options.get("shear", 0.0) or 0.0
+    given.ignore("shear")
+    sheared = (_fixed(raw, "shear"), (0.0, 0.0)) if is_number(raw) else _by_axis(raw, "shear")
+    if any(map(any, sheared)) and any(degrees):
+        raise Cannot("shear", "it shears after turning, RandomAffine before", "RandomRotation, then RandomShear")
+    if all(map(any, sheared)):
+        raise Cannot("shear", "its shear along both axes lacks the product of the two", "shear along one axis")
+    pixels, share = given("translate_px"), given.options.get("translate_percent")
+    given.ignore("translate_percent")
+    if pixels is not None and any(map(any, _by_axis(pixels, "translate_px"))):
+        raise Cannot(f"translate_px={pixels}", "shifts are fractions of the size here", "RandomTranslate(pixels=True)")
+    if share:
+        reader.note("Affine: shifts are cut off to whole pixels there")
+    return ours.RandomAffine(
+        degrees,
+        translate=_by_axis(share, "translate_percent") if share else None,
+        scale=x,
+        shear=(*sheared[0], *sheared[1]) if any(map(any, sheared)) else None,
+        p=given("p", 0.5),
+        **_warp(given, reader, border=0),
+    )
+
+
+def _size(given: Given) -> Any:
+    """``size``, or ``height`` and ``width``."""
+    return given("size") if given.has("size") else (given("height"), given("width"))
+
+
+def _resizing(given: Given) -> dict[str, Any]:
+    given.ignore("mask_interpolation", "area_for_downscale")
+    flag = given("interpolation", 1)
+    if flag not in _RESIZES:
+        reason = (
+            "OpenCV's nearest reads half a pixel off"
+            if flag == 0
+            else "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
+        )
+        raise Cannot(f"interpolation={flag}", reason, "INTER_LINEAR")
+    mode, antialias = _RESIZES[flag]
+    return {"interpolation": mode, "antialias": antialias}
+
+
+def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
+    size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
+    return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given))
+
+
+def _resize(given: Given, reader: Reader, where: str) -> Made:
+    return gated(ours.Resize(_size(given), **_resizing(given)), given("p", 1.0))
+
+
+def _longest(given: Given, reader: Reader, where: str) -> Made:
+    given.only("max_size_hw", None, default=None, reason="one length for all", nearest="LongestMaxSize")
+    size = given("max_size", 1024)
+    if not is_number(size):
+        raise Cannot(f"max_size={size}", "one length for all", "LongestMaxSize")
+    kind = ours.LongestMaxSize if given.name == "LongestMaxSize" else ours.Resize
+    return gated(kind(size, **_resizing(given)), given("p", 1.0))
+
+
+def _crop(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("fill_mask", "pad_position", "border_mode", "fill")
+    given.only("pad_if_needed", False, default=False, reason="its padding has a place of its own", nearest="PadIfNeeded before it")
+    kind = ours.RandomCrop if given.name == "RandomCrop" else ours.CenterCrop
+    return gated(kind((given("height"), given("width"))), given("p", 1.0))
+
+
+def _pad(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("fill_mask", "mask_value", "padding")  # of its base class
+    given.only("position", "center", default="center", reason="padding is even on both sides here", nearest="Pad")
+    for name in ("pad_height_divisor", "pad_width_divisor"):
+        given.only(name, None, default=None, reason="a size that all have", nearest="PadIfNeeded")
+    flag = given("border_mode", _old(reader, 4, 0))
+    if flag not in _BORDERS:
+        raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+    size = (given("min_height", 1024), given("min_width", 1024))
+    return gated(ours.PadIfNeeded(size, padding_mode=_BORDERS[flag], fill=_fill(given)), given("p", 1.0))
+
+
+def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
+    """Additive, about black."""
+    given.only("brightness_by_max", True, default=True, reason="by the mean of each image", nearest="brightness_by_max=True")
+    given.only(
+        "ensure_safe_range", False, default=False, reason="ranges are not changed by images", nearest="RandomBrightnessContrast"
+    )
+    sums = [_around(given(f"{name}_limit", 0.2), f"{name}_limit") for name in ("brightness", "contrast")]
+    return ours.RandomBrightnessContrast(*sums, p=given("p", 0.5))
+
+
+def _brightness(given: Given, reader: Reader, where: str) -> Made:
+    """Of version 1: the two alone."""
+    return ours.RandomBrightnessContrast(_around(given("limit", 0.2), "limit"), 0.0, p=given("p", 0.5))
+
+
+def _contrast(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomBrightnessContrast(0.0, _around(given("limit", 0.2), "limit"), p=given("p", 0.5))
+
+
+def _scaled(value: Any, option: str, by: float) -> tuple[float, float]:
+    low, high = _around(value, option)
+    return (low / by, high / by)
+
+
+def _hsv(given: Given, reader: Reader, where: str) -> Made:
+    """Of 8-bit images: half degrees, and parts of 255."""
+    reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
+    names = (("hue_shift_limit", 20, 180.0), ("sat_shift_limit", 30, 255.0), ("val_shift_limit", 20, 255.0))
+    return ours.HueSaturationValue(*(_scaled(given(name, default), name, by) for name, default, by in names), p=given("p", 0.5))
+
+
+def _rgb(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
+    given.ignore("approximation")
+    if given.has("noise_params"):  # as version 2 writes it
+        given.ignore("noise_type", "spatial_mode")
+        return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
+    shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
+    return ours.RGBShift(*shifts, p=given("p", 0.5))
+
+
+def _jitter(given: Given, reader: Reader, where: str) -> Made:
+    names = ("brightness", "contrast", "saturation")
+    factors = {name: given(name, 0.2) for name in names}
+    hue = given("hue", _old(reader, 0, 0) or (0.2 if reader.version < 2 else 0.5))
+    return ours.ColorJitter(**factors, hue=hue, clip="each", p=given("p", 0.5))
+
+
+def _gamma(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("eps")
+    low, high = pair(given("gamma_limit", (80, 120)), "gamma_limit", around=100.0)
+    return ours.RandomGamma((low / 100.0, high / 100.0), p=given("p", 0.5))
+
+
+def _gray(given: Given, reader: Reader, where: str) -> Made:
+    given.only("num_output_channels", 3, default=3, reason="the number of channels stays", nearest="RandomGrayscale")
+    given.only("method", "weighted_average", default="weighted_average", reason="one kind of luma", nearest="weighted_average")
+    return ours.RandomGrayscale(p=given("p", 0.5))
+
+
+def _odd(given: Given, default: Any) -> tuple[int, ...]:
+    value = given("blur_limit", default)
+    low, high = (3, value) if is_number(value) else pair(value, "blur_limit")
+    return tuple(n for n in range(int(low), int(high) + 1) if n % 2) or (3,)
+
+
+def _box_blur(given: Given, reader: Reader, where: str) -> Made:
+    taps = tuple(map(float, _odd(given, (3, 7))))
+    return ours.RandomBoxBlur(Categorical(taps), p=given("p", 0.5))
+
+
+def _median(given: Given, reader: Reader, where: str) -> Made:
+    return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in _odd(given, (3, 7))]), given("p", 0.5))
+
+
+def _dropout(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("fill_mask", "mask_fill_value")
+    if reader.version < 2 or given.has("max_holes"):
+        raise Cannot("max_height", "holes are fractions of the size here", "CoarseDropout(count, height, width)")
+    sides = [given(f"hole_{name}_range", (0.1, 0.2)) for name in ("height", "width")]
+    if any(isinstance(one, int) and one >= 1 for side in sides for one in side):
+        raise Cannot("hole_height_range", "holes are fractions of the size here, not pixels", "a fraction")
+    reader.note("CoarseDropout: holes are of whole pixels there")
+    count = integers(given("num_holes_range", (1, 2)), "num_holes_range")
+    return ours.CoarseDropout(count, *sides, value=_fill(given), p=given("p", 0.5))
+
+
+def _normalize(given: Given, reader: Reader, where: str) -> Made:
+    given.only("normalization", "standard", default="standard", reason="by constants alone", nearest="Normalize")
+    mean, std = given("mean", (0.485, 0.456, 0.406)), given("std", (0.229, 0.224, 0.225))
+    high = given("max_pixel_value", 255.0)
+    if high not in (255, 1):
+        raise Cannot(f"max_pixel_value={high}", "8-bit images count as x / 255", "Normalize")
+    if high == 1:
+        reader.note("Normalize(max_pixel_value=1): for floating-point images in [0, 1]")
+    return gated(ours.Normalize(mean, std), given("p", 1.0))
+
+
+def _to_float(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("p")
+    given.only("max_value", None, 255, default=None, reason="8-bit images become x / 255", nearest="ToFloat(255)")
+    reader.set(dtype=torch.float32)
+    return None
+
+
+def _nothing(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore(*given.options)
+    return None
+
+
+def _solarize(given: Given, reader: Reader, where: str) -> Made:
+    value = given("threshold_range")
+    if value is None:
+        low, high = (given("threshold", 128),) * 2 if is_number(given("threshold", 128)) else given("threshold")
+        value = (low / 255.0, high / 255.0)
+    return ours.RandomSolarize(pair(value, "threshold_range"), p=given("p", 0.5))
+
+
+def _posterize(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomPosterize(integers(given("num_bits", 4), "num_bits"), p=given("p", 0.5))
+
+
+def _noise(given: Given, reader: Reader, where: str) -> Made:
+    given.only("per_channel", True, default=True, reason="noise differs from channel to channel", nearest="RandomGaussianNoise")
+    given.only("noise_scale_factor", 1, default=1, reason="noise of single pixels", nearest="RandomGaussianNoise")
+    if reader.version < 2 or given.has("var_limit"):
+        raise Cannot("var_limit", "it draws the variance, RandomGaussianNoise its root", "RandomGaussianNoise(sigma=(...))")
+    return ours.RandomGaussianNoise(given("mean_range", (0.0, 0.0)), given("std_range", (0.2, 0.44)), p=given("p", 0.5))
+
+
+def _channels(given: Given, reader: Reader, where: str) -> Made:
+    count = integers(given("channel_drop_range", (1, 1)), "channel_drop_range")
+    fill = given("fill|fill_value", 0)
+    return ours.ChannelDropout(count, fill=fill / 255.0 if fill > 1 else fill, p=given("p", 0.5))
+
+
+def _salt(given: Given, reader: Reader, where: str) -> Made:
+    raise Cannot("", "it paints whole pixels, SaltAndPepper single channels", "SaltAndPepper")
+
+
+def _chance(kind: Any, default: float = 0.5) -> Any:
+    """A transform that has a probability alone."""
+    return lambda given, reader, where: kind(p=given("p", default))
+
+
+def _transpose(given: Given, reader: Reader, where: str) -> Made:
+    turn = [ours.RandomRotation90((1,)), ours.RandomVerticalFlip(p=1.0)]
+    return ours.Apply(turn, p=given("p", 0.5))
+
+
+_TABLE: Table = {
+    "Compose": _compose,
+    "ReplayCompose": _compose,
+    "Sequential": _compose,
+    "OneOf": _one_of,
+    "SomeOf": _some_of,
+    "HorizontalFlip": _chance(ours.RandomHorizontalFlip),
+    "VerticalFlip": _chance(ours.RandomVerticalFlip),
+    "Flip": lambda given, reader, where: ours.Apply(  # of version 1: one axis or both, each as likely
+        [ours.OneOf([ours.RandomVerticalFlip(p=1.0), ours.RandomHorizontalFlip(p=1.0), ours.RandomRotation90((2,))])],
+        p=given("p", 0.5),
+    ),
+    "RandomRotate90": lambda given, reader, where: ours.RandomRotation90(p=given("p", _old(reader, 1, 2) / 2)),
+    "Transpose": _transpose,
+    "Rotate": _rotate,
+    "ShiftScaleRotate": _shift_scale_rotate,
+    "Affine": _affine,
+    "RandomResizedCrop": _resized_crop,
+    "Resize": _resize,
+    "LongestMaxSize": _longest,
+    "SmallestMaxSize": _longest,
+    "RandomCrop": _crop,
+    "CenterCrop": _crop,
+    "PadIfNeeded": _pad,
+    "RandomBrightnessContrast": _brightness_contrast,
+    "RandomBrightness": _brightness,
+    "RandomContrast": _contrast,
+    "HueSaturationValue": _hsv,
+    "RGBShift": _rgb,
+    "ColorJitter": _jitter,
+    "RandomGamma": _gamma,
+    "ToGray": _gray,
+    "InvertImg": _chance(ours.RandomInvert),
+    "ChannelShuffle": _chance(ours.RandomChannelShuffle),
+    "ChannelDropout": _channels,
+    "Solarize": _solarize,
+    "Posterize": _posterize,
+    "Blur": _box_blur,
+    "MedianBlur": _median,
+    "GaussNoise": _noise,
+    "SaltAndPepper": _salt,
+    "CoarseDropout": _dropout,
+    "Normalize": _normalize,
+    "ToFloat": _to_float,
+    "ToTensorV2": _nothing,
+    "ToTensor": _nothing,
+    "NoOp": _nothing,
+}
+
+_CERTAIN = (
+    *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),
+    *("Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
+)
+"""What is applied for certain by default."""
+
+_NEAREST = {
+    "Equalize": ("its levels are up to 3 away from Pillow's", "RandomEqualize"),
+    **dict.fromkeys(("ImageCompression", "JpegCompression"), ("what it decodes is not what Pillow reads", "RandomJPEG")),
+    "ElasticTransform": ("its displacements are in other units, below 0.1 pixel by default", ""),
+    "GridDistortion": ("its grid is a pixel off at rest", ""),
+    "OpticalDistortion": ("a lens has other parameters here", ""),
+    "GaussianBlur": ("its width is drawn with the number of taps", "RandomGaussianBlur"),
+    "MotionBlur": ("its lines are drawn with whole pixels", "RandomMotionBlur"),
+    "CLAHE": ("it equalises lightness alone", "RandomCLAHE"),
+    "Sharpen": ("its kernel is another one", "RandomSharpness"),
+    "Emboss": ("nothing here embosses", ""),
+    "Perspective": ("its corners move by a normal distribution", "RandomPerspective"),
+    "SafeRotate": ("it shrinks so that all is seen", "RandomRotation"),
+    "RandomScale": ("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas"),
+    "RandomSizedCrop": ("its crops are of drawn heights in pixels", "RandomResizedCrop"),
+    "Cutout": ("holes are fractions of the size here", "CoarseDropout"),
+    "GridDropout": ("its grid is in pixels", "GridDropout"),
+    "ISONoise": ("its noise is of hue and lightness", "PoissonGaussianNoise"),
+    "MultiplicativeNoise": ("noise is added here", "ShotNoise"),
+    "Downscale": ("it shrinks and enlarges", "Resize, twice"),
+    "IAAAdditiveGaussianNoise": ("imgaug's transforms left albumentations", "RandomGaussianNoise"),
+    "IAASharpen": ("imgaug's transforms left albumentations", "RandomSharpness"),
+    "IAAPerspective": ("imgaug's transforms left albumentations", "RandomPerspective"),
+    "PiecewiseAffine": ("a mesh of its own", ""),
+    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
+}

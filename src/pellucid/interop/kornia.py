@@ -1,0 +1,283 @@
+"""kornia's augmentations, from objects or plain data.
+
+Owns: what each of its augmentations and options is called here.
+Must not: import kornia.
+Read next: ``reading.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from pellucid import transforms
+from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, integers, pair, whole
+from pellucid.pipeline import Pipeline
+from pellucid.random.arguments import is_number
+
+ours: Any = transforms  # whose options are only known when they are read
+
+__all__ = ["described", "from_kornia", "read_kornia"]
+
+
+def from_kornia(source: Any) -> Pipeline:
+    """Import augmentations of kornia.
+
+    Args:
+        source: an ``AugmentationSequential``, ``ImageSequential`` or ``nn.Sequential``, an augmentation, or the same as plain data,
+            ``{"name": "RandomRotation", "degrees": 10.0, "p": 0.5}``, for which kornia need not be installed.
+
+    Returns:
+        A pipeline with the same results for the same drawn values. Notes as for :func:`read_kornia`.
+
+    Errors:
+        Unsupported, with a list of every augmentation and option that has no equal.
+
+    Example:
+        >>> from pellucid.interop import from_kornia
+        >>> from_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0})[0].degrees  # which turns clockwise there
+        (-30.0, 0.0)
+    """
+    return whole(read_kornia(source))
+
+
+def read_kornia(source: Any) -> Imported:
+    """The same, with notes, and with a list of what is missing instead of an error."""
+    return Reader(_TABLE, _NEAREST).imported(described(source))
+
+
+def described(source: Any) -> Any:
+    """An augmentation of kornia's as plain data."""
+    if isinstance(source, Mapping):
+        return source
+    name = type(source).__name__
+    if name in ("AugmentationSequential", "ImageSequential", "VideoSequential", "Sequential"):
+        found = {"name": "Sequential", "transforms": [described(one) for one in source.children()]}
+        return found | {key: getattr(source, key) for key in ("random_apply",) if getattr(source, key, False)}
+    return arguments_of(source, _kept)
+
+
+def _kept(source: Any, name: str) -> Any:
+    """An argument where kornia keeps it: a probability of samples and of batches, flags, generators, or the object."""
+    flags, generator = getattr(source, "flags", {}), getattr(source, "_param_generator", None)
+    ranges = {one[1].removesuffix("_factor"): one[0] for one in getattr(generator, "samplers", ())}
+    ranges |= {f"{name}_limit": value for name, value in ranges.items() if name.endswith("_shift")}
+    for holder in (ranges, flags, vars(generator) if generator is not None else {}, vars(source)):
+        if name in holder:
+            return _plain(holder[name])
+    return _plain(getattr(source, name))
+
+
+def _plain(value: Any) -> Any:
+    value = getattr(value, "name", value) if type(value).__module__.startswith("kornia") else value
+    return value.tolist() if isinstance(value, Tensor) else value
+
+
+def _sequence(given: Given, reader: Reader, where: str) -> Made:
+    given.only("random_apply", False, default=False, reason="a number of them, in any order", nearest="SomeOf")
+    return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+
+
+def _common(given: Given, default: float) -> dict[str, Any]:
+    given.ignore("keepdim", "return_transform")
+    given.only("p_batch", 1, 1.0, default=1.0, reason="samples are gated, not batches", nearest="p")
+    return {"p": given("p", default), "same_on_batch": given("same_on_batch", False)}
+
+
+def _around(value: Any, option: str) -> tuple[float, float]:
+    return pair(value, option, around=0.0)
+
+
+def _factors(value: Any, option: str) -> tuple[float, float]:
+    low, high = pair(value, option, around=1.0)
+    return (max(0.0, low), high)
+
+
+def _clip(given: Given) -> Any:
+    return "end" if given("clip_output", True) else "none"
+
+
+def _warp(given: Given) -> dict[str, Any]:
+    """Interpolation and border of a warp."""
+    mode = str(given("resample", "bilinear")).lower()
+    padding = str(given("padding_mode", "zeros")).lower()
+    if mode not in ("bilinear", "nearest"):
+        raise Cannot(f"resample={mode!r}", "its bicubic has a = -0.75, ours a = -0.5", "bilinear")
+    if padding not in ("zeros", "border"):
+        raise Cannot(f"padding_mode={padding!r}", "reflections turn at other places", "border")
+    if given("align_corners", False) and padding != "zeros":
+        raise Cannot("align_corners=True", "half a pixel is kept at borders here", "align_corners=False")
+    return {"interpolation": mode, "padding_mode": padding, "fill": 0.0}
+
+
+def _affine(given: Given, reader: Reader, where: str) -> Made:
+    """It turns clockwise."""
+    given.only("fill_value", None, default=None, reason="zeros outside", nearest="RandomAffine(fill=...)")
+    low, high = _around(given("degrees"), "degrees")
+    scale, shear = given("scale"), given("shear")
+    if scale is not None and len(scale) == 4:
+        raise Cannot(f"scale={scale}", "one factor for both axes here", "a pair")
+    if shear is not None:
+        raise Cannot("shear", "its shear has another order and sign", "RandomShear")
+    return ours.RandomAffine(
+        (0.0 - high, 0.0 - low), translate=given("translate"), scale=scale, **_warp(given), **_common(given, 0.5)
+    )
+
+
+def _rotation(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomRotation(_around(given("degrees"), "degrees"), **_warp(given), **_common(given, 0.5))
+
+
+def _jitter(given: Given, reader: Reader, where: str) -> Made:
+    """As torchvision's, unlike the single ones."""
+    reader.note("ColorJitter: one order for the batch there, one per sample here")
+    parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation", "hue")}
+    return ours.ColorJitter(**parts, clip="each", **_common(given, 1.0))
+
+
+def _brightness(given: Given, reader: Reader, where: str) -> Made:
+    """It adds the factor less 1."""
+    low, high = _factors(given("brightness", (1.0, 1.0)), "brightness")
+    return ours.RandomBrightnessContrast((low - 1.0, high - 1.0), 0.0, clip=_clip(given), **_common(given, 1.0))
+
+
+def _contrast(given: Given, reader: Reader, where: str) -> Made:
+    """It scales about black, as our brightness does."""
+    return ours.RandomBrightness(_factors(given("contrast", (1.0, 1.0)), "contrast"), clip=_clip(given), **_common(given, 1.0))
+
+
+def _hue(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomHue(_around(given("hue", (0.0, 0.0)), "hue"), **_common(given, 1.0))
+
+
+def _gamma(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomGamma(given("gamma", (1.0, 1.0)), given("gain", (1.0, 1.0)), **_common(given, 1.0))
+
+
+def _blur(given: Given, reader: Reader, where: str) -> Made:
+    """Its kernel is (vertical, horizontal)."""
+    given.ignore("separable")
+    given.only("border_type", "reflect", "REFLECT", default="reflect", reason="borders mirror here", nearest="reflect")
+    return ours.RandomGaussianBlur(given("kernel_size"), sigma=given("sigma"), **_common(given, 0.5))
+
+
+def _noise(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomGaussianNoise(given("mean", 0.0), given("std", 1.0), clip="none", **_common(given, 0.5))
+
+
+def _crop(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("cropping_mode", "resample", "align_corners")
+    mode = given("padding_mode", "constant")
+    padding = given("padding")
+    return ours.RandomCrop(
+        given("size"),
+        padding=padding,
+        pad_if_needed=given("pad_if_needed", False),
+        fill=given("fill", 0.0),
+        padding_mode="border" if mode == "replicate" else mode,
+        **_common(given, 1.0),
+    )
+
+
+def _center(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("cropping_mode", "resample", "align_corners")
+    given.ignore("keepdim", "same_on_batch")
+    given.only("p", 1, default=1.0, reason="every picture ends in one size", nearest="p=1")
+    return ours.CenterCrop(given("size"))
+
+
+def _normalize(given: Given, reader: Reader, where: str) -> Made:
+    given.ignore("p", "p_batch", "keepdim", "same_on_batch")
+    kind = ours.Normalize if given.name == "Normalize" else ours.Denormalize
+    return kind(given("mean"), given("std"))
+
+
+def _solarize(given: Given, reader: Reader, where: str) -> Made:
+    added = given("additions", 0.1)
+    if added not in (0, 0.0, (0.0, 0.0)):
+        raise Cannot(f"additions={added}", "it adds a number before inverting", "additions=0")
+    value = given("thresholds", 0.1)
+    return ours.RandomSolarize((0.5 - value, 0.5 + value) if is_number(value) else value, **_common(given, 0.5))
+
+
+def _jpeg(given: Given, reader: Reader, where: str) -> Made:
+    raise Cannot("jpeg_quality", "its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG, of quality 1 to 100")
+
+
+def _median(given: Given, reader: Reader, where: str) -> Made:
+    raise Cannot("", "it pads with zeros", "RandomMedianBlur")
+
+
+def _shift(given: Given, reader: Reader, where: str) -> Made:
+    shifts = (_around(given(f"{c}_shift_limit", 0.5), f"{c}_shift_limit") for c in "rgb")
+    return ours.RGBShift(*shifts, **_common(given, 0.5))
+
+
+def _posterize(given: Given, reader: Reader, where: str) -> Made:
+    raise Cannot("bits", "it rounds levels in another way", f"RandomPosterize({integers(given('bits', 3), 'bits')})")
+
+
+def _chance(kind: Any, default: float = 0.5) -> Any:
+    """An augmentation that has a probability alone."""
+
+    def read(given: Given, reader: Reader, where: str) -> Made:
+        given.only("max_val", 1, default=1.0, reason="1 is white here", nearest="max_val=1")
+        given.only("rgb_weights", None, default=None, reason="one kind of luma", nearest="rgb_weights=None")
+        given.ignore("clip_output")
+        kept: Made = kind(**_common(given, default))
+        return kept
+
+    return read
+
+
+_TABLE: Table = {
+    "Sequential": _sequence,
+    "AugmentationSequential": _sequence,
+    "ImageSequential": _sequence,
+    "RandomHorizontalFlip": _chance(ours.RandomHorizontalFlip),
+    "RandomVerticalFlip": _chance(ours.RandomVerticalFlip),
+    "RandomAffine": _affine,
+    "RandomRotation": _rotation,
+    "RandomCrop": _crop,
+    "CenterCrop": _center,
+    "ColorJitter": _jitter,
+    "RandomBrightness": _brightness,
+    "RandomContrast": _contrast,
+    "RandomHue": _hue,
+    "RandomGamma": _gamma,
+    "RandomInvert": _chance(ours.RandomInvert),
+    "RandomEqualize": _chance(ours.RandomEqualize),
+    "RandomAutoContrast": _chance(ours.RandomAutoContrast, 1.0),
+    "RandomChannelShuffle": _chance(ours.RandomChannelShuffle),
+    "RandomGrayscale": _chance(ours.RandomGrayscale, 0.1),
+    "RandomRGBShift": _shift,
+    "RandomGaussianBlur": _blur,
+    "RandomGaussianNoise": _noise,
+    "RandomSolarize": _solarize,
+    "RandomPosterize": _posterize,
+    "RandomJPEG": _jpeg,
+    "RandomMedianBlur": _median,
+    "Normalize": _normalize,
+    "Denormalize": _normalize,
+}
+
+_NEAREST = {
+    "ColorJiggle": (
+        "its brightness is added, its contrast about black, its saturation that of HSV",
+        "Shuffle([RandomBrightnessContrast, RandomBrightness, RandomHue]), or ColorJitter",
+    ),
+    "RandomSaturation": ("it scales the saturation of HSV", "RandomSaturation, about the luma"),
+    "RandomResizedCrop": ("its corners are drawn in another way", "RandomResizedCrop"),
+    "RandomPerspective": ("its corners are drawn in another way", "RandomPerspective"),
+    "RandomErasing": ("its rectangles are of whole pixels", "RandomErasing"),
+    "RandomSharpness": ("its factor has another range", "RandomSharpness"),
+    "RandomElasticTransform": ("its displacements are in other units", ""),
+    "RandomThinPlateSpline": ("its targets do not follow its images", ""),
+    "RandomMotionBlur": ("its direction has no gradient, and its line other ends", "RandomMotionBlur"),
+    "Resize": ("its default corners are aligned", "Resize"),
+    "RandomBoxBlur": ("its borders are others", "RandomBoxBlur"),
+    "RandomMixUpV2": ("pictures of a batch are mixed", ""),
+    "RandomCutMixV2": ("pictures of a batch are mixed", ""),
+}
