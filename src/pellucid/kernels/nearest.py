@@ -28,7 +28,7 @@ def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str =
         image, fill, matrix, offset, epilogue: exact. src_from_dst: surrogate (secant over one pixel).
     """
     recipe = resample.recipe
-    if not needs_grad(resample.mapping, resample.field, resample.links, resample.control):
+    if not needs_grad(resample.mapping, resample.field, resample.links, resample.table):
         return warp(image, resample, impl=impl)
     if recipe.dtype is not None:
         resample = resample.returning(compute_dtype(image, resample.mapping))

@@ -78,22 +78,15 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
     """The same by the implementation of this name."""
     recipe = resample.recipe
     if recipe.dtype is None and recipe.interpolation == "nearest" and not image.dtype.is_floating_point:
-        if _places_first(chosen, resample):
-            return _across(partial(copy_labels, _LABELS[chosen]), image, resample)
+        if chosen == "triton" and resample.links is not None:
+            return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
     if recipe.footprint is not None:
         resample = resample._replace(table=_footprint(resample, recipe.footprint))
     return between_stages(_by_reference if chosen == "reference" else partial(_compiled, chosen), image, resample)
 
 
-def _places_first(chosen: str, resample: Resample) -> bool:
-    """Whether a kernel knows no canvases, or not all of them."""
-    return chosen != "reference" and resample.links is not None and (chosen == "triton" or resample.control is not None)
-
-
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
-    if resample.control is not None:
-        return _across(_by_reference, image, resample)
     *tensors, slopes = parts(image, resample)
     return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
 
@@ -108,7 +101,7 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
-    if _places_first(chosen, resample):
+    if chosen == "triton" and resample.links is not None:
         return _across(partial(_compiled, chosen), image, resample)
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
         return _mixed_after(chosen, image, resample)
@@ -117,10 +110,10 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
 
 def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:
     """Canvases for kernels that know none: places as a field, what the first mix gives laid over the ground, then the stages."""
-    recipe, mapping, window, _, _, links, _, control, *_ = resample
+    recipe, mapping, window, _, _, links, table, *_ = resample
     fill, matrix, offset, stages, grounds = unpack(resample, image.shape[1])
     assert links is not None
-    chained = follow(mapping.unflatten(1, (-1, 3)), links, grounds, recipe.canvases, recipe.size, control)
+    chained = follow(mapping.unflatten(1, (-1, 3)), links, grounds, recipe.canvases, recipe.size, table)
     plain = pack(
         mapping.new_zeros((1, 2, 3)),
         size=recipe.size,

@@ -40,14 +40,16 @@ def define(name: str) -> None:
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
     * links: (b or 1, k, 13) or None: the canvases; with them there is no field.
     * table: (b or 1, phases, rows, phases, columns), weights of the pixels around a point, or (b or 1, 7, height * width), the
-      kernel's shape at every pixel, or None; with it there is nothing but the map.
+      kernel's shape at every pixel, or None; with it there is nothing but the map. Beside links (b or 1, 2, rows, columns): a
+      bend's displacements.
 
     Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
     tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the
     arguments had), field (as computed, one per sample), links (as params) and table (as field). What is not needed has no elements.
 
     The labels take (image, mapping, window, fills, field, links, size, (mode, kinds of canvases)) and return the nearest pixels;
-    image and fills (b or 1, c and then c for each canvas) are of one integer dtype.
+    image and fills (b or 1, c and then c for each canvas) are of one integer dtype. Beside links the field
+    holds a bend's displacements.
     """
     warp, backward, labels = f"pellucid::{name}_warp", f"pellucid::{name}_warp_backward", f"pellucid::{name}_labels"
     torch.library.define(warp, f"({_COMMON}) -> Tensor")
@@ -92,9 +94,8 @@ def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resam
     rows = max(1 if part is None else part.shape[0] for part, _ in parts)
     fills = [image.new_zeros((rows, n)) if part is None else part.to(image.dtype).expand(rows, n) for part, n in parts]
     coordinates = torch.promote_types(resample.mapping.dtype, torch.float32)
-    window, field, links = (
-        None if part is None else part.detach().to(coordinates) for part in (resample.window, resample.field, resample.links)
-    )
+    moves = resample.window, resample.field if resample.links is None else resample.table, resample.links
+    window, field, links = (None if part is None else part.detach().to(coordinates) for part in moves)
     options = [MODES[recipe.padding_mode], *(CANVASES[kind] for kind in recipe.canvases)]
     mapping = resample.mapping.detach().to(coordinates)
     out: Tensor = operator(image, mapping, window, torch.cat(fills, 1), field, links, list(recipe.size), options)

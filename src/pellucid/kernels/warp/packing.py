@@ -110,7 +110,7 @@ class Resample(NamedTuple):
         params: the colours, as ``layout.py`` lays them out.
         table: of affine maps the footprint's weights, of homographies and fields every pixel's shape, as ``weight_table`` and
             ``stretches`` in ``footprint.py`` make them.
-        control: displacements of the link that has any.
+            Beside links the displacements of the one that has any.
         prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
@@ -122,7 +122,6 @@ class Resample(NamedTuple):
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None
     links: Float[Tensor, "b_or_1 k 13"] | None = None
     table: Float[Tensor, "b_or_1 *numbers"] | None = None
-    control: Float[Tensor, "b_or_1 2 gh gw"] | None = None
     prologue: tuple[Stage, ...] = ()
     epilogue: tuple[Stage, ...] = ()
     slopes: Float[Tensor, "b_or_1"] | None = None
@@ -130,9 +129,9 @@ class Resample(NamedTuple):
     def to(self, dtype: torch.dtype) -> Resample:
         """The same numbers in another dtype; stages convert theirs when they run."""
         mapping, params = self.mapping.to(dtype), self.params.to(dtype)
-        moves = self.window, self.field, self.links, self.table, self.control
-        window, field, links, table, control = (None if part is None else part.to(dtype) for part in moves)
-        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table, control=control)
+        moves = self.window, self.field, self.links, self.table
+        window, field, links, table = (None if part is None else part.to(dtype) for part in moves)
+        return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
         """The same pass, whose result is of this dtype (None: as computed)."""
@@ -224,7 +223,7 @@ def pack(
     chain = _chain(links) if links else None
     control = next((link.control for link in links if link.control is not None), None)
     stages = tuple(prologue), tuple(epilogue[fused:])
-    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, None, control, *stages, slopes)
+    return Resample(recipe, src_from_dst.flatten(1), window, rows, field, chain, control, *stages, slopes)
 
 
 def _chain(links: Sequence[Link]) -> Float[Tensor, "b_or_1 k 13"]:

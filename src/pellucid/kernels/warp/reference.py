@@ -33,17 +33,17 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
         resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's.
 
     Gradient:
-        image, matrix, offset, fill: exact. src_from_dst, field, window, control: almost everywhere (``nearest``: none).
+        image, matrix, offset, fill: exact. src_from_dst, field, window, table: almost everywhere (``nearest``: none).
             epilogue: as its stages. Twice differentiable. None where ``dtype`` is uint8.
     Source:
         ``scipy.ndimage.map_coordinates`` (modes grid-constant, nearest, reflect, mirror, grid-wrap) to 1e-12 in float64.
     """
-    recipe, mapping, window, _, field, links, table, control, *_ = resample
+    recipe, mapping, window, _, field, links, table, *_ = resample
     fill, matrix, offset, epilogue, grounds = unpack(resample, image.shape[1])
     if recipe.dtype is not None or image.dtype.is_floating_point:
         image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
     src_from_dst, padding_mode = mapping.unflatten(1, (-1, 3)), recipe.padding_mode
-    chained = None if links is None else follow(src_from_dst, links, grounds, recipe.canvases, recipe.size, control)
+    chained = None if links is None else follow(src_from_dst, links, grounds, recipe.canvases, recipe.size, table)
     x, y = coordinates(src_from_dst, recipe.size) if chained is None else (chained.x, chained.y)
     if field is not None:
         x, y = x + field[:, 0], y + field[:, 1]

@@ -282,7 +282,7 @@ def backward(  # type: ignore[no-untyped-def]
             trace_back(
                 chain, m, b, v, p[fills:] if grounds > 0 else p[:0], grounds, strip, own, spare, strip[height + out_channels],
                 strip[height + out_channels + 1], along_x, along_y, third, needs_map, needs_params, to_maps[b if needs_map else 0],
-                to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:],
+                to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:], to_tables[b if needs_slopes else 0],
             )  # fmt: skip
         elif needs_map:
             # The projected coordinates again, which alone the map moves.

@@ -91,6 +91,11 @@ class Chain(NamedTuple):
     kinds: Any
     """Of each canvas, as ``CANVASES`` numbers them."""
     step: int
+    control: Any
+    """(samples or 1, 2 * knots): displacements along x, then along y; empty where nothing bends."""
+    knots: Any
+    """Rows and columns of them."""
+    control_step: int
 
 
 CAPACITY = 1 << 18

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.warp.cpu.bends import bend, unbend
 from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.stages import dot, row_sum
 from pellucid.kernels.warp.layout import CANVASES, LINK
@@ -20,6 +21,7 @@ from pellucid.kernels.warp.layout import CANVASES, LINK
 __all__ = ["blend", "chain_rows", "find", "follow", "trace_back", "unblend"]
 
 _FILLED, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["reflection"], CANVASES["hard"]
+_BEND = CANVASES["bend"]
 _MOST = 1e38  # the slope at a point that is further away overflows
 
 
@@ -127,6 +129,38 @@ def _over(m, x, y, share, uncovered, window):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _known(x, y, w, share):  # type: ignore[no-untyped-def]
+    """Points that are nowhere show nothing, and lie somewhere."""
+    zero = x.dtype.type(0.0)
+    for u in range(len(x)):
+        known, a, b, part = w[u] != zero, x[u], y[u], share[u]
+        x[u], y[u], share[u] = a if known else zero, b if known else zero, part if known else zero
+
+
+@fused
+def _forget(w, gx, gy, to_rest):  # type: ignore[no-untyped-def]
+    """No gradient for points that are nowhere."""
+    zero = gx.dtype.type(0.0)
+    for u in range(len(gx)):
+        known, a, b, rest = w[u] != zero, gx[u], gy[u], to_rest[u]
+        gx[u], gy[u], to_rest[u] = a if known else zero, b if known else zero, rest if known else zero
+
+
+@fused
+def _arrived(chain, b, k, links, kept, px, py):  # type: ignore[no-untyped-def]
+    """Where the points of canvas k went on from."""
+    x, y, w, grid = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
+    if chain.kinds[k] != _BEND:
+        _clamped(x, y, w, grid, chain.kinds[k], px, py)
+        return
+    zero = px.dtype.type(0.0)
+    for u in range(len(x)):
+        known, a, c = w[u] != zero, x[u], y[u]
+        px[u], py[u] = a if known else zero, c if known else zero
+    bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], grid, px, py)
+
+
+@fused
 def _share_out(share, cover):  # type: ignore[no-untyped-def]
     """What a canvas leaves to those below, and (in place) what it shows of its fill."""
     one = share.dtype.type(1.0)
@@ -175,7 +209,7 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, own):  # type:
     """
     noinline()
     cast = x.dtype.type
-    zero = cast(0.0)
+    zero, one = cast(0.0), cast(1.0)
     share, cover, canvases = own[0], own[1], len(chain.kinds)
     links, keeps = chain.links[b * chain.step], len(own) > 2 + grounds
     share[:] = cast(1.0)
@@ -185,6 +219,14 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, own):  # type:
     x0, y0, x1, y1 = zero, zero, cast(size[1] - 1), cast(size[0] - 1)
     for k in range(canvases - 1, -1, -1):
         window = links[k, LINK - 4 :]
+        if chain.kinds[k] == _BEND:
+            _project(links[k, : LINK - 4], x, y, w)
+            if keeps:
+                _keep(x, y, w, share, own[2 + grounds + 4 * k :])
+            _known(x, y, w, share)
+            bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], window, x, y)
+            x1 = -one  # no canvas
+            continue
         same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1)
         x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
         if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
@@ -359,9 +401,10 @@ def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
 
 @fused
 def trace_back(  # type: ignore[no-untyped-def]
-    chain, m, b, v, fills, grounds, strip, own, g, to_rest, shown, gx, gy, gw, moves, colors, to_map, to_links, to_fills
+    chain, m, b, v, fills, grounds, strip, own, g, to_rest, shown, gx, gy, gw, moves, colors, to_map, to_links, to_fills, to_knots
 ):
-    """The gradients of maps, rectangles and fills, from those of where the source is read (gx, gy), its share and the result (g).
+    """The gradients of maps, rectangles, fills and knots, from those of where the source is read (gx, gy), of its share and of the
+    result (g).
 
     Args:
         strip, own: as :func:`follow` left them.
@@ -374,30 +417,41 @@ def trace_back(  # type: ignore[no-untyped-def]
     zero = gx.dtype.type(0.0)
     kept = own[2 + grounds :]
     if moves:
-        _clamped(kept[0], kept[1], kept[2], links[0, LINK - 4 :], chain.kinds[0], px, py)
+        _arrived(chain, b, 0, links, kept, px, py)
         _pull(m, px, py, strip[0], strip[1], strip[6], gx, gy, gw, to_map)
     for k in range(canvases):
         x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
-        shown[:] = zero
-        for c in range(grounds):
-            if fills[k * grounds + c] != zero:
-                fill, row = fills[k * grounds + c], g[c]
-                for u in range(len(row)):
-                    shown[u] += fill * row[u]
-        s0, s1, s2, s3 = _slopes(x, y, w, kept[4 * k + 3], window, chain.kinds[k], shown, to_rest, own[1], gx, gy)
-        if colors:
+        sums = to_links[k if moves else 0]
+        if chain.kinds[k] == _BEND:
+            _forget(w, gx, gy, to_rest)
+            if moves:
+                for u in range(len(x)):
+                    known, p, q = w[u] != zero, x[u], y[u]
+                    px[u], py[u] = p if known else zero, q if known else zero
+                weights = np.empty((12, len(x)), px.dtype)
+                unbend(
+                    chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], window, px, py, gx, gy, to_knots, weights
+                )  # fmt: skip
+        else:
+            shown[:] = zero
             for c in range(grounds):
-                to_fills[k * grounds + c] += dot(g[c], own[1])
+                if fills[k * grounds + c] != zero:
+                    fill, row = fills[k * grounds + c], g[c]
+                    for u in range(len(row)):
+                        shown[u] += fill * row[u]
+            s0, s1, s2, s3 = _slopes(x, y, w, kept[4 * k + 3], window, chain.kinds[k], shown, to_rest, own[1], gx, gy)
+            if colors:
+                for c in range(grounds):
+                    to_fills[k * grounds + c] += dot(g[c], own[1])
+            if moves:
+                sums[LINK - 4] += s0
+                sums[LINK - 3] += s1
+                sums[LINK - 2] += s2
+                sums[LINK - 1] += s3
         if not moves:
             continue
-        sums = to_links[k]
-        sums[LINK - 4] += s0
-        sums[LINK - 3] += s1
-        sums[LINK - 2] += s2
-        sums[LINK - 1] += s3
         if k + 1 < canvases:
-            at = 4 * (k + 1)
-            _clamped(kept[at], kept[at + 1], kept[at + 2], links[k + 1, LINK - 4 :], chain.kinds[k + 1], px, py)
+            _arrived(chain, b, k + 1, links, kept, px, py)
         else:
             _copy(strip[4], strip[5], v, px, py)
         _pull(links[k, : LINK - 4], px, py, x, y, w, gx, gy, gw, sums)

@@ -46,6 +46,7 @@ class _Call:
         options: list[int],
         cubic: float,
     ) -> None:
+        control, table = (table, None) if links is not None else (None, table)
         if table is not None and image.stride(3) != 1:  # rows are read eight pixels at a time
             image = image.contiguous()
         batch, channels, height, width = image.shape
@@ -97,7 +98,11 @@ class _Call:
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         chain = None
         if links is not None:
-            chain = Chain(links.contiguous().numpy(), np.array(kinds, np.int64), int(links.shape[0] > 1))
+            knots = np.zeros((1, 0), work) if control is None else control.flatten(1).contiguous().numpy()
+            shape = (0, 0) if control is None else (control.shape[2], control.shape[3])
+            chain = Chain(
+                links.contiguous().numpy(), np.array(kinds, np.int64), int(links.shape[0] > 1), knots, shape, int(len(knots) > 1)
+            )
             self.floats += 4 + 2 * out_channels + 4 * len(kinds)
         rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
         # None, too, where nothing is antialiased.
@@ -233,7 +238,8 @@ def _(
 
     bits = _UNSIGNED[image.element_size()]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
-    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, None, size, numbers, 0.0)
+    field, control = (field, None) if links is None else (None, field)
+    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
     out = torch.empty(call.out_shape, dtype=image.dtype)
 
     def task(start: int, stop: int) -> None:

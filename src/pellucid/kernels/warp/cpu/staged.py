@@ -27,7 +27,7 @@ _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 """A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
 ring's width."""
 
-_HARD = CANVASES["hard"]
+_HARD, _BEND = CANVASES["hard"], CANVASES["bend"]
 _MOST = 1e6  # further away, corners are not trusted
 _WORTH = 16  # more pixels to stage per output pixel, and reading them one by one is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
@@ -143,8 +143,14 @@ def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
     p0, p1, p2, p3, p4, p5 = float(m[0]), float(m[1]), float(m[2]), float(m[3]), float(m[4]), float(m[5])
     room_x = room_y = 0.0
     for k in range(canvases):
-        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD
-        room_x, room_y = room_x + abs(p0) + abs(p1), room_y + abs(p3) + abs(p4)
+        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD or chain.kinds[k] == _BEND
+        most_x = most_y = 1.0
+        if chain.kinds[k] == _BEND:  # no displacement is larger than the largest of a knot
+            control = chain.control[b * chain.control_step]
+            most_x = most_y = 0.0
+            for c in range(len(control) // 2):
+                most_x, most_y = max(most_x, abs(control[c])), max(most_y, abs(control[len(control) // 2 + c]))
+        room_x, room_y = room_x + abs(p0) * most_x + abs(p1) * most_y, room_y + abs(p3) * most_x + abs(p4) * most_y
         if k + 1 < canvases:
             n = links[k]
             bounded &= n[6] == 0 and n[7] == 0 and n[8] == 1
