@@ -79,6 +79,7 @@ def test_normalize_and_targets(A):
     assert (ours.options.min_area, ours.options.min_visibility) == (3.0, 0.2)
 
 
+@pytest.mark.filterwarnings("ignore:ShiftScaleRotate is a special case")
 def test_ranges_and_version(A):
     both = from_albumentations(A.Compose([A.Rotate(30, p=0.4), A.ShiftScaleRotate(p=0.3), A.RandomGamma(p=0.2)])).transforms
     assert both[0] == P.RandomRotation((-30.0, 30.0), padding_mode="constant", p=0.4)

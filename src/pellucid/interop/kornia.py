@@ -64,6 +64,8 @@ def _kept(source: Any, name: str) -> Any:
     flags, generator = getattr(source, "flags", {}), getattr(source, "_param_generator", None)
     ranges = {one[1].removesuffix("_factor"): one[0] for one in getattr(generator, "samplers", ())}
     ranges |= {f"{name}_limit": value for name, value in ranges.items() if name.endswith("_shift")}
+    if name == "order":
+        return getattr(source, "_fixed_order", None)
     for holder in (ranges, flags, vars(generator) if generator is not None else {}, vars(source)):
         if name in holder:
             return _plain(holder[name])
@@ -132,6 +134,7 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
     """As torchvision's, unlike the single ones."""
+    given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
     reader.note("ColorJitter: one order for the batch there, one per sample here")
     parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation", "hue")}
     return ours.ColorJitter(**parts, clip="each", **_common(given, 1.0))
