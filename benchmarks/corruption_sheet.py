@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from pellucid import Key
 from pellucid.corruptions import NAMES, corrupt
-from pellucid.corruptions.weather import plasma
+from pellucid.kernels.blend.plasma import plasma
 
 TARGET = Path(__file__).parents[1] / "docs" / "img" / "corruptions.jpg"
 SIDE, LABEL, COLUMNS, SEVERITY = 224, 18, 4, 3

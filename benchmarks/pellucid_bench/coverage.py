@@ -81,6 +81,9 @@ OURS: dict[str, str] = {
     "TenCrop": "functional.ten_crop",
     "RGB": "functional.grayscale_to_rgb",
     "ToRGB": "functional.grayscale_to_rgb",
+    "PlasmaShadow": "RandomPlasmaShadow",
+    "PlasmaBrightnessContrast": "RandomPlasmaBrightness",
+    "GlassBlur": "corruptions.corrupt",
     "UniformTemporalSubsample": "functional.uniform_temporal_subsample",
 }
 """Under which name Pellucid has a transform of theirs, where it is another name."""
@@ -97,10 +100,10 @@ _REASONS: dict[str, tuple[str, ...]] = {
     ),
     "not yet: weather, light and plasma": (
         "RandomFog", "RandomRain", "RandomSnow", "RandomShadow", "RandomSunFlare", "RandomGravel", "Spatter",
-        "PlasmaBrightnessContrast", "PlasmaShadow", "RandomPlasmaBrightness", "RandomPlasmaContrast", "RandomPlasmaShadow",
+        "RandomPlasmaContrast",
         "Illumination", "RandomGaussianIllumination", "RandomLinearIllumination", "RandomLinearCornerIllumination",
     ),
-    "not yet: ImageNet-C": ("GlassBlur", "Downscale", "MultiplicativeNoise"),
+    "not yet: ImageNet-C": ("Downscale", "MultiplicativeNoise"),
     "not yet: crops that look at targets": (
         "RandomIoUCrop", "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
         "CropNonEmptyMaskIfExists", "MaskDropout", "ConstrainedCoarseDropout",

@@ -7,7 +7,7 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -22,6 +22,7 @@ from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import pixel_centers
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
+from pellucid.kernels.blend import plasma as clouds
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
@@ -330,11 +331,18 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
     return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
 
 
+_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {"fog": clouds.fog, "light": clouds.light, "shadow": clouds.shadow}
+"""What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
+
+
 def _grained(segment: Grain, image: Tensor, impl: str) -> Tensor:
     numbers = [number.to(image.dtype) for number in segment.numbers]
     if segment.law == "poisson_gaussian":
         field = blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
         result = grain.poisson_gaussian(image, field, *numbers)
+    elif segment.law in _UNDER_CLOUDS:
+        cloud = clouds.plasma_of(segment.words, (image.shape[2], image.shape[3]), numbers[-1], image.dtype)
+        result = _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
     elif segment.law == "shot":
         result = grain.shot(image, segment.words, numbers[0], segment.most)
     else:

@@ -11,6 +11,7 @@ from tests.peers import torchvision_functional
 @pytest.mark.parametrize("names", sorted(set(OURS.values())))
 def test_what_is_claimed_exists(names):
     import pellucid.boxes
+    import pellucid.corruptions
     import pellucid.policy
 
     for name in names.split(", "):

@@ -2,7 +2,7 @@
 
 Owns: `gaussian_matrix`, `zoom_matrix`, `box_matrix`, `along_both`, `motion`.
 Must not: draw.
-Read next: ``weather.py``.
+Read next: ``snow.py``.
 """
 
 from __future__ import annotations

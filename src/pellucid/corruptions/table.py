@@ -22,9 +22,10 @@ from pellucid import functional as F
 from pellucid.color.hsv import shift_hsv
 from pellucid.corruptions.draws import Draws
 from pellucid.corruptions.lines import along_both, box_matrix, gaussian_matrix, motion, zoom_matrix
-from pellucid.corruptions.weather import plasma, snow_layer
+from pellucid.corruptions.snow import snow_layer
 from pellucid.kernels import blend, convolve
 from pellucid.kernels.blend import grain
+from pellucid.kernels.blend.plasma import fog, plasma
 
 __all__ = ["TABLE", "Corruption"]
 
@@ -176,8 +177,7 @@ def _draw_fog(draws: Draws, c: tuple[float, float]) -> dict[str, Any]:
 
 
 def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
-    most = x.amax((1, 2, 3), keepdim=True)
-    return _unit((x + c[0] * cloud[:, None]) * most / (most + c[0]))
+    return _unit(fog(x, cloud[:, None], _each(x, c[0])))
 
 
 def _brightness(x: Tensor, c: float) -> Tensor:

@@ -31,6 +31,7 @@ from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.mix import CutMix, MixUp
 from pellucid.transforms.noise import PoissonGaussianNoise, RandomGaussianNoise, SaltAndPepper, ShotNoise
 from pellucid.transforms.perspective import RandomPerspective
+from pellucid.transforms.plasma import RandomPlasmaBrightness, RandomPlasmaFog, RandomPlasmaShadow
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
 from pellucid.transforms.tone import RandomGamma
 from pellucid.transforms.zoom import RandomZoomOut, ScaleJitter
@@ -46,6 +47,9 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomScale",
     "RandomLieAffine",
     "RandomPerspective",
+    "RandomPlasmaBrightness",
+    "RandomPlasmaFog",
+    "RandomPlasmaShadow",
     "RandomElastic",
     "RandomCrop",
     "RandomResizedCrop",

@@ -19,7 +19,7 @@ from pellucid.segments import BlendSpec, Grain, Noise
 from pellucid.transforms.base import Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
+__all__ = ["Grained", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RandomGaussianNoise(Transform):
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
 
 
-class _Grain(Transform):
+class Grained(Transform):
     """The relatives: a law by name, of the drawn numbers, and the words of a field."""
 
     law: ClassVar[str]
@@ -92,7 +92,7 @@ class _Grain(Transform):
 
 
 @dataclass(frozen=True)
-class PoissonGaussianNoise(_Grain):
+class PoissonGaussianNoise(Grained):
     """Add the noise of a camera's sensor: Gaussian, with a variance that grows with the light, gain * x + sigma ** 2.
 
     Args:
@@ -135,7 +135,7 @@ class PoissonGaussianNoise(_Grain):
 
 
 @dataclass(frozen=True)
-class ShotNoise(_Grain):
+class ShotNoise(Grained):
     """Count photons: draw from the Poisson distribution of mean photons * x, and divide by photons.
 
     Args:
@@ -182,7 +182,7 @@ class ShotNoise(_Grain):
 
 
 @dataclass(frozen=True)
-class SaltAndPepper(_Grain):
+class SaltAndPepper(Grained):
     """Replace a share of the values by white or black, each channel for itself.
 
     Args:

@@ -1,0 +1,108 @@
+"""Clouds, and what lies under them: fog, uneven light, shadow.
+
+Owns: `plasma`, `plasma_of`, `fog`, `light`, `shadow`.
+Must not: draw; fields come from two words per sample.
+Read next: ``grain.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.random.patterns import uniform_field
+
+__all__ = ["fog", "light", "plasma", "plasma_of", "shadow"]
+
+
+def plasma(
+    uniform: Callable[[int], Float[Tensor, "b n n"]], size: tuple[int, int], decay: float | Float[Tensor, "b 1 1"]
+) -> Float[Tensor, "b h w"]:
+    """A cloud from 0 to 1 by midpoint displacement on a torus.
+
+    Args:
+        uniform: n -> a new field (b, n, n) of numbers uniform on (0, 1); asked for three at each size, squares first.
+        size: (height, width), cut out of the smallest power of two that holds it.
+        decay: by what the displacement is divided each time the grid doubles; the larger, the smoother.
+
+    Gradient:
+        decay: almost everywhere.
+    Source:
+        The diamond-square algorithm (Fournier, Fussell, Carpenter, 1982), as ImageNet-C's ``plasma_fractal`` has it.
+    """
+    side = 1
+    while side < max(size):
+        side *= 2
+    grid = uniform(1) * 0.0
+    wibble: float | Tensor = 100.0
+    while grid.shape[-1] < side:
+        count = grid.shape[-1]
+
+        def displaced(four: Tensor, count: int = count, wibble: float | Tensor = wibble) -> Tensor:
+            return four / 4.0 + wibble * (2.0 * wibble * uniform(count) - wibble)
+
+        pairs = grid + grid.roll(-1, -2)
+        middle = displaced(pairs + pairs.roll(-1, -1))
+        beside = displaced(middle + middle.roll(1, -2) + grid + grid.roll(-1, -1))
+        below = displaced(middle + middle.roll(1, -1) + grid + grid.roll(-1, -2))
+        rows = [torch.stack(two, -1).flatten(-2) for two in ((grid, beside), (below, middle))]  # b n 2n
+        grid = torch.stack(rows, -2).flatten(-3, -2)  # b 2n 2n
+        wibble = wibble / decay
+    lowest, highest = grid.amin((-2, -1), keepdim=True), grid.amax((-2, -1), keepdim=True)
+    spread = highest - lowest
+    return ((grid - lowest) / torch.where(spread > 0, spread, 1.0))[:, : size[0], : size[1]]
+
+
+def plasma_of(
+    words: Int64[Tensor, "b 2"], size: tuple[int, int], decay: Float[Tensor, "b"], dtype: torch.dtype
+) -> Float[Tensor, "b 1 h w"]:
+    """The cloud of two words per sample; each of its fields has words of its own."""
+    asked = 0
+
+    def uniform(side: int) -> Tensor:
+        nonlocal asked
+        asked += 1
+        low, high = words.unbind(1)
+        return uniform_field(torch.stack((low, high ^ asked), 1), (1, side, side), dtype)[:, 0]
+
+    return plasma(uniform, size, decay[:, None, None])[:, None]
+
+
+def fog(
+    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Add ``strength`` times the cloud, and darken so that the brightest value would stay what it is.
+
+    Gradient:
+        image, cloud, strength: almost everywhere.
+    """
+    thick = strength[:, None, None, None]
+    most = image.amax((1, 2, 3), keepdim=True)
+    whole = most + thick
+    return (image + thick * cloud) * (most / torch.where(whole == 0, 1.0, whole))
+
+
+def light(
+    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Add from -strength to strength, as the cloud goes from 0 to 1.
+
+    Gradient:
+        image, cloud, strength: exact.
+    """
+    return image + strength[:, None, None, None] * (2.0 * cloud - 1.0)
+
+
+def shadow(
+    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], darkness: Float[Tensor, "#b"], amount: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Darken by a share where the cloud is below ``amount``; over a tenth of its range the shadow sets in.
+
+    Gradient:
+        image, darkness: exact. cloud, amount: almost everywhere.
+    """
+    share = torch.clamp((amount[:, None, None, None] - cloud) * 10.0 + 0.5, 0.0, 1.0)
+    return image * (1.0 - darkness[:, None, None, None] * share)

@@ -1,0 +1,134 @@
+"""Fog, uneven light and shadow, shaped by clouds.
+
+Owns: RandomPlasmaFog, RandomPlasmaBrightness, RandomPlasmaShadow.
+Must not: make clouds; they draw their key.
+Read next: ``noise.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pellucid.random.fields import Chance, Range, interval
+from pellucid.transforms.base import drawn
+from pellucid.transforms.noise import Grained
+from pellucid.types import EndClip
+
+__all__ = ["RandomPlasmaBrightness", "RandomPlasmaFog", "RandomPlasmaShadow"]
+
+
+def _declared(*names: str) -> dict[str, str]:
+    return {**dict.fromkeys(("image", *names, "decay", "gate"), "almost_everywhere"), "words": "none"}
+
+
+@dataclass(frozen=True)
+class RandomPlasmaFog(Grained):
+    """Lay a cloud over the image: (x + strength * cloud) * m / (m + strength), with m the image's largest value.
+
+    Args:
+        strength: how thick, >= 0: a number, pair, `Learnable` or distribution. ImageNet-C's severities have 1.5 to 3.
+        decay: how smooth the cloud is, 1 to 10, likewise: each finer detail is so many times (squared) weaker.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one cloud).
+
+    The record keeps two words per sample, not the cloud. Frames of a video share it.
+
+    Gradient:
+        image, strength, decay, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a negative strength, a decay outside of [1, 10], or an unknown option.
+    Source:
+        The fog of Hendrycks and Dietterich, ICLR 2019; see ``pellucid.corruptions``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> foggy = pellucid.RandomPlasmaFog(2.0, 2.0, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
+        >>> bool(abs(foggy.min() - 0.1) < 1e-6), bool(abs(foggy.max() - 0.5) < 1e-6)
+        (True, True)
+    """
+
+    strength: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=0.0))
+    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "fog"
+    gradients: ClassVar[Mapping[str, str]] = _declared("strength")
+
+
+@dataclass(frozen=True)
+class RandomPlasmaBrightness(Grained):
+    """Brighten and darken unevenly: add strength * (2 cloud - 1).
+
+    Args:
+        strength: the most that is added or taken away, 0 to 1: a number, pair, `Learnable` or distribution.
+        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+
+    Gradient:
+        image, strength, decay, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], a decay outside of [1, 10], or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> uneven = pellucid.RandomPlasmaBrightness(0.2, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
+        >>> bool(abs(uneven.min() - 0.3) < 1e-6), bool(abs(uneven.max() - 0.7) < 1e-6)
+        (True, True)
+    """
+
+    strength: Range = field(default=(0.1, 0.4), metadata=drawn(interval, low=0.0, high=1.0))
+    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "light"
+    gradients: ClassVar[Mapping[str, str]] = _declared("strength")
+
+
+@dataclass(frozen=True)
+class RandomPlasmaShadow(Grained):
+    """Lay shadows on the image where a cloud is thin.
+
+    Args:
+        darkness: the share of the light that a shadow takes, 0 to 1: a number, pair, `Learnable` or distribution.
+        amount: below which value of the cloud, from 0 to 1, there is shadow, likewise. It sets in over a tenth.
+        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+
+    Gradient:
+        image, darkness, amount, decay, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        darkness = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a darkness or amount outside of [0, 1], a decay outside of [1, 10], or an unknown option.
+
+    Example:
+        >>> import torch, pellucid
+        >>> dark = pellucid.RandomPlasmaShadow(0.5, 0.5, p=1.0)(torch.ones(1, 3, 8, 8))
+        >>> float(dark.min()), float(dark.max())
+        (0.5, 1.0)
+    """
+
+    darkness: Range = field(default=(0.2, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
+    amount: Range = field(default=(0.3, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
+    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "shadow"
+    gradients: ClassVar[Mapping[str, str]] = _declared("darkness", "amount")
