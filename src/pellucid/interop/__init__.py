@@ -6,6 +6,7 @@ Read next: ``reading.py``.
 """
 
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
+from pellucid.interop.exporting import to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
 from pellucid.interop.torchvision import from_torchvision, read_torchvision
@@ -20,4 +21,5 @@ __all__ = [
     "read_albumentations",
     "read_kornia",
     "read_torchvision",
+    "to_torchvision",
 ]
