@@ -52,6 +52,8 @@ OURS: dict[str, str] = {
     "Posterize": "RandomPosterize",
     "Solarize": "RandomSolarize",
     "Perspective": "RandomPerspective",
+    "ElasticTransform": "RandomElastic",
+    "RandomElasticTransform": "RandomElastic",
     "Blur": "RandomBoxBlur",
     "RandomCutMixV2": "CutMix",
     "RandomMixUpV2": "MixUp",
@@ -90,7 +92,7 @@ OURS: dict[str, str] = {
 
 _REASONS: dict[str, tuple[str, ...]] = {
     "not yet: fields of displacements": (
-        "ElasticTransform", "RandomElasticTransform", "GridDistortion", "GridElasticDeform", "OpticalDistortion",
+        "GridDistortion", "GridElasticDeform", "OpticalDistortion",
         "PiecewiseAffine", "RandomFisheye", "RandomThinPlateSpline", "ThinPlateSpline",
     ),
     "not yet: several pictures in one": (
@@ -218,7 +220,7 @@ def page() -> str:
 def _function(name: str) -> str:
     if hasattr(functional, name):
         return f"`functional.{name}`"
-    reason = MISSING.get("ElasticTransform", "not looked at") if name in ("elastic", "elastic_transform") else "not looked at"
+    reason = MISSING.get("GridDistortion", "not looked at") if name in ("elastic", "elastic_transform") else "not looked at"
     return FUNCTIONS.get(name, reason)
 
 
