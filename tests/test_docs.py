@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import pellucid
 
@@ -24,7 +25,9 @@ def python_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
 
 
-def test_readme_example_runs(capsys):
+def test_readme_example_runs(capsys, tmp_path, monkeypatch):
+    Image.effect_noise((400, 300), 80.0).convert("RGB").save(tmp_path / "photo.jpg")
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks(ROOT / "README.md")
     assert blocks
     for block in blocks:
@@ -38,9 +41,30 @@ def test_readme_example_runs(capsys):
 
 
 def test_readme_links_exist():
-    for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text()):
             assert (ROOT / link).exists(), f"{name}: {link}"
+    for link in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):  # absolute: it is read at the package index, too
+        found = re.fullmatch(
+            r"https://(?:github\.com|raw\.githubusercontent\.com)/pellucid-vision/pellucid/(?:blob/)?main/(.+)", link
+        )
+        assert found is not None, link
+        assert (ROOT / found[1]).exists(), link
+
+
+def test_the_figures_of_the_readme_are_those_of_the_pages():
+    readme = (ROOT / "README.md").read_text().split("## Why not")[1].split("## ")[0]
+    performance = (ROOT / "docs" / "performance.md").read_text().split("<!-- bench:flagship -->")[1].split("<!-- /bench")[0]
+    forward, backward, _ = performance.split("Forward + backward to")[0], *performance.split("Forward + backward to")[1:]
+
+    def median(table, subject):
+        return float(re.search(rf"^\| \**{re.escape(subject)}\** \|[^|]*\| ([\d.]+) ", table, flags=re.MULTILINE)[1])
+
+    for table, subject, digits in (
+        *((forward, "pellucid", 1), (forward, "pellucid, uint8 in", 1), (forward, "torchvision v2", 1), (forward, "kornia", 0)),
+        *((forward, "albumentations", 0), (backward, "pellucid", 1), (backward, "kornia", 0)),
+    ):
+        assert f"{median(table, subject):.{digits}f}" in readme, (subject, median(table, subject))
 
 
 def test_architecture_names_existing_tests():
