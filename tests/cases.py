@@ -269,6 +269,12 @@ CASES = (
         unclipped=True,
         targets=True,
     ),
+    Case(
+        P.Mixture([P.RandomBrightness(0.2, p=1.0), [P.RandomInvert(), P.RandomGaussianBlur(3)]], p=0.7),
+        P.Mixture([P.RandomInvert(p=1.0)], p=0.0),
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
 )
 IDS = [f"{case.name}-{i}" for i, case in enumerate(CASES)]
 

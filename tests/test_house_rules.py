@@ -11,8 +11,9 @@ import pellucid
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
 MODULES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "benchmarks" / "pellucid_bench").rglob("*.py")])
+# Read values, and only where no gradient is asked for: see ``tape.plain``.
+TAPED = ("lowered.py", "openings.py", "replayed.py", "tapes.py")
 # What runs between a user's tensor and the result; the record's saving and the commands may read values.
-TAPED = ("lowered.py", "tapes.py")  # read values, and only where no gradient is asked for: see ``tape.plain``
 GRAPH = [
     *SOURCE.glob("kernels/**/reference.py"),
     *SOURCE.glob("kernels/warp/taps.py"),

@@ -23,6 +23,7 @@ NAMES = {
     *(
         "InvalidType",
         "Key",
+        "Lambda",
         "Learnable",
         "LogUniform",
         "MultivariateNormal",

@@ -27,6 +27,7 @@ from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid_bench.peers import MODULES
 from pellucid_bench.plot import draw_cases, draw_scaling
+from pellucid_bench.policies import measure_policies, policies_table
 from pellucid_bench.reach import measure_reach, reach_table
 from pellucid_bench.real import PIPELINES, measure_real, real_table
 from pellucid_bench.register import measure_register, register_table
@@ -270,6 +271,22 @@ def register(
         rows = measure_register(draws=draws, photographs=photographs, say=_say)
         data = report("register", {"draws": draws, "photographs": photographs}, rows)
     _finish("register", data, register_table(rows), output, docs_page)
+
+
+@app.command()
+def policies(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on policies to rewrite.")] = None,
+) -> None:
+    """TrivialAugmentWide, RandAugment, AutoAugment and AugMix on bytes, beside torchvision's."""
+    with _setting(threads):
+        rows = measure_policies(batch=batch, size=size, budget=budget, say=_say)
+        data = report("policies", {"batch": batch, "size": size, "budget_s": budget}, rows)
+    _finish("policies", data, policies_table(rows), output, docs_page)
 
 
 def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:

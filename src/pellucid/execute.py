@@ -23,18 +23,21 @@ from pellucid.geometry.points import pixel_centers
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend import plasma as clouds
+from pellucid.kernels.called import called
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
+from pellucid.kernels.rows import put, taken
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.kinds import Hop, follow
-from pellucid.lowering import Lowered
+from pellucid.lowering import Lowered, Openings
 from pellucid.lowering.compose import Geometry, unmoved
 from pellucid.plan import Group, Plan, Run, Single, sources
 from pellucid.segments import (
+    Call,
     Codec,
     ColorSteps,
     Convolve,
@@ -45,6 +48,7 @@ from pellucid.segments import (
     Layers,
     LayerSpec,
     Median,
+    Mixture,
     Noise,
     Patch,
     Segment,
@@ -53,7 +57,8 @@ from pellucid.segments import (
     Warp,
 )
 from pellucid.tape import is_plain_eager
-from pellucid.types import Size
+from pellucid.transforms.mixture import Mixture as MixtureTransform
+from pellucid.types import ImageSpec, Size
 
 __all__ = [
     "apply_field",
@@ -176,10 +181,27 @@ def apply_image(
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
     """
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
+    openings = Openings.of(lowered, image)
+    if openings is not None:
+        return _apply_sparsely(openings, lowered, image, impl, dtype)
     *before, last = lowered.plan.groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
     return rounded(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+
+
+def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
+    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between."""
+    size = (len(image), image.shape[1], *lowered.plan.size_out)
+    out, computed = torch.empty(size, dtype=dtype), compute_dtype(image.dtype)
+    between = torch.empty(size if openings.meets else 0, dtype=computed)  # what is not written costs nothing
+    if len(openings.resting):
+        still = taken(image, openings.resting)
+        put(out, openings.resting, still if dtype == image.dtype else rounded(_in_units(still), dtype))
+    for group, rows, first, last in openings:
+        part = taken(image if first else between, rows)
+        put(out if last else between, rows, _apply_group(group, lowered.of(rows), part, 255.0, impl, dtype if last else computed))
+    return out
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -189,6 +211,11 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
         return rounded(_apply_layers(lowered, group.index, _in_units(image), scale), dtype)
+    if isinstance(segment, Tone) and segment.name in curve.TABLED and image.dtype == torch.uint8 and _tabled(lowered, dtype, impl):
+        amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
+        return curve.tone_of_bytes(image, segment.name, amount, gate, dtype)
+    if isinstance(segment, Mixture):
+        return rounded(_mixture(segment, group.index, lowered, image, impl), dtype)
     return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
 
 
@@ -216,6 +243,26 @@ def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) ->
     spec = lowered.plan.segments[index]
     assert isinstance(spec, LayerSpec)
     return sources(spec, rows, lowered.frames if frames is None else frames, lowered.device)
+
+
+def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl: str) -> Tensor:
+    """The picture and its chains, each through the passes of a plan of its own, added up by their shares."""
+    mixture = lowered.plan.steps[index].transform
+    assert isinstance(mixture, MixtureTransform)
+    share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
+    total = share[:, None, None, None] * _in_units(image)
+    for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
+        plan = lowered.plan_beside((index, k), chain, ImageSpec(image.shape[1], image.shape[2], image.shape[3]))
+        part = apply_image(
+            Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames), image, impl=impl, dtype=total.dtype
+        )
+        total = torch.addcmul(total, ((1.0 - share) * weights[:, k])[:, None, None, None], part)
+    return total
+
+
+def _tabled(lowered: Lowered, dtype: torch.dtype, impl: str) -> bool:
+    """Whether tone curves may be looked up: in compiled code, which knows no gradient."""
+    return lowered.taped and impl != "reference" and dtype in (torch.uint8, torch.float32)
 
 
 def _in_units(image: Tensor) -> Tensor:
@@ -260,7 +307,7 @@ def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Ten
 
 def _active(segment: Segment) -> Tensor | None:
     """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
-    if isinstance(segment, Noise | Grain) and segment.clip:  # the closed samples, too
+    if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
         return None
     gate: Tensor | None = getattr(segment, "gate", None)
     asked, active = [] if gate is None else [gate], gate
@@ -315,6 +362,9 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
     if isinstance(segment, Curve):
         image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
         return color.clip(image) if clip else image
+    if isinstance(segment, Call):
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
     if isinstance(segment, Hsv):
         hue, saturation, value = (part.to(dtype) for part in segment[:3])
         return _mixed(shift_hsv(image, hue, saturation, value), image, segment.gate)

@@ -7,7 +7,16 @@ import pytest
 from tests.guide.pages import DOCS, FENCE, follow
 
 ROOT = DOCS.parent
-PAGES = {"index.md": 1, "start.md": 5, "targets.md": 6, "seeds.md": 4, "records.md": 6, "compile.md": 5, "detectors.md": 0}
+PAGES = {
+    "index.md": 1,
+    "start.md": 5,
+    "targets.md": 6,
+    "seeds.md": 4,
+    "records.md": 6,
+    "compile.md": 5,
+    "detectors.md": 0,
+    "policies.md": 0,
+}
 """With how many printed results stand on each, at least."""
 
 

@@ -41,6 +41,8 @@ class LearnedParameters(nn.Module):
     def __init__(self, steps: Sequence[Step]) -> None:
         super().__init__()
         self.predictors = nn.ModuleList()
+        called = (getattr(step.transform, "function", None) for step in steps)
+        self.called = nn.ModuleList(function for function in called if isinstance(function, nn.Module))
         self._distributions: dict[At, Distribution] = {}
         self._names: dict[At, dict[str, str]] = {}
         self._predicted: dict[str, tuple[int, int, float]] = {}  # raw name -> (function, column, offset)

@@ -116,7 +116,7 @@ def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torc
     Nearest rounds half-way points up. What lies half-way in the frame that is interpolated must go up there, and so down here.
     """
     reversed_axes = src_from_mid[:, :2, :2].sum(-1) < 0  # b 2
-    back = torch.where(reversed_axes, -2.0 * (half_up(1, dtype) - 0.5), 0.0).to(src_from_mid.dtype)
+    back = reversed_axes.to(src_from_mid.dtype) * (-2.0 * (half_up(1, dtype) - 0.5))
     return scale_shift(1.0, back[:, 0] * size[1], 1.0, back[:, 1] * size[0], src_from_mid)
 
 

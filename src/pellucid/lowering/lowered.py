@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from pellucid.compilers import numba_works
@@ -22,9 +23,11 @@ from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Params, RunTape, WordsTape
-from pellucid.plan import Plan, Run
+from pellucid.plan import Plan, Plans, Run, make_plan
 from pellucid.segments import Segment
 from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.transforms.base import Transform
+from pellucid.types import ImageSpec
 
 __all__ = ["Lowered"]
 
@@ -56,6 +59,27 @@ class Lowered:
             and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
             and numba_works()
         )
+
+    @property
+    def taped(self) -> bool:
+        """Whether nothing asks for a gradient, nothing traces, and values may be read."""
+        return self._taped
+
+    def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
+        """The same call of some of its samples alone."""
+        params = self.params
+        some: Params = params.of(rows) if isinstance(params, Replayed) else [_some(values, rows) for values in params]
+        slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
+        return Lowered(self.plan, some, self.device, slopes, self.frames)
+
+    def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
+        """The plan of a chain that one of the steps holds, made once for images of one kind."""
+        options: dict[str, Any] = {"fuse": self.plan.fuse, "canvas": self.plan.canvas, "same_on_batch": False}
+        if self.plan.kind is None:
+            return make_plan(transforms, spec, **options)
+        plans = cached_recording(self.plan.kind, place, lambda: Plans(transforms, **options))
+        assert plans is not None
+        return plans.of(spec)
 
     def segment(self, index: int) -> Segment:
         """A step's segment."""
@@ -112,6 +136,10 @@ class Lowered:
 
         tape = cached_recording(plan.owner, (run.indices[0], key), make)
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
+
+
+def _some(values: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+    return {name: value[rows] for name, value in values.items()}
 
 
 def _geometry(

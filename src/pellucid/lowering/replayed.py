@@ -30,17 +30,26 @@ class Replayed(Sequence[Values]):
         rows: (b, n) float64: words, then the image's height and width.
         unpack: what turns a plan and words into values, as ordinary tensor code.
         play: the same, played from a tape.
+        among: the draw of a whole batch, and which of its samples these are.
     """
 
     def __init__(
-        self, rows: Rows, unpack: Callable[[Plan, Tensor], Sequence[Values]], play: Callable[[Rows], Sequence[Values]]
+        self,
+        rows: Rows,
+        unpack: Callable[[Plan, Tensor], Sequence[Values]],
+        play: Callable[[Rows], Sequence[Values]],
+        among: tuple[Replayed, Tensor] | None = None,
     ) -> None:
-        self.rows, self.unpack, self._play = rows, unpack, play
+        self.rows, self.unpack, self._play, self._among = rows, unpack, play, among
 
     @property
     def words(self) -> int:
         """How many."""
         return int(self.rows.shape[1]) - 2
+
+    def of(self, rows: Tensor) -> Replayed:
+        """The same draw of some samples."""
+        return Replayed(self.rows[rows.numpy()], self.unpack, self._play, (self, rows))
 
     @cached_property
     def values(self) -> Sequence[Values]:
@@ -55,4 +64,7 @@ class Replayed(Sequence[Values]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Values]: ...
     def __getitem__(self, at: int | slice) -> Values | Sequence[Values]:
-        return self.values[at]
+        if self._among is None or isinstance(at, slice):
+            return self.values[at]
+        whole, rows = self._among
+        return {name: value[rows] for name, value in whole[at].items()}

@@ -93,7 +93,7 @@ def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
         None if part is None else gated(values, part, 0.0) for part in (segment.offset, segment.pivot, segment.hue_shift)
     )
     post = None if segment.post is None else gated_matrix(values, segment.post)
-    return Color(gated_matrix(values, segment.matrix), offset, pivot, hue, post)
+    return Color(gated_matrix(values, segment.matrix), offset, pivot, hue, post, segment.plain_pivot)
 
 
 def widened(window: Float[Tensor, "b_or_1 4"], gate: Float[Tensor, "b"] | None) -> Float[Tensor, "b_or_1 4"]:

@@ -22,7 +22,7 @@ from pellucid.plan.values import Draw, Group, Kind, Plan, Run, Single
 from pellucid.random.distributions import Bernoulli, Distribution
 from pellucid.random.stream import slot_of
 from pellucid.recent import Recent
-from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
+from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
 from pellucid.tape import Recording, is_plain_eager, settled
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Choice, Step, exclude, steps_of
@@ -37,6 +37,7 @@ _NAMES = {
     BlendSpec: "Blend",
     CodecSpec: "Codec",
     LayerSpec: "Layers",
+    CallSpec: "Call",
 }
 
 

@@ -1,4 +1,4 @@
-"""Published policies to the letter: TrivialAugment (wide), RandAugment and AutoAugment, as choices among our transforms.
+"""Published policies to the letter: TrivialAugment (wide), RandAugment, AutoAugment and AugMix, made of our transforms.
 
 Owns: their spaces, tables and defaults.
 Must not: choose or draw; they are values that stand in any pipeline.
@@ -14,6 +14,7 @@ from typing import Any
 from pellucid.random import Bernoulli, Categorical
 from pellucid.random.arguments import check_choice, whole_number
 from pellucid.transforms import (
+    Mixture,
     OneOf,
     RandomAutoContrast,
     RandomBrightness,
@@ -31,10 +32,9 @@ from pellucid.transforms import (
 )
 from pellucid.transforms.base import Transform
 
-__all__ = ["AutoAugment", "RandAugment", "TrivialAugmentWide"]
+__all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
 _NEAREST: Mapping[str, Any] = {"interpolation": "nearest"}
-_CORNER: Mapping[str, Any] = {"interpolation": "nearest", "center": (-0.5, -0.5)}
 _ORDER = (
     *("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness"),
     *("Posterize", "Solarize", "AutoContrast", "Equalize"),
@@ -111,6 +111,102 @@ def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> One
     return OneOf(tuple(pairs), same_on_batch=same_on_batch)
 
 
+def AugMix(
+    operations: str = "google",
+    *,
+    severity: int = 3,
+    width: int = 3,
+    depth: int | None = None,
+    alpha: float = 1.0,
+    same_on_batch: bool = False,
+) -> Mixture:
+    """Mix each picture with ``width`` copies of it, each changed by a chain of 1 to 3 mild operations.
+
+    Args:
+        operations: ``google``: the nine of the paper, none of which is among the corruptions of ImageNet-C; ``torchvision``: its
+            thirteen, with its magnitudes.
+        severity: the largest level of an operation, 1 to 10.
+        width: how many chains, 1 to 16.
+        depth: operations in each chain, 1 to 16; None draws from 1 to 3.
+        alpha: of the Dirichlet and Beta distributions that weights are drawn from, 0.05 to 16.
+        same_on_batch: one draw of the mixture's weights for the whole batch.
+
+    Returns:
+        A `Mixture`, to be put into a `Pipeline`. The weights are on the record, and a gradient goes to them. With
+        :func:`~pellucid.losses.jensen_shannon_loss` of a clean and two mixed pictures it is the published recipe.
+
+    Rotation and shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code cuts off. Google's
+    shears and shifts are uniform in degrees and in fractions of the size.
+
+    Source:
+        Hendrycks, Mu, Cubuk, Zoph, Gilmer, Lakshminarayanan: "AugMix: a simple data processing method to improve robustness and
+        uncertainty", ICLR 2020. ``torchvision.transforms.v2.AugMix``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.policy import AugMix
+        >>> augment = pellucid.Pipeline([AugMix()], seed=0)
+        >>> _, record = augment(torch.rand(8, 3, 16, 16), return_record=True)
+        >>> record.params[0]["weights"].shape
+        torch.Size([8, 3])
+    """
+    check_choice("operations", operations, ("google", "torchvision"))
+    severity, width = whole_number("severity", severity, 1, 10), whole_number("width", width, 1, 16)
+    one: Transform = _mild_of_google(severity) if operations == "google" else _mild_of_torchvision(severity)
+    if depth is not None:
+        chain: tuple[Transform, ...] = (one,) * whole_number("depth", depth, 1, 16)
+    else:
+        chain = (one, OneOf(((), (one, OneOf(((), one)))), weights=(1.0, 2.0)))
+    return Mixture((chain,) * width, alpha=alpha, same_on_batch=same_on_batch)
+
+
+def _mild_of_torchvision(severity: int) -> OneOf:
+    def of(name: str) -> Transform:
+        largest = _all(name, {**_REACH, "translate": 1.0 / 3.0, "posterize": 4.0}, 10, signed=False)[:severity]
+        if name == "Posterize":
+            largest = [4.0 - round(4.0 * k / 9.0) for k in range(severity)]
+        return _operation(name, [v for value in largest for v in _signed(name, value)], 1.0, interpolation="bilinear")
+
+    return OneOf(tuple(of(name) for name in _ORDER))
+
+
+def _mild_of_google(severity: int) -> OneOf:
+    """One of nine operations, whose level is uniform from 0.1 to the severity."""
+
+    def whole(most: float, change: Callable[[float], float], name: str, *, signed: bool = False) -> Transform:
+        """An operation of ``trunc(level * most / 10)``."""
+        parts = [
+            (n, _overlap(10.0 * n / most, 10.0 * (n + 1) / most, 0.1, severity))
+            for n in range(math.floor(severity * most / 10) + 1)
+        ]
+        ends = [(sign * change(n), share) for n, share in parts if share > 0 for sign in ((1, -1) if signed else (1,))]
+        values, weights = zip(*ends, strict=True)
+        return _operation(name, values, 1.0, weights=weights, interpolation="bilinear")
+
+    level = (0.1 / 10.0, severity / 10.0)
+    lean = [math.degrees(math.atan(0.3 * part)) for part in level]
+    shift = [part / 3.0 for part in level]
+    zero = (0.0, 0.0)
+
+    def both(low: float, high: float) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+        return [pair for ends in ((low, high), (-high, -low)) for pair in ((ends, zero), (zero, ends))]
+
+    spread: list[Transform] = [RandomShear((*x, *y), center=(-0.5, -0.5)) for x, y in both(*lean)]
+    spread += [RandomTranslate(pair, interpolation="nearest") for pair in both(*shift)]
+    alone = (
+        _operation("AutoContrast", (), 1.0),
+        _operation("Equalize", (), 1.0),
+        whole(4.0, lambda n: 4.0 - n, "Posterize"),
+        whole(30.0, float, "Rotate", signed=True),
+        whole(256.0, lambda n: (256.0 - n) / 255.0, "Solarize"),
+    )
+    return OneOf((*alone, *spread), weights=(1.0,) * len(alone) + (0.5,) * len(spread))
+
+
+def _overlap(low: float, high: float, first: float, last: float) -> float:
+    return max(0.0, min(high, last) - max(low, first))
+
+
 _REACH = {"shear": 0.3, "translate": 150.0 / 331.0, "rotate": 30.0, "factor": 0.9, "posterize": 4.0}
 
 
@@ -136,12 +232,21 @@ def _step(name: str, p: str, magnitude: str = "") -> Transform:
     return _operation(name, values, float(p))
 
 
-def _operation(name: str, values: Magnitudes, p: float, *, pixels: bool = False) -> Transform:
-    """The operation that the papers call so, with one of these magnitudes."""
+def _operation(
+    name: str,
+    values: Magnitudes,
+    p: float,
+    *,
+    pixels: bool = False,
+    weights: Magnitudes | None = None,
+    interpolation: str = "nearest",
+) -> Transform:
+    """The operation that the papers call so, with one of these magnitudes; shifts are sampled nearest whatever is said."""
     gate = Bernoulli(p)
+    corner: Mapping[str, Any] = {"interpolation": interpolation, "center": (-0.5, -0.5)}
 
     def drawn(change: Callable[[float], float]) -> Categorical:
-        return Categorical(tuple(map(change, values)))
+        return Categorical(tuple(map(change, values)), None if weights is None else tuple(weights))
 
     def factor() -> Categorical:
         return drawn(lambda value: 1.0 + value)
@@ -154,11 +259,11 @@ def _operation(name: str, values: Magnitudes, p: float, *, pixels: bool = False)
 
     still = Categorical((0.0,))
     makers: dict[str, Callable[[], Transform]] = {
-        "ShearX": lambda: RandomShear((leant(), still), p=gate, **_CORNER),
-        "ShearY": lambda: RandomShear((still, leant()), p=gate, **_CORNER),
+        "ShearX": lambda: RandomShear((leant(), still), p=gate, **corner),
+        "ShearY": lambda: RandomShear((still, leant()), p=gate, **corner),
         "TranslateX": lambda: RandomTranslate((cut(), 0.0), pixels=pixels, p=gate, **_NEAREST),
         "TranslateY": lambda: RandomTranslate((0.0, cut()), pixels=pixels, p=gate, **_NEAREST),
-        "Rotate": lambda: RandomRotation(drawn(float), p=gate, **_NEAREST),
+        "Rotate": lambda: RandomRotation(drawn(float), p=gate, interpolation=interpolation),  # type: ignore[arg-type]
         "Brightness": lambda: RandomBrightness(factor(), p=gate),
         "Color": lambda: RandomSaturation(factor(), p=gate),
         "Contrast": lambda: RandomContrast(factor(), p=gate),

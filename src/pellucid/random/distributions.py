@@ -11,7 +11,7 @@ from pellucid.random.beta import Beta
 from pellucid.random.continuous import CenteredUniform, Constant, LogUniform, Normal, Uniform
 from pellucid.random.discrete import Bernoulli, Categorical
 from pellucid.random.distribution import Distribution
-from pellucid.random.internal import Bits, Offset, Permutation, Uniforms
+from pellucid.random.internal import Bits, Dirichlet, Offset, Permutation, Uniforms
 from pellucid.random.multivariate import MultivariateNormal
 from pellucid.random.numbers import Raw
 
@@ -23,6 +23,7 @@ __all__ = [
     "Categorical",
     "CenteredUniform",
     "Constant",
+    "Dirichlet",
     "Distribution",
     "LogUniform",
     "MultivariateNormal",

@@ -1,13 +1,15 @@
-"""Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise.
+"""Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise, weights of mixtures.
 
-Owns: `Permutation, Offset, Bits, Uniforms`.
-Must not: be learned; there is nothing continuous in them.
+Owns: `Permutation, Offset, Bits, Uniforms, Dirichlet`.
+Must not: be learned.
 Read next: ``fields.py``.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor
 from pellucid.random.distribution import Distribution
 from pellucid.random.numbers import Raw
 
-__all__ = ["Bits", "Offset", "Permutation", "Uniforms"]
+__all__ = ["Bits", "Dirichlet", "Offset", "Permutation", "Uniforms"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,55 @@ class Offset(Distribution):
 
     def span(self) -> tuple[float, float]:
         return (self.low, self.low + self.count - 1)
+
+
+@dataclass(frozen=True)
+class Dirichlet(Distribution):
+    """n shares that add up to 1: Dirichlet(alpha, ..., alpha). Internal: weights of mixtures.
+
+    Gradient:
+        none: alpha is a plain number.
+    Source:
+        ``scipy.stats.dirichlet``; for alpha = 1 the gaps between sorted uniforms, else normalised gamma quantiles.
+    """
+
+    n: int
+    alpha: float = 1.0
+
+    vector: ClassVar[bool] = True
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """One number less than shares where gaps are taken, else one each."""
+        return max(1, self.n - 1) if self.alpha == 1.0 else self.n
+
+    def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Float[Tensor, "b n"]:
+        if self.alpha != 1.0:
+            parts = _gamma_quantile(u, self.alpha)
+            return parts / parts.sum(1, keepdim=True)
+        ends = [torch.zeros_like(u[:, 0]), *_in_order(list(u[:, : self.n - 1].unbind(1))), torch.ones_like(u[:, 0])]
+        return torch.stack([end - start for start, end in pairwise(ends)], 1)
+
+
+def _in_order(values: list[Tensor]) -> list[Tensor]:
+    """Sorted by comparing neighbours, which tapes can do."""
+    for last in range(len(values) - 1, 0, -1):
+        for i in range(last):
+            low, high = torch.minimum(values[i], values[i + 1]), torch.maximum(values[i], values[i + 1])
+            values[i], values[i + 1] = low, high
+    return values
+
+
+def _gamma_quantile(u: Float[Tensor, "*shape"], alpha: float) -> Float[Tensor, "*shape"]:
+    """Where the distribution function of Gamma(alpha, 1) is u, by halving in the logarithm."""
+    a = torch.full_like(u, alpha)
+    low = (torch.log(u) + math.lgamma(alpha + 1.0)) / alpha  # x ** alpha / Gamma(alpha + 1) is above the distribution function
+    high = torch.full_like(u, math.log(40.0 + 10.0 * alpha))
+    for _ in range(64):
+        middle = 0.5 * (low + high)
+        below = torch.special.gammainc(a, torch.exp(middle)) < u
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return torch.exp(0.5 * (low + high))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,19 @@ Must not: know of any transform, or touch pixels.
 Read next: ``specs.py``.
 """
 
-from pellucid.segments.specs import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
+from pellucid.segments.specs import (
+    BlendSpec,
+    CallSpec,
+    CodecSpec,
+    ColorSpec,
+    ConvolveSpec,
+    CurveSpec,
+    LayerSpec,
+    SegmentSpec,
+    WarpSpec,
+)
 from pellucid.segments.values import (
+    Call,
     Codec,
     Color,
     ColorSteps,
@@ -17,6 +28,7 @@ from pellucid.segments.values import (
     Hsv,
     Layers,
     Median,
+    Mixture,
     Noise,
     Patch,
     Segment,
@@ -27,6 +39,8 @@ from pellucid.segments.values import (
 
 __all__ = [
     "BlendSpec",
+    "Call",
+    "CallSpec",
     "Codec",
     "CodecSpec",
     "Color",
@@ -42,6 +56,7 @@ __all__ = [
     "LayerSpec",
     "Layers",
     "Median",
+    "Mixture",
     "Noise",
     "Patch",
     "Segment",

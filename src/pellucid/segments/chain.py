@@ -84,7 +84,8 @@ class Chain:
         offset = color.offset
         if color.pivot is not None and self.mean is not None:
             mean = self._current_mean(self.mean)
-            luma = (mean * channel_weights(mean.shape[1], mean.dtype, mean.device)).sum(1)
+            weights = channel_weights(mean.shape[1], mean.dtype, mean.device)
+            luma = mean.sum(1) / mean.shape[1] if color.plain_pivot else (mean * weights).sum(1)
             shift = (color.pivot * luma)[:, None].expand(-1, color.matrix.shape[1])
             offset = shift if offset is None else offset + shift
         self._fold((color.matrix, offset))

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from pellucid.types import ClipRule, Fill, Pairing, Size
 
-__all__ = ["BlendSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "LayerSpec", "SegmentSpec", "WarpSpec"]
+__all__ = ["BlendSpec", "CallSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "LayerSpec", "SegmentSpec", "WarpSpec"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,13 @@ class ColorSpec:
 
 @dataclass(frozen=True)
 class CurveSpec:
-    """A tone curve per sample."""
+    """A tone curve per sample.
+
+    Args:
+        bounded: what was in [0, 1] stays there.
+    """
+
+    bounded: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,4 +117,9 @@ class LayerSpec:
     num_classes: int | None = None
 
 
-SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | LayerSpec
+@dataclass(frozen=True)
+class CallSpec:
+    """A function of the user's, or several lists of transforms beside one another and their mixture."""
+
+
+SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | CallSpec | LayerSpec

@@ -7,6 +7,7 @@ Read next: ``chain.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from jaxtyping import Float, Int64
@@ -16,6 +17,7 @@ from pellucid.geometry.bends import Bend
 from pellucid.types import Fill
 
 __all__ = [
+    "Call",
     "Codec",
     "Color",
     "ColorSteps",
@@ -26,6 +28,7 @@ __all__ = [
     "Hsv",
     "Layers",
     "Median",
+    "Mixture",
     "Noise",
     "Patch",
     "Segment",
@@ -46,13 +49,17 @@ class Warp(NamedTuple):
 
 
 class Color(NamedTuple):
-    """matrix @ x + offset + pivot * (mean luma so far), then a hue rotation, then ``post`` @ x."""
+    """matrix @ x + offset + pivot * (mean luma so far), then a hue rotation, then ``post`` @ x.
+
+    With ``plain_pivot`` the mean of the channels' means in the place of luma.
+    """
 
     matrix: Float[Tensor, "b c c"]
     offset: Float[Tensor, "b c"] | None = None
     pivot: Float[Tensor, "b"] | None = None
     hue_shift: Float[Tensor, "b"] | None = None
     post: Float[Tensor, "b c c"] | None = None
+    plain_pivot: bool = False
 
 
 class ColorSteps(NamedTuple):
@@ -176,6 +183,38 @@ class Layers(NamedTuple):
     fill: Fill = 0.0
 
 
+class Call(NamedTuple):
+    """A function of images, where the gate is open, with the gradient to the image that it was given."""
+
+    function: Callable[[Tensor], Tensor]
+    gate: Float[Tensor, "b"] | None
+    image_gradient: str
+
+
+class Mixture(NamedTuple):
+    """How much of the image stays as it is, and what shares of the rest chains have: each its drawn values by step."""
+
+    chains: tuple[tuple[Mapping[str, Tensor], ...], ...]
+    share: Float[Tensor, "b"]
+    weights: Float[Tensor, "b k"]
+
+
 Segment: TypeAlias = (
-    Codec | Warp | Color | ColorSteps | Curve | Convolve | Filter | Grain | Hsv | Layers | Median | Sharpen | Noise | Patch | Tone
+    Call
+    | Codec
+    | Warp
+    | Color
+    | ColorSteps
+    | Curve
+    | Convolve
+    | Filter
+    | Grain
+    | Hsv
+    | Layers
+    | Median
+    | Mixture
+    | Sharpen
+    | Noise
+    | Patch
+    | Tone
 )

@@ -55,6 +55,15 @@ def player() -> Callable[..., None]:
                 elif op == DIV:
                     for s in range(lanes):
                         file[to, s] = file[a, s] / file[b, s]
+                elif op == LT:
+                    for s in range(lanes):
+                        file[to, s] = 1.0 if file[a, s] < file[b, s] else 0.0
+                elif op == LE:
+                    for s in range(lanes):
+                        file[to, s] = 1.0 if file[a, s] <= file[b, s] else 0.0
+                elif op == EQ:
+                    for s in range(lanes):
+                        file[to, s] = 1.0 if file[a, s] == file[b, s] else 0.0
                 elif op == WHERE:
                     for s in range(lanes):
                         file[to, s] = file[b, s] if file[a, s] != 0.0 else file[c, s]
@@ -93,12 +102,6 @@ def player() -> Callable[..., None]:
                             z = x if (x < y or x != x) else y
                         elif op == MAX:
                             z = x if (x > y or x != x) else y
-                        elif op == LT:
-                            z = 1.0 if x < y else 0.0
-                        elif op == LE:
-                            z = 1.0 if x <= y else 0.0
-                        elif op == EQ:
-                            z = 1.0 if x == y else 0.0
                         elif op == NE:
                             z = 1.0 if x != y else 0.0
                         elif op == AND:

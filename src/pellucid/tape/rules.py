@@ -7,6 +7,7 @@ Read next: ``recorder.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Protocol, TypeAlias
@@ -101,7 +102,9 @@ def _reduced(op: Op) -> Rule:
         dims = sorted({d % shadow.dim() for d in dim}) if dim else list(range(shadow.dim()))
         kept = [d for d in range(shadow.dim()) if d not in dims]
         shape = [shadow.shape[d] for d in kept]
-        rows = shadow.permute(*kept, *dims).reshape(torch.Size(shape).numel(), -1).tolist()
+        rows = shadow.permute(*kept, *dims).reshape(torch.Size(shape).numel(), math.prod(shadow.shape[d] for d in dims)).tolist()
+        if op is Op.ADD:  # of nothing, too
+            rows = [row or [recorder.number(0.0)] for row in rows]
         total = torch.tensor([reduce(lambda a, b: recorder.emit(op, a, b), row) for row in rows], dtype=torch.int64)
         return total.reshape([1 if d in dims else n for d, n in enumerate(shadow.shape)] if keepdim else shape)
 

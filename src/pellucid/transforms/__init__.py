@@ -17,6 +17,7 @@ from pellucid.transforms.discrete import RandomAutoContrast, RandomCLAHE, Random
 from pellucid.transforms.elastic import RandomElastic
 from pellucid.transforms.filters import RandomBoxBlur, RandomDefocusBlur, RandomMedianBlur, RandomMotionBlur
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
+from pellucid.transforms.function import Lambda
 from pellucid.transforms.holes import CoarseDropout, GridDropout, RandomErasing
 from pellucid.transforms.hsv import HueSaturationValue
 from pellucid.transforms.jitter import (
@@ -29,6 +30,7 @@ from pellucid.transforms.jitter import (
 )
 from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.mix import CutMix, MixUp
+from pellucid.transforms.mixture import Mixture
 from pellucid.transforms.noise import PoissonGaussianNoise, RandomGaussianNoise, SaltAndPepper, ShotNoise
 from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.plasma import RandomPlasmaBrightness, RandomPlasmaFog, RandomPlasmaShadow
@@ -103,7 +105,9 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "SomeOf",
     "Shuffle",
     "Apply",
+    "Mixture",
+    "Lambda",
 ]
 
-ALL: tuple[type[Transform], ...] = tuple(globals()[name] for name in __all__)
-"""Every transform there is; serialisation, tests and documentation read this."""
+ALL: tuple[type[Transform], ...] = tuple(globals()[name] for name in __all__ if name != "Lambda")
+"""Every transform there is and that a file can name; serialisation, tests and documentation read this."""

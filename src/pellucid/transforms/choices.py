@@ -22,7 +22,7 @@ from pellucid.random.fields import Chance
 from pellucid.random.learnable import Learnable, Number, flat
 from pellucid.transforms.base import Params, Transform, as_transforms, by_options, ordered
 
-__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "exclude", "places_of", "steps_of"]
+__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "branches_of", "exclude", "places_of", "steps_of"]
 
 Branch: TypeAlias = Transform | tuple[Transform, ...]
 """One transform, or several in a row; none leaves the picture alone."""
@@ -59,18 +59,7 @@ class Choice(Transform):
         return tuple(branch if isinstance(branch, tuple) else (branch,) for branch in self.transforms)
 
     def check(self) -> None:
-        name = type(self).__name__
-        fix = f"For example {name}([RandomInvert(p=1.0), [RandomHorizontalFlip(p=1.0), RandomRotation(9)]])."
-        given = ordered(f"{name}.transforms", self.transforms, "a list of transforms, or of lists of them", fix)
-        if not given:
-            raise invalid(f"{name}.transforms", expected="at least one transform", got=repr(self.transforms), fix=fix)
-        read = (
-            one
-            if isinstance(one, Transform)
-            else as_transforms([one] if isinstance(one, nn.Module) else one, f"{name}.transforms[{i}]")
-            for i, one in enumerate(given)
-        )
-        object.__setattr__(self, "transforms", tuple(read))
+        object.__setattr__(self, "transforms", branches_of(type(self).__name__, self.transforms))
 
     def among(self, branches: Sequence[Sequence[Transform]]) -> Choice:
         """The same choice among other transforms."""
@@ -87,6 +76,20 @@ class Choice(Transform):
         """Whether two branches, each as (turn, branch), are never open together."""
         del one, other
         return False
+
+
+def branches_of(owner: str, transforms: object) -> tuple[Branch, ...]:
+    """Read branches: transforms, or lists of them."""
+    fix = f"For example {owner}([RandomInvert(p=1.0), [RandomHorizontalFlip(p=1.0), RandomRotation(9)]])."
+    given = ordered(f"{owner}.transforms", transforms, "a list of transforms, or of lists of them", fix)
+    if not given:
+        raise invalid(f"{owner}.transforms", expected="at least one transform", got=repr(transforms), fix=fix)
+    return tuple(
+        one
+        if isinstance(one, Transform)
+        else as_transforms([one] if isinstance(one, nn.Module) else one, f"{owner}.transforms[{i}]")
+        for i, one in enumerate(given)
+    )
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ Read next: ``surrogate.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-__all__ = ["autocontrast", "equalize", "posterize", "power", "solarize"]
+__all__ = ["autocontrast", "equalize", "flattening", "posterize", "power", "solarize", "stretch"]
 
 _SLACK = 1e-3
 """In 8-bit units: whole grey levels survive the division by 255 and back."""
@@ -76,7 +76,11 @@ def autocontrast(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     Source:
         ``torchvision.transforms.v2.functional.autocontrast``.
     """
-    low, high = image.amin((-2, -1), keepdim=True), image.amax((-2, -1), keepdim=True)
+    return stretch(image, image.amin((-2, -1), keepdim=True), image.amax((-2, -1), keepdim=True))
+
+
+def stretch(image: Float[Tensor, "b c h w"], low: Float[Tensor, "#b #c 1 1"], high: Float[Tensor, "#b #c 1 1"]) -> Tensor:
+    """Send ``low`` to 0 and ``high`` to 1, where they differ."""
     flat = high == low
     span = torch.where(flat, 1.0, high - low)
     return torch.where(flat, image, (image - low) / span)
@@ -101,16 +105,20 @@ def equalize(image: Float[Tensor, "b c h w"], scale: float) -> tuple[Float[Tenso
     """
     level = torch.floor(image * 255.999) if scale == 1.0 else torch.floor(image * scale + 0.5)
     index = torch.clamp(torch.nan_to_num(level), 0.0, 255.0).to(torch.int64).flatten(2)  # b c n
-    count = index.shape[-1]
     empty = torch.zeros((*index.shape[:2], 256), dtype=torch.int64, device=image.device)
-    histogram = empty.scatter_add(2, index, empty.new_ones(()).expand_as(index))  # b c 256
-    below = histogram.cumsum(2)
-    brightest = histogram.gather(2, index.amax(2, keepdim=True))
-    step = torch.div(count - brightest, 255, rounding_mode="floor")  # b c 1
-    curve = torch.div(below + torch.div(step, 2, rounding_mode="floor"), step.clamp(min=1), rounding_mode="floor").clamp(0, 255)
-    curve = torch.cat((torch.zeros_like(curve[..., :1]), curve[..., :-1]), 2).to(image.dtype)
+    curve, stays = flattening(empty.scatter_add(2, index, empty.new_ones(()).expand_as(index)))
+    curve, stays = curve.to(image.dtype), stays[..., None]
     rise = torch.cat((curve[..., 1:], curve[..., -1:]), 2) - torch.cat((curve[..., :1], curve[..., :-1]), 2)
     toned = curve.gather(2, index).unflatten(2, image.shape[2:]) / 255.0
     slope = rise.gather(2, index).unflatten(2, image.shape[2:]) / 2.0
-    stays = (step == 0)[..., None]
     return torch.where(stays, image, toned), torch.where(stays, 1.0, slope)
+
+
+def flattening(histogram: Int64[Tensor, "b c 256"]) -> tuple[Int64[Tensor, "b c 256"], Bool[Tensor, "b c 1"]]:
+    """Of each channel the grey level that every level is sent to, and whether it stays as it is."""
+    below = histogram.cumsum(2)
+    level = torch.arange(256, device=histogram.device)
+    brightest = histogram.gather(2, torch.where(histogram > 0, level, 0).amax(2, keepdim=True))
+    step = torch.div(below[..., -1:] - brightest, 255, rounding_mode="floor")  # b c 1
+    curve = torch.div(below + torch.div(step, 2, rounding_mode="floor"), step.clamp(min=1), rounding_mode="floor").clamp(0, 255)
+    return torch.cat((torch.zeros_like(curve[..., :1]), curve[..., :-1]), 2), step == 0

@@ -1,0 +1,86 @@
+"""Bytes go only through the passes that change them: the same bytes as passes over all samples give."""
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid import Key, Pipeline, execute
+from pellucid.lowering import Openings
+from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
+
+RARE = [
+    P.RandomGaussianBlur(p=0.4),
+    P.RandomEqualize(p=0.4),
+    P.RandomGaussianNoise(p=0.4),
+    P.RandomRotation(20, p=0.4),
+    P.RandomPosterize(p=0.4),
+    P.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.4),
+    P.RandomGamma(p=0.4),
+]
+CASES = {
+    "trivial": [TrivialAugmentWide()],
+    "rand": [RandAugment()],
+    "auto": [AutoAugment("svhn")],
+    "rare": RARE,
+    "nested": [P.Apply([*RARE[:3], P.OneOf([P.RandomInvert(p=0.5), [P.RandomSolarize(p=0.7), P.RandomErasing(p=0.5)]])], p=0.6)],
+    "unclipped": [P.RandomBrightness(2.0, clip="none", p=0.5), P.RandomGamma(2.0, p=0.5), P.RandomContrast(0.5, p=0.5), *RARE[:3]],
+    "relaxed": [P.OneOf([P.RandomPosterize(p=1.0), P.RandomAutoContrast(p=1.0)], temperature=0.5)],
+    "cropped": [P.RandomResizedCrop(24), P.RandomHorizontalFlip(), TrivialAugmentWide()],
+    "crop inside": [P.OneOf([P.RandomResizedCrop((33, 40)), P.RandomCrop((33, 40))]), P.RandomEqualize(p=0.5)],
+    "normalised": [TrivialAugmentWide(), P.Normalize((0.5,) * 3, (0.2,) * 3)],
+}
+
+
+def pictures(batch=12):
+    generator = torch.Generator().manual_seed(5)
+    coarse = torch.rand(batch, 3, 6, 6, generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=(33, 40), mode="bicubic")
+    return (40 + 170 * smooth.clamp(0, 1)).to(torch.uint8)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
+    augment = Pipeline(CASES[name], seed=1)
+    used = []
+    for step in range(4):
+        before = pictures()
+        kept = before.clone()
+        ours, record = augment(before, key=Key(3, step), return_record=True)
+        again = augment.apply(before, record)
+        with monkeypatch.context() as patch:
+            patch.setattr(execute.Openings, "of", classmethod(lambda cls, lowered, image: used.append(1)))
+            theirs = augment(before, key=Key(3, step))
+        assert torch.equal(ours, theirs)
+        assert torch.equal(again, theirs)
+        assert torch.equal(before, kept)
+    assert used
+
+
+def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
+    seen = []
+    look_up = execute.curve.tone_of_bytes
+    monkeypatch.setattr(execute.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or look_up(image, *rest))
+    augment = Pipeline([P.RandomEqualize(p=0.6), P.RandomRotation(20, p=0.5)], seed=3)
+    _, record = augment(pictures(), return_record=True)
+    assert sum(seen) == int(record.params[0]["gate"].sum())
+    assert 0 < sum(seen) < 12
+
+
+@pytest.mark.parametrize(
+    "transforms",
+    [[P.RandomEqualize(p=P.Learnable(0.5))], [P.RandomRotation(P.Learnable(9.0), p=0.5)], [P.RandomRotation(20)]],
+    ids=["learned gate", "learned range", "always open"],
+)
+def test_gradients_and_open_passes_take_all_samples(transforms, monkeypatch):
+    found = []
+    of = Openings.of
+    monkeypatch.setattr(execute.Openings, "of", classmethod(lambda cls, *given: found.append(of(*given)) or found[-1]))
+    Pipeline(transforms, seed=1)(pictures())
+    assert found == [None]
+
+
+def test_where_none_is_open_the_result_is_a_copy():
+    before = pictures(2)
+    after = Pipeline([P.RandomEqualize(p=0.0)])(before)
+    assert torch.equal(before, after)
+    assert before.data_ptr() != after.data_ptr()
