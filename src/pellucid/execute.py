@@ -211,7 +211,8 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
         return rounded(_apply_layers(lowered, group.index, _in_units(image), scale), dtype)
-    if isinstance(segment, Tone) and segment.name in curve.TABLED and image.dtype == torch.uint8 and _tabled(lowered, dtype, impl):
+    tabled = lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32)
+    if tabled and isinstance(segment, Tone) and segment.name in curve.TABLED:
         amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
         return curve.tone_of_bytes(image, segment.name, amount, gate, dtype)
     if isinstance(segment, Mixture):
@@ -258,11 +259,6 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
         )
         total = torch.addcmul(total, ((1.0 - share) * weights[:, k])[:, None, None, None], part)
     return total
-
-
-def _tabled(lowered: Lowered, dtype: torch.dtype, impl: str) -> bool:
-    """Whether tone curves may be looked up: in compiled code, which knows no gradient."""
-    return lowered.taped and impl != "reference" and dtype in (torch.uint8, torch.float32)
 
 
 def _in_units(image: Tensor) -> Tensor:
