@@ -50,6 +50,7 @@ CERTAIN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:ShiftScaleRotate is a special case")
 @pytest.mark.parametrize("name", CERTAIN)
 def test_what_is_certain_is_the_same(A, name):
     make, levels = CERTAIN[name]

@@ -312,7 +312,7 @@ def _rgb(given: Given, reader: Reader, where: str) -> Made:
     reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
     given.ignore("approximation")
     if given.has("noise_params"):  # as version 2 writes it
-        given.ignore("noise_type", "spatial_mode")
+        given.ignore("noise_type", "spatial_mode", *(f"{c}_shift_limit" for c in "rgb"))
         return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
     shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
     return ours.RGBShift(*shifts, p=given("p", 0.5))
