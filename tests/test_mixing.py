@@ -1,10 +1,11 @@
 """Pictures mixed with one another: against torchvision with the same draws, and every target beside its picture."""
 
+import numpy as np
 import pytest
 import torch
 
 import pellucid
-from pellucid import Beta, CutMix, InvalidArgument, Key, MixUp, OneOf, Pipeline
+from pellucid import Beta, CutMix, InvalidArgument, Key, MixUp, Mosaic, OneOf, Pipeline
 from tests.peers import torchvision_functional
 
 
@@ -284,3 +285,121 @@ def test_records_put_together_keep_partners_or_are_refused():
         pellucid.Record.cat([mixing.draw(x[:3]), mixing.draw(x[3:])])
     with pytest.raises(InvalidArgument, match="mixed with"):
         pellucid.Record.stack([mixing.draw(x[:1]), mixing.draw(x[1:2])])
+
+
+def collage(x, record, size):
+    """Mosaics by copying, for tiles of their own size."""
+    height, width = size
+    out = np.zeros((len(x), x.shape[1], height, width))
+    for i in range(len(x)):
+        cx, cy = (int(np.floor(record.params[0][name][i].item() * side + 0.5)) for name, side in (("x", width), ("y", height)))
+        parts = [x[i ^ k] if (i ^ k) < len(x) else x[i] for k in range(4)]
+        out[i, :, :cy, :cx] = parts[0][:, height - cy :, width - cx :]
+        out[i, :, :cy, cx:] = parts[1][:, height - cy :, : width - cx]
+        out[i, :, cy:, :cx] = parts[2][:, : height - cy, width - cx :]
+        out[i, :, cy:, cx:] = parts[3][:, : height - cy, : width - cx]
+    return out
+
+
+def test_a_mosaic_is_copied_tiles():
+    x = pictures(6)
+    out, record = Pipeline([Mosaic(num_classes=6)], seed=3)({"image": x, "labels": torch.arange(6)}, return_record=True)
+    assert np.array_equal(out["image"].numpy(), collage(x.numpy(), record, (11, 13)))
+    shown = torch.zeros(6, 6)
+    flat = Pipeline([Mosaic()], seed=3)(torch.eye(6)[:, :, None, None].expand(6, 6, 11, 13))
+    torch.testing.assert_close(out["labels"], flat.mean((2, 3)) + shown, rtol=0, atol=1e-6)
+
+
+def test_scaled_tiles_are_resampled_pictures():
+    ndimage = pytest.importorskip("scipy.ndimage", reason="SciPy is not installed: it is the oracle of scaled tiles")
+    x = pictures(4)
+    out, record = Pipeline([Mosaic(scale=(1.2, 1.6))], seed=3)(x, return_record=True)
+    scale = record.params[0]["scale"][0].item()
+    cx, cy = (int(np.floor(record.params[0][name][0].item() * side + 0.5)) for name, side in (("x", 13), ("y", 11)))
+    rows, columns = np.meshgrid(np.arange(cy, 11), np.arange(cx, 13), indexing="ij")
+    places = [(rows + 0.5 - cy) / scale - 0.5, (columns + 0.5 - cx) / scale - 0.5]
+    expected = ndimage.map_coordinates(x[3, 1].numpy(), places, order=1, mode="grid-constant")
+    np.testing.assert_allclose(out[0, 1, cy:, cx:].numpy(), expected, rtol=0, atol=1e-12)
+
+
+def test_boxes_go_with_their_tiles():
+    generator = torch.Generator().manual_seed(3)
+    low = torch.randint(0, 20, (64, 2), generator=generator)
+    high = low + torch.randint(3, 12, (64, 2), generator=generator)
+    x = torch.zeros(64, 4, 32, 32)
+    for i in range(64):
+        x[i, i % 4, low[i, 1] : high[i, 1], low[i, 0] : high[i, 0]] = 1.0
+    boxes = torch.cat((low, high), 1)[:, None].float()
+    batch = {"image": x, "boxes": boxes, "labels": torch.arange(64)[:, None]}
+    out = Pipeline([Mosaic()], seed=5)(batch)
+    assert out["boxes"].shape == (64, 4, 4)
+    found = 0
+    for i in range(64):
+        for row in range(4):
+            sample = int(out["labels"][i, row])
+            assert sample == i ^ row
+            seen = out["image"][i, sample % 4].nonzero()
+            assert bool(out["boxes_valid"][i, row]) == bool(len(seen)), (i, row)
+            if len(seen):
+                found += 1
+                hull = torch.cat((seen.amin(0).flip(0), seen.amax(0).flip(0) + 1)).float()
+                assert torch.equal(out["boxes"][i, row], hull), (i, row)
+    assert found > 64
+
+
+def test_a_shuffled_grid_is_copied_tiles():
+    x = pictures(5, size=(9, 12))
+    points = torch.tensor([[[0.0, 0.0], [11.0, 8.0], [5.0, 4.0]]]).expand(5, 3, 2)
+    mixing = Pipeline([pellucid.GridShuffle((3, 4), p=1.0)], seed=2)
+    out, record = mixing({"image": x, "mask": (x * 100).long()[:, 0], "keypoints": points}, return_record=True)
+    for i in range(5):
+        order = record.params[0]["order"][i].tolist()
+        for tile, taken in enumerate(order):
+            (r, c), (r0, c0) = divmod(tile, 4), divmod(taken, 4)
+            to = (slice(3 * r, 3 * r + 3), slice(3 * c, 3 * c + 3))
+            fro = (slice(3 * r0, 3 * r0 + 3), slice(3 * c0, 3 * c0 + 3))
+            assert torch.equal(out["image"][i][:, *to], x[i][:, *fro])
+    assert torch.equal(out["mask"], (out["image"] * 100).long()[:, 0])
+    assert out["keypoints_valid"].sum(1).tolist() == [3] * 5  # each lies in one tile
+    for i in range(5):
+        for at in out["keypoints_valid"][i].nonzero()[:, 0].tolist():
+            before, after = points[i, at % 3].long(), out["keypoints"][i, at].round().long()
+            assert torch.equal(out["image"][i, :, after[1], after[0]], x[i, :, before[1], before[0]])
+
+
+def test_a_zoom_blur_is_the_mean_of_zooms():
+    ndimage = pytest.importorskip("scipy.ndimage", reason="SciPy is not installed: it is the oracle of zooms")
+    x = pictures(2, size=(12, 15))
+    boxes = torch.tensor([[[1.0, 1.0, 5.0, 5.0]]]).expand(2, 1, 4)
+    mixing = Pipeline([pellucid.RandomZoomBlur((1.3, 1.6), zooms=5, p=1.0)], seed=1)
+    out, record = mixing({"image": x, "boxes": boxes}, return_record=True)
+    assert torch.equal(out["boxes"], boxes)
+    assert torch.equal(mixing.inverse(out["image"], record), out["image"])
+    for i in range(2):
+        factor, total = record.params[0]["factor"][i].item(), 0
+        for k in range(5):
+            zoom = 1 + (factor - 1) * k / 4
+            places = np.meshgrid(5.5 + (np.arange(12) - 5.5) / zoom, 7 + (np.arange(15) - 7) / zoom, indexing="ij")
+            total = total + ndimage.map_coordinates(x[i, 2].numpy(), places, order=1) / 5
+        np.testing.assert_allclose(out["image"][i, 2].numpy(), total, rtol=0, atol=1e-12)
+
+
+def test_a_grid_that_does_not_divide_is_refused():
+    with pytest.raises(InvalidArgument, match=r"divides 11x13"):
+        pellucid.GridShuffle(3)(pictures(1))
+    with pytest.raises(InvalidArgument, match="at most 64 tiles"):
+        pellucid.GridShuffle(9)
+
+
+@pytest.mark.parametrize("mixing", [MixUp(p=0.5), CutMix(p=0.5)])
+def test_a_closed_gate_has_the_slope_of_opening_it(mixing):
+    x = pictures(2)
+    pipeline = Pipeline([mixing], seed=1)
+    record = pipeline.draw(x)
+    for value in (0.0, 1.0):
+        gate = torch.full((2,), value, dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(pipeline.apply(x, record.with_param(0, "gate", gate))[0].sum(), gate)
+        ends = [
+            pipeline.apply(x, record.with_param(0, "gate", torch.full((2,), end, dtype=torch.float64)))[0] for end in (0.0, 1.0)
+        ]
+        torch.testing.assert_close(slope[0], (ends[1] - ends[0]).sum(), rtol=1e-12, atol=1e-12)

@@ -55,6 +55,10 @@ OURS: dict[str, str] = {
     "ElasticTransform": "RandomElastic",
     "RandomElasticTransform": "RandomElastic",
     "Blur": "RandomBoxBlur",
+    "ZoomBlur": "RandomZoomBlur",
+    "RandomMosaic": "Mosaic",
+    "RandomJigsaw": "GridShuffle",
+    "RandomGridShuffle": "GridShuffle",
     "RandomCutMixV2": "CutMix",
     "RandomMixUpV2": "MixUp",
     "MedianBlur": "RandomMedianBlur",
@@ -96,8 +100,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "PiecewiseAffine", "RandomFisheye", "RandomThinPlateSpline", "ThinPlateSpline",
     ),
     "not yet: several pictures in one": (
-        "RandomMosaic", "Mosaic", "RandomJigsaw", "RandomGridShuffle",
-        "PatchMix", "RandomTransplantation", "OverlayElements", "ZoomBlur", "PatchSequential",
+        "PatchMix", "RandomTransplantation", "OverlayElements", "PatchSequential",
         "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
     ),
     "not yet: weather, light and plasma": (

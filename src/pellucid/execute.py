@@ -24,7 +24,7 @@ from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend import plasma as clouds
 from pellucid.kernels.called import called
-from pellucid.kernels.layers import layers
+from pellucid.kernels.layers import lay
 from pellucid.kernels.nearest import nearest
 from pellucid.kernels.resize import resize
 from pellucid.kernels.rows import put, taken
@@ -210,7 +210,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
         return _apply_run(group, lowered, image, scale, impl, dtype)
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
-        return rounded(_apply_layers(lowered, group.index, _in_units(image), scale), dtype)
+        return rounded(_apply_layers(lowered, group.index, _in_units(image), impl, scale), dtype)
     tabled = lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32)
     if tabled and isinstance(segment, Tone) and segment.name in curve.TABLED:
         amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
@@ -220,23 +220,38 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
 
 
-def _apply_layers(lowered: Lowered, index: int, image: Tensor, scale: float = 1.0, fill: float | None = None) -> Tensor:
+def _apply_layers(
+    lowered: Lowered,
+    index: int,
+    image: Tensor,
+    impl: str,
+    scale: float = 1.0,
+    fill: float | None = None,
+    interpolation: str = "bilinear",
+) -> Tensor:
     """Layers of pictures, or of fields with what these show outside."""
-    segment = lowered.segment(index)
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Layers)
+    assert isinstance(spec, LayerSpec)
     opacity, box, src_from_dst, _, edge, paint = segment
-    dtype, channels = compute_dtype(image.dtype), image.shape[1]
+    dtype, channels, source = compute_dtype(image.dtype), image.shape[1], shown(lowered, index, image.shape[0])
     colors = (paint if isinstance(paint, tuple) else (paint / scale,)) if fill is None else (fill,)
-    return layers(
-        image,
-        shown(lowered, index, image.shape[0]),
-        opacity.to(dtype),
-        None if box is None else box.to(dtype),
-        None if src_from_dst is None else src_from_dst[:, :, :2].to(dtype),
-        constant(colors * (channels // len(colors)), dtype, image.device)[None] if any(colors) else None,
-        edge=edge,
-        interpolation="bilinear" if fill is None or image.is_floating_point() else "nearest",
-    )
+    ground = constant(colors * (channels // len(colors)), dtype, image.device)[None] if any(colors) else None
+    size = (image.shape[-2], image.shape[-1])
+
+    def read(k: int) -> Tensor:
+        picture = image[source[:, k]] if spec.partners[k] else image
+        if src_from_dst is None:
+            return picture
+        places = src_from_dst[:, k, :2].to(dtype)
+        return _read(picture, pack(places, size=size, interpolation=interpolation, padding_mode="constant", fill=ground), impl)
+
+    opacity, box = opacity.to(dtype), None if box is None else box.to(dtype)
+    if spec.covers:
+        rest = range(1, opacity.shape[1])
+        return lay(read(0), map(read, rest), opacity[:, 1:], None if box is None else box[:, 1:], edge=edge)
+    below = image.new_zeros(()) if ground is None else ground.to(image.dtype)[:, :, None, None]
+    return lay(below.expand_as(image), map(read, range(opacity.shape[1])), opacity, box, edge=edge)
 
 
 def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) -> Int64[Tensor, "b k"]:
@@ -437,7 +452,7 @@ def apply_field(
     """
     for group in lowered.plan.groups:
         if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
-            field = _apply_layers(lowered, group.index, field, fill=fill)
+            field = _apply_layers(lowered, group.index, field, impl, fill=fill, interpolation=interpolation)
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)

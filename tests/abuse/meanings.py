@@ -329,6 +329,11 @@ BY_NAME: dict[str, Kind] = {
     "lam": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "num_classes": optional(number(1, whole=True)),
     "edge": number(0),
+    "center": drawn(0, 1),
+    "Mosaic.scale": drawn(1e-6, alone=ONE),
+    "grid": SIZE,
+    "RandomZoomBlur.factor": drawn(1),
+    "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one

@@ -16,6 +16,7 @@ PAGES = {
     "compile.md": 5,
     "detectors.md": 0,
     "policies.md": 0,
+    "mixing.md": 0,
 }
 """With how many printed results stand on each, at least."""
 

@@ -11,6 +11,7 @@ from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
 from pellucid.transforms.channels import ChannelDropout, PlanckianJitter, RandomBrightnessContrast, RGBShift
 from pellucid.transforms.choices import Apply, OneOf, Shuffle, SomeOf
 from pellucid.transforms.codec import RandomJPEG
+from pellucid.transforms.collage import GridShuffle, Mosaic, RandomZoomBlur
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
 from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
 from pellucid.transforms.discrete import RandomAutoContrast, RandomCLAHE, RandomEqualize, RandomPosterize, RandomSolarize
@@ -87,6 +88,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomBoxBlur",
     "RandomMotionBlur",
     "RandomDefocusBlur",
+    "RandomZoomBlur",
     "RandomMedianBlur",
     "RandomSharpness",
     "RandomGaussianNoise",
@@ -99,6 +101,8 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomJPEG",
     "MixUp",
     "CutMix",
+    "Mosaic",
+    "GridShuffle",
     "Normalize",
     "Denormalize",
     "OneOf",

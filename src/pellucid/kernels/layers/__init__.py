@@ -1,10 +1,10 @@
 """Several reads laid over one another.
 
-Owns: the name `layers`.
+Owns: the name `lay`.
 Must not: know which samples are partners, or what for.
 Read next: ``reference.py``.
 """
 
-from pellucid.kernels.layers.reference import layers
+from pellucid.kernels.layers.reference import lay
 
-__all__ = ["layers"]
+__all__ = ["lay"]

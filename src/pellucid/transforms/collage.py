@@ -1,0 +1,248 @@
+"""Pictures put together of several reads: of other samples, or of other places of one.
+
+Owns: Mosaic, GridShuffle, RandomZoomBlur.
+Must not: paint a collage; a tile is a map and a rectangle.
+Read next: ``mix.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pellucid.constants import constant
+from pellucid.errors import invalid
+from pellucid.geometry.matrices import scale_shift
+from pellucid.random.arguments import whole_number
+from pellucid.random.distributions import Distribution, Permutation
+from pellucid.random.fields import Chance, Range, interval, log_range
+from pellucid.segments import Layers, LayerSpec
+from pellucid.transforms.base import Params, Transform, as_size, drawn, gated, gated_matrix, keep_learned
+from pellucid.transforms.mix import check_classes, everywhere
+from pellucid.types import Fill, ImageSpec, Pairing, Size
+
+__all__ = ["GridShuffle", "Mosaic", "RandomZoomBlur"]
+
+_MOST_TILES, _MOST_ZOOMS = 64, 32
+
+
+def _both(name: str, value: Range) -> dict[str, Distribution]:
+    place = interval(name, value, low=0.0, high=1.0)
+    return {"x": place, "y": place}
+
+
+@dataclass(frozen=True)
+class Mosaic(Transform):
+    """Show four pictures around a point, each with a corner at it: the sample's own above on the left, three partners beside it.
+
+    The picture keeps its size, and shows of each tile what fits. The point lies between pixels, so that tiles of their own size
+    are copied.
+
+    Args:
+        center: where they meet, as a share of width and of height, drawn for each: a number, a pair or a distribution.
+        scale: of the tiles, relative to the pictures: 1, a pair, a `Learnable` or a distribution.
+        fill: what shows beyond a tile, in the image's units.
+        num_classes, pairing: as in `MixUp`; samples 0 to 3 meet, 4 to 7, and so on; where a partner is missing, a
+            sample shows itself.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact, to all four pictures. scale, gate: almost everywhere. x, y: none (the point is rounded to whole pixels).
+    On each target:
+        image, mask, heatmap, depth: each tile as its picture. boxes, keypoints: those of all four, one after another, cut at the
+        tiles. labels: shares of classes by visible area; labels of boxes and keypoints go with these.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a place outside of [0, 1], a scale that is not above 0, and for class numbers without ``num_classes``.
+    Source:
+        Bochkovskiy and others, YOLOv4 (2020).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pictures = torch.arange(4.0).reshape(4, 1, 1, 1).expand(4, 1, 4, 4)
+        >>> pellucid.Mosaic(0.5)(pictures)[0, 0]
+        tensor([[0., 0., 1., 1.],
+                [0., 0., 1., 1.],
+                [2., 2., 3., 3.],
+                [2., 2., 3., 3.]])
+    """
+
+    center: Range = field(default=(0.3, 0.7), metadata=drawn(_both, "x", "y"))
+    scale: Range = field(default=1.0, metadata=drawn(log_range))
+    fill: Fill = 0.0
+    num_classes: int | None = None
+    p: Chance = 1.0
+    pairing: Pairing = "xor"
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact",
+        "scale": "almost_everywhere",
+        "x": "none",
+        "y": "none",
+        "gate": "almost_everywhere",
+    }
+    tied: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    def check(self) -> None:
+        check_classes("Mosaic.num_classes", self.num_classes)
+        keep_learned(self, "scale")
+
+    def segment(self, spec: ImageSpec) -> LayerSpec:
+        return LayerSpec((0, 1, 2, 3), self.pairing, covers=False, num_classes=self.num_classes)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
+        scale, sides = values["scale"], (spec.width, spec.height)
+        at = [torch.floor(values[name] * side + 0.5) for name, side in zip(("x", "y"), sides, strict=True)]
+        maps, boxes, areas = [], [], []
+        for tile in range(4):
+            shifts, low, high, area = [], [], [], torch.ones_like(scale)
+            for place, side, after in zip(at, sides, (tile % 2, tile // 2), strict=True):
+                # In pixel edges: the tile's own end, or its beginning, lies at the point.
+                shifts.append((0.5 - place) / scale - 0.5 + (0 if after else side))
+                low.append(place if after else torch.zeros_like(place))
+                high.append(torch.full_like(place, side) if after else place)
+                area = area * torch.minimum(high[-1] - low[-1], scale * side)
+            step = 1.0 / scale
+            maps.append(scale_shift(step, shifts[0], step, shifts[1], like))
+            boxes.append(torch.stack((*low, *high), 1))
+            areas.append(area)
+        own = gated(values, torch.ones_like(scale), 0.0)
+        maps[0], boxes[0] = gated_matrix(values, maps[0]), gated(values, boxes[0], everywhere(spec, 0.0, boxes[0]))
+        share = torch.stack(areas, 1) / torch.clamp(sum(areas[1:], areas[0]), min=1.0)[:, None]
+        rest = constant((1.0, 0.0, 0.0, 0.0), share.dtype, share.device)
+        return Layers(
+            torch.stack((torch.ones_like(own), own, own, own), 1),
+            box=torch.stack(boxes, 1),
+            src_from_dst=torch.stack(maps, 1),
+            share=gated(values, share, rest),
+            fill=self.fill,
+        )
+
+
+@dataclass(frozen=True)
+class GridShuffle(Transform):
+    """Cut the picture into equal tiles and put them back in another order.
+
+    Args:
+        grid: how many tiles, (rows, columns), or a number for both; at most 64.
+        p: probability.
+        same_on_batch: one order for the whole batch.
+
+    Gradient:
+        image: exact. gate: almost everywhere. order: none.
+    On each target:
+        image, mask, heatmap, depth: tiles move, bit for bit. boxes, keypoints: what of each lies in every tile, tile by tile.
+        labels of boxes and keypoints go with these; those of pictures stay.
+    Identity at:
+        p = 0, or one tile.
+    Errors:
+        InvalidArgument for a picture that the grid does not divide into tiles of whole pixels.
+    Source:
+        Copied tiles (numpy, in the tests).
+
+    Example:
+        >>> import torch, pellucid
+        >>> shuffled = pellucid.GridShuffle((1, 4), p=1.0)(torch.arange(4.0).reshape(1, 1, 1, 4))
+        >>> sorted(shuffled.flatten().tolist())
+        [0.0, 1.0, 2.0, 3.0]
+    """
+
+    grid: int | Size = (3, 3)
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere", "order": "none"}
+
+    def check(self) -> None:
+        rows, columns = as_size("GridShuffle.grid", self.grid)
+        if rows * columns > _MOST_TILES:
+            raise invalid("GridShuffle.grid", expected=f"at most {_MOST_TILES} tiles", got=f"{rows} x {columns}")
+
+    def segment(self, spec: ImageSpec) -> LayerSpec:
+        rows, columns = as_size("GridShuffle.grid", self.grid)
+        if spec.height % rows or spec.width % columns:
+            raise invalid(
+                "GridShuffle.grid",
+                expected=f"a grid that divides {spec.height}x{spec.width} into tiles of whole pixels",
+                got=f"{rows}x{columns}",
+                fix="Crop or resize before it.",
+            )
+        return LayerSpec((0,) * (rows * columns), covers=False)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        rows, columns = as_size("GridShuffle.grid", self.grid)
+        return {**super().draws(spec), "order": Permutation(rows * columns)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
+        rows, columns = as_size("GridShuffle.grid", self.grid)
+        height, width = spec.height / rows, spec.width / columns
+        order = values["order"].to(like.dtype)
+        row = torch.floor(order / columns)
+        column = order - columns * row
+        place = torch.arange(rows * columns, dtype=like.dtype, device=like.device)
+        row_here = torch.floor(place / columns)
+        column_here = place - columns * row_here
+        box = torch.stack((column_here, row_here, column_here + 1.0, row_here + 1.0), 1)
+        box = box * torch.stack((like * 0 + width, like * 0 + height, like * 0 + width, like * 0 + height))
+        across, down = gated(values, (column - column_here) * width, 0.0), gated(values, (row - row_here) * height, 0.0)
+        maps = scale_shift(1.0, across.flatten(), 1.0, down.flatten(), like).unflatten(0, order.shape)
+        return Layers(torch.ones_like(across), box=box.expand(len(order), -1, -1), src_from_dst=maps)
+
+
+@dataclass(frozen=True)
+class RandomZoomBlur(Transform):
+    """Blur outwards from the middle, as a lens that is zoomed while it exposes: the mean of several zooms.
+
+    Args:
+        factor: the largest zoom, from 1: a pair, a `Learnable` or a distribution; the others lie evenly between 1 and it.
+        zooms: how many.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. factor, gate: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        factor = 1.
+    Errors:
+        InvalidArgument for a factor below 1, or other than 2 to 32 zooms.
+    Source:
+        The mean of ``scipy.ndimage.map_coordinates`` at these zooms.
+
+    Example:
+        >>> import torch, pellucid
+        >>> row = torch.tensor([[[[0.0, 0.0, 1.0, 0.0, 0.0]]]])
+        >>> pellucid.RandomZoomBlur((2.0, 2.0), zooms=2, p=1.0)(row).flatten()
+        tensor([0.0000, 0.2500, 1.0000, 0.2500, 0.0000])
+    """
+
+    factor: Range = field(default=(1.02, 1.2), metadata=drawn(interval, low=1.0))
+    zooms: int = 9
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "factor": "almost_everywhere", "gate": "almost_everywhere"}
+
+    def check(self) -> None:
+        object.__setattr__(self, "zooms", whole_number("RandomZoomBlur.zooms", self.zooms, 2, _MOST_ZOOMS))
+
+    def segment(self, spec: ImageSpec) -> LayerSpec:
+        return LayerSpec((0,) * self.zooms, moves=False)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
+        factor = gated(values, values["factor"], 1.0)
+        maps = []
+        for k in range(self.zooms):
+            step = 1.0 / (1.0 + (factor - 1.0) * (k / (self.zooms - 1)))
+            middle = (spec.width - 1) / 2, (spec.height - 1) / 2
+            maps.append(scale_shift(step, middle[0] * (1.0 - step), step, middle[1] * (1.0 - step), like))
+        shares = constant([1.0 / (k + 1) for k in range(self.zooms)], factor.dtype, factor.device)
+        return Layers(shares.expand(len(factor), -1), src_from_dst=torch.stack(maps, 1))
