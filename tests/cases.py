@@ -241,7 +241,7 @@ CASES = (
         group=2,
     ),
     Case(P.Mosaic(scale=(0.6, 1.4), p=0.7), P.Mosaic(p=0.0), off_kinks={"gate": 0.9}, group=4, size=(4, 5)),
-    Case(P.GridShuffle((1, 2), p=0.7), P.GridShuffle(1), off_kinks={"gate": 0.93}, size=(3, 6)),
+    Case(P.GridShuffle((1, 3), p=0.7), P.GridShuffle(1), off_kinks={"gate": 0.93}, size=(3, 6)),
     Case(P.RandomZoomBlur((1.1, 1.4), 2, p=0.7), P.RandomZoomBlur(1.0), exact_identity=False, off_kinks={"gate": 0.9}, size=(4, 5)),
     Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
     Case(P.Denormalize(MEAN, STD), P.Denormalize((0.0,), (1.0,))),
