@@ -13,6 +13,7 @@ from pellucid import (
     ColorJitter,
     InvalidArgument,
     Learnable,
+    OneOf,
     Pipeline,
     RandomAffine,
     RandomCrop,
@@ -146,6 +147,17 @@ def test_a_run_with_a_field_is_one_pass_and_means_its_steps():
     # Interpolated once instead of twice; where the border is in view its two ramps differ.
     assert (out - apart).abs().flatten().quantile(0.95) < 2e-3
     assert str(Pipeline([steps[1], steps[1]]).draw(image).plan) == "Warp[0] -> Warp[1]"
+
+
+def test_a_field_among_choices_rests_where_another_branch_is_taken():
+    image = torch.rand(12, 1, 20, 22, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pipeline = Pipeline([OneOf([RandomElastic(8, magnitude=0.4), RandomHorizontalFlip(p=1.0)])], seed=0)
+    out, record = pipeline(image, return_record=True)
+    assert str(record.plan) == "Warp[1,2]"
+    flipped = (out - image.flip(-1)).abs().amax((1, 2, 3)) == 0
+    bent = record.flow()[:, 1].abs().amax((1, 2)) > 0
+    assert torch.equal(flipped, ~bent)
+    assert 0 < int(bent.sum()) < 12
 
 
 @pytest.mark.parametrize("border", ["free", "locked"])

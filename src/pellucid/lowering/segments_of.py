@@ -87,7 +87,9 @@ def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
     """The segment where the gate is open, rest elsewhere."""
     values = {"gate": gate}
     if isinstance(segment, Warp):
-        return Warp(gated_matrix(values, segment.src_from_dst), None if segment.window is None else widened(segment.window, gate))
+        window = None if segment.window is None else widened(segment.window, gate)
+        bend = None if segment.bend is None else segment.bend._replace(control=gated(values, segment.bend.control, 0.0))
+        return Warp(gated_matrix(values, segment.src_from_dst), window, bend)
     assert isinstance(segment, Color)
     offset, pivot, hue = (
         None if part is None else gated(values, part, 0.0) for part in (segment.offset, segment.pivot, segment.hue_shift)
