@@ -323,6 +323,7 @@ BY_NAME: dict[str, Kind] = {
     "GridDropout.ratio": drawn(0, 1),
     "PoissonGaussianNoise.gain": drawn(0),
     "PoissonGaussianNoise.sigma": drawn(0),
+    "Mixture.alpha": number(0.05, 16),
     "photons": drawn(1, 80),
     "amount": drawn(0, 1),
     "salt": drawn(0, 1),
