@@ -105,7 +105,7 @@ def gallery(
 
 
 def photograph(path: Path | None = None) -> dict[str, Tensor]:
-    """A batch of one square picture with targets: the astronaut's, placed by hand, or of a picture of yours, its central half."""
+    """Two square pictures with targets: one to show, the astronaut or yours with its central half, and one to mix in."""
     import torch
 
     from pellucid.cli.annotations import ANNOTATIONS
@@ -116,21 +116,21 @@ def photograph(path: Path | None = None) -> dict[str, Tensor]:
     from pellucid.transforms.resize import Resize
 
     if path is None:
-        return load_batch(ANNOTATIONS[:1], SIZE)
+        return load_batch(ANNOTATIONS[:2], SIZE)  # what mixes pictures needs a second one
     image = read_image(path)
     prepare = Pipeline([CenterCrop(min(image.shape[-2:])), Resize((SIZE, SIZE))])
     low, high = SIZE / 4, 3 * SIZE / 4
     return {
-        "image": prepare(image[None]),
-        "boxes": torch.tensor([[[low, low, high, high]]]),
-        "boxes_valid": torch.ones((1, 1), dtype=torch.bool),
-        "keypoints": torch.tensor([[[low, low], [high, low], [high, high], [low, high]]]) - 0.5,
-        "keypoints_valid": torch.ones((1, 4), dtype=torch.bool),
+        "image": prepare(torch.stack((image, image.flip(-1).flip(-2)))),
+        "boxes": torch.tensor([[[low, low, high, high]]] * 2),
+        "boxes_valid": torch.ones((2, 1), dtype=torch.bool),
+        "keypoints": torch.tensor([[[low, low], [high, low], [high, high], [low, high]]] * 2) - 0.5,
+        "keypoints_valid": torch.ones((2, 4), dtype=torch.bool),
     }
 
 
 def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
-    """What is shown of each transform of `ALL`, in their order, on a batch of one picture."""
+    """What is shown of each transform of `ALL`, in their order, on the first picture of a batch."""
     from pellucid.transforms import ALL
 
     for kind in ALL:
