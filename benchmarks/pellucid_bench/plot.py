@@ -13,7 +13,7 @@ from typing import Any
 from pellucid_bench.compare import Row
 from pellucid_bench.modes import MODES
 
-__all__ = ["draw_cases", "draw_scaling"]
+__all__ = ["draw_cases", "draw_scaling", "pyplot"]
 
 _COLORS = {
     "pellucid": "#0072b2",
@@ -36,7 +36,8 @@ def _color(subject: str) -> str:
     return next((color for name, color in _COLORS.items() if subject.startswith(name)), "#888888")
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """Matplotlib without a window."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -47,7 +48,7 @@ def _pyplot() -> Any:
 
 def draw_cases(rows: list[Row], path: Path) -> None:
     """Horizontal bars from zero, one panel per case and mode; whiskers are quartiles."""
-    plt = _pyplot()
+    plt = pyplot()
     timed = [row for row in rows if row["status"] == "ok"]
     cases = list(dict.fromkeys(row["case"] for row in timed))
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in timed)][:2]
@@ -95,7 +96,7 @@ def _bars(axis: Any, rows: list[Row], title: str) -> None:
 
 def draw_scaling(rows: list[Row], path: Path) -> None:
     """One panel per axis: forward solid, with backward dashed; bands are quartiles."""
-    plt = _pyplot()
+    plt = pyplot()
     axes_names = list(dict.fromkeys(row["axis"] for row in rows))
     columns = min(2, len(axes_names))
     lines = -(-len(axes_names) // columns)

@@ -1,7 +1,7 @@
 """``pellucid study``: experiments that write their own page of the documentation.
 
 Owns: the options of ``pellucid study``.
-Must not: measure; ``detach`` and ``augmentation`` do.
+Must not: measure; ``detach``, ``augmentation`` and ``worst`` do.
 Read next: ``detach/run.py``.
 """
 
@@ -96,3 +96,29 @@ def augmentation(
     target.write_text(page)
     target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
     typer.echo(f"Wrote {target}.")
+
+
+@app.command()
+def worst(
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="A data set; default Fashion-MNIST under PELLUCID_DATA, else scikit-learn's digits."),
+    ] = None,
+    write: Annotated[Path | None, typer.Option(help="Write worst-case.json and img/worst-case.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many networks.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
+) -> None:
+    """What each search leaves of a network's accuracy under rotations and shifts, per evaluation."""
+    import json
+
+    need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.learn.data import find_data, load_pictures
+    from pellucid_bench.worst import as_markdown, draw, run_study
+
+    pictures = load_pictures(data or find_data("fashion_mnist"))
+    rows = run_study(pictures, seeds=seeds, quick=quick, say=lambda line: typer.echo(f"... {line}", err=True))
+    typer.echo(f"{pictures.name}, {seeds} networks\n\n{as_markdown(rows)}")
+    if write is not None:
+        write.mkdir(parents=True, exist_ok=True)
+        (write / "worst-case.json").write_text(json.dumps({"data": pictures.name, "rows": rows}, indent=1) + "\n")
+        draw(rows, write / "img" / "worst-case.png")
