@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", ["simclr", "fixmatch", "dino", "dense", "segment_tta"])
 def test_an_example_runs(name, monkeypatch):
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(sys, "path", [str(ROOT / "examples"), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "views"), *sys.path])
     example = importlib.import_module(name)
     try:
         result = example.main(steps=2)

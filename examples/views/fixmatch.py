@@ -1,6 +1,6 @@
 """FixMatch: 40 labels, the rest by agreement of a weak and a strong view of one geometry.
 
-    python examples/fixmatch.py --steps 100
+    python examples/views/fixmatch.py --steps 100
 
 Sohn et al., "FixMatch: Simplifying semi-supervised learning with consistency and confidence", NeurIPS 2020.
 Measured: seed 0, 100 steps: 65.9 % with 40 labels alone, 67.3 % with 960 unlabelled pictures.
