@@ -21,7 +21,6 @@ from pellucid.execute import (
     backwards,
     compute_dtype,
     forwards,
-    has_matrices,
     hops,
     stretches,
     total_src_from_dst,
@@ -32,7 +31,7 @@ from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
-from pellucid.kinds import IMAGE, VALID, Hop, expanded
+from pellucid.kinds import IMAGE, VALID, Hop, expanded, has_matrices
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import unmoved

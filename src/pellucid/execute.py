@@ -19,7 +19,6 @@ from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.points import pixel_centers
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend import plasma as clouds
@@ -32,10 +31,10 @@ from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
-from pellucid.kinds import Hop, follow
+from pellucid.kinds import Hop, places_of
 from pellucid.lowering import Lowered, Openings
 from pellucid.lowering.compose import Geometry, unmoved
-from pellucid.plan import Group, Plan, Run, Single, sources
+from pellucid.plan import Group, Run, Single, sources
 from pellucid.segments import (
     Call,
     Codec,
@@ -66,7 +65,6 @@ __all__ = [
     "backwards",
     "compute_dtype",
     "forwards",
-    "has_matrices",
     "hops",
     "shown",
     "stretches",
@@ -123,13 +121,6 @@ def backwards(lowered: Lowered) -> list[Hop]:
     if lowered.plan.bends:
         return [(step, None) for step, _ in reversed(hops(lowered))]
     return [(unmoved(wide_dtype(lowered.device), lowered.device) if total is None else total, None)]
-
-
-def has_matrices(plan: Plan, name: str, fix: str) -> None:
-    """Raise for a plan whose fields have none."""
-    if plan.bends:
-        found = ", ".join(type(plan.steps[i].transform).__name__ for i in plan.bends)
-        raise invalid(name, expected="transforms that each have a matrix", got=found, fix=fix)
 
 
 def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
@@ -514,7 +505,7 @@ def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size],
         image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
     """
     if any(isinstance(each, BentMap) for each in back):
-        places = _places(back, canvases_of, options["size"], len(image))
+        places = places_of(back, canvases_of, options["size"], len(image))
         return _read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl)
     src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
@@ -523,11 +514,3 @@ def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size],
         for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
     ]
     return _read(image, pack(src_from_dst, links=links, **options), impl)
-
-
-def _places(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:
-    """Where the pixels at the beginning of a path end; nowhere if a canvas has cut them off."""
-    like = back[0] if isinstance(back[0], Tensor) else back[0].first
-    path = list(zip(back, [*canvases_of, None], strict=True))
-    moved, inside = follow(pixel_centers(size, like.dtype, like.device).expand(rows, -1, 2), path)
-    return torch.where(inside[..., None], moved, torch.inf).mT.unflatten(2, size)

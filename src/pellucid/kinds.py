@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.boxes import box_area, clip_boxes, visible
 from pellucid.boxes.canvases import across, carried
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
-from pellucid.geometry.points import transform_points
+from pellucid.geometry.points import pixel_centers, transform_points
 from pellucid.geometry.vectors import turn_flow, turn_normals
+from pellucid.plan import Plan
 from pellucid.random.arguments import check_choice
 from pellucid.types import Interpolation, Size
 
@@ -27,7 +29,22 @@ if TYPE_CHECKING:
     from pellucid.options import Options
     from pellucid.targets import Entry
 
-__all__ = ["BOXES", "IMAGE", "KINDS", "OURS", "VALID", "Hop", "Path", "TargetKind", "expanded", "follow", "inside", "kind_of"]
+__all__ = [
+    "BOXES",
+    "IMAGE",
+    "KINDS",
+    "OURS",
+    "VALID",
+    "Hop",
+    "Path",
+    "TargetKind",
+    "expanded",
+    "follow",
+    "has_matrices",
+    "inside",
+    "kind_of",
+    "places_of",
+]
 
 VALID = "valid"
 
@@ -119,6 +136,21 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
 def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
     """A map with a row for each of so many samples, or one that does so itself."""
     return step.expand(rows, 3, 3) if isinstance(step, Tensor) else step
+
+
+def places_of(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:
+    """Where the pixels at the beginning of a path end; nowhere if a canvas has cut them off."""
+    like = back[0] if isinstance(back[0], Tensor) else back[0].first
+    path = list(zip(back, [*canvases_of, None], strict=True))
+    moved, inside = follow(pixel_centers(size, like.dtype, like.device).expand(rows, -1, 2), path)
+    return torch.where(inside[..., None], moved, torch.inf).mT.unflatten(2, size)
+
+
+def has_matrices(plan: Plan, name: str, fix: str) -> None:
+    """Raise for a plan whose fields have none."""
+    if plan.bends:
+        found = ", ".join(type(plan.steps[i].transform).__name__ for i in plan.bends)
+        raise invalid(name, expected="transforms that each have a matrix", got=found, fix=fix)
 
 
 def inside(points: Tensor, size: Size | None) -> Tensor:

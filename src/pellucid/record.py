@@ -20,9 +20,10 @@ from torch import Tensor
 
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.execute import has_matrices, total_src_from_dst
+from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import pixel_centers
+from pellucid.kinds import has_matrices
 from pellucid.lowering import Lowered, Replayed, opened
 from pellucid.maps import ViewMap, back, forth
 from pellucid.notebook import record_html, record_text
