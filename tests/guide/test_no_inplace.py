@@ -21,6 +21,7 @@ ALLOWED = [
     ("nn/*.py", "*", "add_", "running statistics are buffers of the module, updated as torch.nn does"),
     ("nn/*.py", "*", "lerp_", "running statistics are buffers of the module, updated as torch.nn does"),
     ("nn/*.py", "*", "copy_", "running statistics are buffers of the module, updated as torch.nn does"),
+    ("policy/adversarial.py", "update", "copy_", "the controller sets parameters of its own, without gradient"),
     ("search.py", "untouched", "copy_", "buffers of the caller's modules get back what they held before the search"),
     ("random/stream.py", "claim", "add_", "the step counter is a buffer of the pipeline that draws"),
     ("random/stream.py", "claim", "copy_", "the step counter is a buffer of the pipeline that draws"),
