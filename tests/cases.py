@@ -94,6 +94,26 @@ CASES = (
         targets=True,
     ),
     Case(
+        P.RandomThinPlateSpline(3, magnitude=(0.05, 0.15), p=0.7),
+        P.RandomThinPlateSpline(3, magnitude=0.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
+        P.RandomWave((0.02, 0.08), period=(16.0, 24.0), p=0.7),
+        P.RandomWave(0.0, period=16.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
+        P.LensDistortion((-0.1, 0.2), (-0.005, 0.1), (-0.002, 0.1), (-0.005, 0.005), (-0.005, 0.005), p=0.7),
+        P.LensDistortion(0.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(P.RandomFisheye((20, 50), p=0.7), P.RandomFisheye(0.0), off_kinks={"gate": 0.9}, targets=True),
+    Case(P.RollingShutter(p=0.7), P.RollingShutter(0.0, 0.0), off_kinks={"gate": 0.9}, targets=True),
+    Case(
         P.RandomCrop((9, 8), padding=2, p=0.7),
         P.RandomCrop((11, 13)),
         off_kinks={"top": 0.3, "left": 1.4, "gate": 0.9},

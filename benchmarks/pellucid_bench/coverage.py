@@ -54,6 +54,8 @@ OURS: dict[str, str] = {
     "Perspective": "RandomPerspective",
     "ElasticTransform": "RandomElastic",
     "RandomElasticTransform": "RandomElastic",
+    "OpticalDistortion": "LensDistortion",
+    "ThinPlateSpline": "RandomThinPlateSpline",
     "Blur": "RandomBoxBlur",
     "ZoomBlur": "RandomZoomBlur",
     "RandomMosaic": "Mosaic",
@@ -96,8 +98,7 @@ OURS: dict[str, str] = {
 
 _REASONS: dict[str, tuple[str, ...]] = {
     "not yet: fields of displacements": (
-        "GridDistortion", "GridElasticDeform", "OpticalDistortion",
-        "PiecewiseAffine", "RandomFisheye", "RandomThinPlateSpline", "ThinPlateSpline",
+        "GridDistortion", "GridElasticDeform", "PiecewiseAffine",
     ),
     "not yet: several pictures in one": (
         "PatchMix", "RandomTransplantation", "OverlayElements", "PatchSequential",

@@ -336,6 +336,23 @@ BY_NAME: dict[str, Kind] = {
     "RandomZoomBlur.factor": drawn(1),
     "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
+    "spacing": number(2),
+    "RandomElastic.magnitude": drawn(0, 0.48866),
+    "border": choice("free", "locked"),
+    "k1": drawn(-0.3, 1),
+    "k2": drawn(-0.1, 1),
+    "k3": drawn(-0.08, 1),
+    "p1": drawn(-0.1, 0.1),
+    "p2": drawn(-0.1, 0.1),
+    "angle": drawn(0, 60),
+    "pan": drawn(-1, 1),
+    "tilt": drawn(-0.4, 0.4),
+    "acceleration": drawn(-1, 1),
+    "amplitude": drawn(0, 0.1),
+    "period": drawn(16),
+    "phase": drawn(*ANY),
+    "points": number(2, 8, whole=True),
+    "RandomThinPlateSpline.magnitude": drawn(0, 0.15),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one
     "weights": optional(_positive(sequence(first(number(0), learned), 3))),
@@ -349,10 +366,12 @@ BY_NAME: dict[str, Kind] = {
 
 def kind_of(owner: str, field: str, annotation: str) -> Kind:
     """What a field of a transform takes; a new one needs a line in the tables above."""
+    if f"{owner}.{field}" in BY_NAME:
+        return BY_NAME[f"{owner}.{field}"]
     if field in OPTIONS:
         stepwise = owner in STEPWISE and field == "clip"
         return choice(*OPTIONS_OF.get(f"{owner}.{field}", OPTIONS[field]), *(("each",) if stepwise else ()))
-    for table, name in ((BY_NAME, f"{owner}.{field}"), (BY_NAME, field), (BY_TYPE, annotation)):
+    for table, name in ((BY_NAME, field), (BY_TYPE, annotation)):
         if name in table:
             return table[name]
     raise KeyError(f"tests/abuse/meanings.py does not say what {owner}.{field}: {annotation} takes")

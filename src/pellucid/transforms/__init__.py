@@ -29,6 +29,7 @@ from pellucid.transforms.jitter import (
     RandomPhotometricDistort,
     RandomSaturation,
 )
+from pellucid.transforms.lens import LensDistortion, RandomFisheye, RollingShutter
 from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.mix import CutMix, MixUp
 from pellucid.transforms.mixture import Mixture
@@ -37,6 +38,7 @@ from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.plasma import RandomPlasmaBrightness, RandomPlasmaFog, RandomPlasmaShadow
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
 from pellucid.transforms.tone import RandomGamma
+from pellucid.transforms.waves import RandomThinPlateSpline, RandomWave
 from pellucid.transforms.zoom import RandomZoomOut, ScaleJitter
 
 __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then colour, then the rest, then choices
@@ -54,6 +56,11 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomPlasmaFog",
     "RandomPlasmaShadow",
     "RandomElastic",
+    "RandomThinPlateSpline",
+    "RandomWave",
+    "LensDistortion",
+    "RandomFisheye",
+    "RollingShutter",
     "RandomCrop",
     "RandomResizedCrop",
     "CenterCrop",

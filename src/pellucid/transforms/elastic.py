@@ -1,6 +1,6 @@
 """Random smooth deformation: RandomElastic.
 
-Owns: RandomElastic, and where the knots of a grid lie.
+Owns: RandomElastic.
 Must not: evaluate splines.
 Read next: ``warping.py``.
 """
@@ -23,7 +23,7 @@ from pellucid.random.distributions import Bits, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
 from pellucid.transforms.base import Params, by_options, check_choice, drawn, drawn_names, moved_by
-from pellucid.transforms.warping import Bending
+from pellucid.transforms.warping import Bending, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomElastic"]
@@ -127,19 +127,13 @@ class RandomElastic(Bending):
 
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
         magnitude = values["magnitude"]
-        (rows, down), (columns, across) = (_cells(int(length), self.spacing) for length in spec.size)
+        (rows, down), (columns, across) = (cells_of(int(length), self.spacing) for length in spec.size)
         spacing = constant((across, down), magnitude.dtype, like.device)
         control = 2.0 * uniform_field(values["words"], (2, rows + 3, columns + 3), magnitude.dtype) - 1.0
         if self.border == "locked":
             control = _locked(control)
         grid = torch.cat((0.0 * spacing, spacing))[None]
         return Bend(control * (magnitude[:, None] * spacing)[:, :, None, None], grid)
-
-
-def _cells(length: int, spacing: float) -> tuple[int, float]:
-    """As many whole cells as come nearest, and how long they are."""
-    cells = max(1, round((length - 1) / spacing))
-    return cells, max(1, length - 1) / cells
 
 
 def _locked(control: Float[Tensor, "b 2 gh gw"]) -> Float[Tensor, "b 2 gh gw"]:

@@ -1,6 +1,6 @@
 """What transforms share that resample the whole picture through one map or one field each.
 
-Owns: `Warping` and `Bending`: their segment, their gate and their gradients.
+Owns: `Warping`, `Bending` and `Fitting`: their segment, their gate and their gradients; where the knots of a grid lie.
 Must not: know the maps.
 Read next: ``affine.py``.
 """
@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.geometry.bends import Bend
+from pellucid.constants import constant
+from pellucid.geometry.bends import Bend, fitted
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, by_options, drawn_names, gated, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
-__all__ = ["Bending", "Warping"]
+__all__ = ["Bending", "Fitting", "Warping", "cells_of"]
 
 
 class Warping(Transform):
@@ -72,3 +74,33 @@ class Bending(Warping):
         control, grid = self.bend(values, spec, like)
         still = torch.eye(3, dtype=control.dtype, device=control.device)[None]
         return Warp(still, None, Bend(gated(values, control, 0.0), grid))
+
+
+class Fitting(Bending):
+    """A relative gives ``moves``, a smooth field by formula; a cubic B-spline through its values at the knots stands for it."""
+
+    def moves(
+        self, values: Params, x: Float[Tensor, "1 1 w"], y: Float[Tensor, "1 h 1"], spec: ImageSpec
+    ) -> tuple[Float[Tensor, "#b #h #w"], Float[Tensor, "#b #h #w"]]:
+        """Displacements along x and y of points about the picture's centre, in pixels; ``values`` have the shape (b, 1, 1)."""
+        raise NotImplementedError
+
+    def spacing_of_knots(self) -> float:
+        """The most pixels between knots, about; not-a-knot splines have four at least."""
+        return 8.0
+
+    def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
+        (rows, down), (columns, across) = (cells_of(int(length), self.spacing_of_knots(), least=3) for length in spec.size)
+        x, y = (
+            step * (torch.arange(cells + 1, dtype=like.dtype, device=like.device) - cells / 2)
+            for cells, step in ((columns, across), (rows, down))
+        )
+        named = {name: value if name == "words" else value[:, None, None] for name, value in values.items()}
+        moved = torch.broadcast_tensors(*self.moves(named, x[None, None], y[None, :, None], spec), (x + y[:, None])[None])
+        return Bend(fitted(torch.stack(moved[:2], 1)), constant((0.0, 0.0, across, down), like.dtype, like.device)[None])
+
+
+def cells_of(length: int, spacing: float, least: int = 1) -> tuple[int, float]:
+    """Between knots, the outer ones on the picture's border: as many whole cells as come nearest, and how long they are."""
+    cells = max(least, round((length - 1) / spacing))
+    return cells, max(1, length - 1) / cells
