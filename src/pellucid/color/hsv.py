@@ -11,7 +11,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["hsv_to_rgb", "rgb_to_hsv", "shift_hsv", "shift_hue"]
+__all__ = ["FAINT", "hsv_to_rgb", "rgb_to_hsv", "shift_hsv", "shift_hue"]
+
+FAINT = torch.finfo(torch.float32).tiny
+"""Channels that differ by less are grey, and a largest channel below it is black: what one divides by has a finite inverse."""
+
+
+def _faint(number: Tensor) -> Tensor:
+    return number < max(FAINT, torch.finfo(number.dtype).tiny)
 
 
 def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor]:
@@ -19,11 +26,11 @@ def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor
     red, green, blue = image.unbind(-3)
     value = image.amax(-3)
     chroma = value - image.amin(-3)
-    grey = chroma == 0
-    scale = 1.0 / torch.where(grey, 1.0, chroma)
-    from_green = 2.0 + (blue - red) * scale
-    from_blue = 4.0 + (red - green) * scale
-    sixths = torch.where(value == red, (green - blue) * scale, torch.where(value == green, from_green, from_blue))
+    grey = _faint(chroma)
+    scale = torch.where(grey, 1.0, chroma)  # divided by: the derivative of an inverse overflows long before the inverse
+    from_green = 2.0 + (blue - red) / scale
+    from_blue = 4.0 + (red - green) / scale
+    sixths = torch.where(value == red, (green - blue) / scale, torch.where(value == green, from_green, from_blue))
     return torch.where(grey, 0.0, sixths), chroma, value
 
 
@@ -62,8 +69,8 @@ def shift_hsv(
         ``colorsys``.
     """
     sixths, chroma, bright = _hue_parts(image)
-    grey = chroma == 0
-    share = chroma / torch.where(grey, 1.0, bright) + torch.where(grey, 0.0, saturation[..., None, None])
+    grey = _faint(chroma) | _faint(bright)
+    share = torch.where(grey, 0.0, chroma) / torch.where(grey, 1.0, bright) + torch.where(grey, 0.0, saturation[..., None, None])
     level = torch.clamp(bright + value[..., None, None], 0.0, 1.0)
     return _from_parts(sixths + 6.0 * hue[..., None, None], torch.clamp(share, 0.0, 1.0) * level, level)
 
@@ -77,7 +84,7 @@ def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
         ``colorsys.rgb_to_hsv``.
     """
     sixths, chroma, value = _hue_parts(image)
-    black = value == 0
+    black = _faint(value.abs())
     saturation = torch.where(black, 0.0, chroma / torch.where(black, 1.0, value))
     return torch.stack((torch.remainder(sixths / 6.0, 1.0), saturation, value), -3)
 

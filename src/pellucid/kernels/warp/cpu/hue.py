@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.color.hsv import FAINT
 from pellucid.kernels.jit import fused, noinline
 
 __all__ = ["hue", "hue_backward"]
@@ -20,13 +21,13 @@ def hue(hue_shift, red, green, blue):  # type: ignore[no-untyped-def]
     noinline()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
-    sixth = cast(1.0 / 6.0)
+    sixth, faint = cast(1.0 / 6.0), cast(FAINT)
     shift = six * hue_shift
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
         value = max(max(r, g), b)
         chroma = value - min(min(r, g), b)
-        grey = chroma == zero
+        grey = chroma < faint
         is_red, is_green = value == r, value == g
         start = zero if is_red else (two if is_green else four)
         ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
@@ -43,13 +44,13 @@ def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignor
     noinline()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
-    sixth = cast(1.0 / 6.0)
+    sixth, faint = cast(1.0 / 6.0), cast(FAINT)
     shift = six * hue_shift
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
         value, low = max(max(r, g), b), min(min(r, g), b)
         chroma = value - low
-        grey = chroma == zero
+        grey = chroma < faint
         scale = one / (one if grey else chroma)
         is_red, is_green = value == r, value == g
         start = zero if is_red else (two if is_green else four)

@@ -8,6 +8,7 @@ Read next: ``gradients.py``.
 import triton
 import triton.language as tl
 
+from pellucid.color import hsv
 from pellucid.kernels.warp import layout
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 MATRIX, FIRST_MIX, HUE = tl.constexpr(layout.MATRIX), tl.constexpr(layout.FIRST_MIX), tl.constexpr(layout.HUE)
 SECOND_MIX, CLIP, LAST_MIX = tl.constexpr(layout.SECOND_MIX), tl.constexpr(layout.CLIP), tl.constexpr(layout.LAST_MIX)
 LEVELS = tl.constexpr(layout.LEVELS)
+FAINT = tl.constexpr(hsv.FAINT)
 
 
 @triton.jit
@@ -148,7 +150,7 @@ def hue(x, hue_shift):  # type: ignore[no-untyped-def]
     r, g, b = x[0], x[1], x[2]
     value = largest(r, g, b)
     chroma = value - smallest(r, g, b)
-    grey = chroma == 0.0
+    grey = chroma < FAINT
     scale = 1.0 / tl.where(grey, 1.0, chroma)
     offset = tl.where(value == r, g - b, tl.where(value == g, b - r, r - g)) * scale
     start = tl.where(value == r, 0.0, tl.where(value == g, 2.0, 4.0))
@@ -172,7 +174,7 @@ def hue_backward(x, upstream, hue_shift):  # type: ignore[no-untyped-def]
     a0, a1, a2 = upstream[0], upstream[1], upstream[2]
     value, low = largest(r, g, b), smallest(r, g, b)
     chroma = value - low
-    grey = chroma == 0.0
+    grey = chroma < FAINT
     scale = 1.0 / tl.where(grey, 1.0, chroma)
     is_red = value == r
     is_green = (value == g) & (value != r)
