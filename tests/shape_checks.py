@@ -36,7 +36,8 @@ def _modules():
         module = importlib.import_module(f"pellucid.{name}")
         yield module
         for inner in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
-            yield importlib.import_module(inner.name)
+            if not {"cpu", "triton"} & set(inner.name.split(".")):
+                yield importlib.import_module(inner.name)
 
 
 def _functions(owner):

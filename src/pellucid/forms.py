@@ -59,8 +59,13 @@ class Form:
         return self.pair((result["image"], target)) if self.pair else {**outside, self.under: target}
 
 
+_BARE = Form(bare=True)
+
+
 def opened(batch: Any) -> tuple[Any, Form]:
     """A batch as one flat dict, or as it is where it holds pictures alone; and its form."""
+    if isinstance(batch, Tensor):
+        return batch, _BARE
     if isinstance(batch, Mapping):
         for key in _NESTED:
             if key in batch and _is_target(batch[key]):
@@ -77,7 +82,7 @@ def opened(batch: Any) -> tuple[Any, Form]:
             return _merged({"image": picture}, inner), Form(pair=kind, within=tuple(inner), count=count)
         if _is_label(target):
             return {"image": picture, "labels": target}, Form(pair=kind, within=None)
-    return batch, Form(bare=True)
+    return batch, _BARE
 
 
 def _is_target(value: object) -> bool:

@@ -399,7 +399,7 @@ class Pipeline(nn.Module):
         return parsed
 
     def _is_ragged(self, batch: Any) -> bool:
-        return is_ragged(batch, self.options)
+        return not isinstance(batch, Tensor) and is_ragged(batch, self.options)
 
     def _spec(self, parsed: Parsed) -> ImageSpec:
         pictures = [entry for entry in parsed.entries if not entry.kind.move]

@@ -322,7 +322,7 @@ def test_the_plan_says_who_computes_each_pass():
 def test_opcheck(projective):
     maps = torch.cat((turned(2.2, 1.7, 25.0), torch.tensor([[[0.004, 0.0, 1.0]]], dtype=torch.float64)), 1)
     maps = maps if projective else maps[:, :2]
-    table = stretches(maps, (12, 11), (3, 3), "bilinear") if projective else weight_table(maps, (3, 3))
+    table = stretches(maps, None, (12, 11), (3, 3), "bilinear") if projective else weight_table(maps, (3, 3))
     given = operands(smooth(), pack(maps, size=(12, 11), footprint=(3, 3))._replace(table=table))
     torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
     grad = torch.rand(1, 2, 12, 11, dtype=torch.float64)
