@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test test-all tables check bench docs lint types imports wheel dist clean
+.PHONY: demo learn-demo features-demo test test-long test-all tables check bench docs lint types imports wheel dist clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -21,7 +21,11 @@ features-demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# The same, and all that is long: training, processes, compilers, studies, benchmarks, whole corpora.
+# The other cases of the same tests (tests/sampled.py); CI runs both.
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "long and not slow and not gpu"
+
+# All of it, and what is slow: training, processes, compilers, studies, benchmarks, whole corpora.
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
 
@@ -35,7 +39,7 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
 	$(BIN)/python -m pellucid_bench.site.check site
 
-check: test lint types imports wheel
+check: test test-long lint types imports wheel
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

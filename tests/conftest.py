@@ -15,6 +15,13 @@ torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else min(2, os.cp
 torch.use_deterministic_algorithms(True, warn_only=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
+def pytest_collection_modifyitems(items):
+    from tests.sampled import mark_long
+
+    mark_long(items)
+
+
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     from pellucid import alone

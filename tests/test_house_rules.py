@@ -91,3 +91,11 @@ def test_decision_records_share_one_form():
         assert re.match(rf"# ADR {number}: \S.*\n\nStatus: \S.*\.\n", text), path.name
         assert path.name.startswith(f"{number:04d}-"), path.name
         assert "\n## Decision\n" in text, path.name
+
+
+def test_tests_that_are_cut_short_exist():
+    from tests.sampled import EVERY
+
+    for name in EVERY:
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (ROOT / "tests" / file).read_text(), name
