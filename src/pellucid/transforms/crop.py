@@ -140,9 +140,9 @@ class CenterCrop(Transform):
 
 
 def _middle(length: int, wanted: int) -> int:
-    if wanted > length:  # padding: the smaller half comes first
-        return -((wanted - length) // 2)
-    return round((length - wanted) / 2.0)
+    spare = length - wanted
+    twice = spare + abs(spare)  # no comparison, so that one tape serves all sizes
+    return round(twice / 4) - (twice - 2 * spare) // 4  # where pixels are missing, the smaller half comes first
 
 
 def _area(name: str, value: Range) -> Distribution:
