@@ -77,6 +77,8 @@ class Mixture(Transform):
         object.__setattr__(self, "transforms", branches_of("Mixture", self.transforms))
         if not 0.05 <= finite_number("Mixture.alpha", self.alpha) <= 16.0:
             raise invalid("Mixture.alpha", expected="a number from 0.05 to 16", got=self.alpha)
+        mixed = {"share": Beta(self.alpha), "weights": Dirichlet(len(self.transforms), self.alpha)}
+        object.__setattr__(self, "_fixed", {**self._fixed, **mixed})
         if any(step.transform.units is not None for chain in self.chains for step in steps_of(chain)):
             raise invalid("Mixture.transforms", expected="chains without Normalize", got="one with it", fix="Put it after them.")
 
@@ -95,11 +97,7 @@ class Mixture(Transform):
         return CallSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        found: dict[str, Distribution] = {
-            **self._fixed,
-            "share": Beta(self.alpha),
-            "weights": Dirichlet(len(self.transforms), self.alpha),
-        }
+        found = super().draws(spec)
         for k, chain in enumerate(self.chains):
             for i, (transform, *_) in enumerate(steps_of(chain)):
                 found |= {f"{k}_{i}_{name}": distribution for name, distribution in transform.draws(spec).items()}
