@@ -55,8 +55,12 @@ every = pytest.mark.parametrize("name", PIPELINES)
 
 
 def sizes_of(name):
-    square = any(case.square for label, case in zip(IDS, CASES, strict=True) if label == name)
-    return [(h, h) for h, _ in SIZES] if square else SIZES
+    case = dict(zip(IDS, CASES, strict=True)).get(name)
+    if case is None:
+        return SIZES
+    sizes = [(h, h) for h, _ in SIZES] if case.square else SIZES
+    of_whole = case.size or (1, 1)  # what a size of its own divides
+    return [tuple(-(-side // unit) * unit for side, unit in zip(size, of_whole, strict=True)) for size in sizes]
 
 
 def plans_of(name):
@@ -78,9 +82,11 @@ def test_plans_are_those_that_would_be_made(name):
     assert not planned._plainly, "planned for each size"
 
 
-def recorded_by(pipeline):
-    recipes = {id(plan.kind) for plan in pipeline._plans._made._kept.values()}
-    return [tape.recording for recipe in recipes for tape in recording._recordings.get(recipe, {}).values() if tape is not None]
+def tapes_of(plans):
+    recipes = {id(plan.kind) for plan in plans._made._kept.values()}
+    kept = [tape for recipe in recipes for tape in recording._recordings.get(recipe, {}).values() if tape is not None]
+    inner = [plans for plans in kept if isinstance(plans, Plans)]  # a mixture's chains
+    return [tape.recording for tape in kept if not isinstance(tape, Plans)] + [one for plans in inner for one in tapes_of(plans)]
 
 
 @every
@@ -90,15 +96,16 @@ def test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own(name):
     for height, width in sizes_of(name):
         x = torch.rand(3, 3, height, width, generator=torch.Generator().manual_seed(height * width))
         key = Key(7, 3, torch.arange(3))
-        found, drawn = seasoned(x, key=key, return_record=True)
-        expected, record = Pipeline(transforms, seed=4, **options)(x, key=key, return_record=True)
-        assert torch.equal(found, expected)
-        assert torch.equal(seasoned(x, key=key), expected)
-        assert torch.equal(drawn.matrix, record.matrix)
+        batch = {"image": x, "keypoints": torch.rand(3, 5, 2, dtype=torch.float64) * torch.tensor([width, height])}
+        found, drawn = seasoned(batch, key=key, return_record=True)
+        expected, record = Pipeline(transforms, seed=4, **options)(batch, key=key, return_record=True)
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[target], expected[target]) for target in expected)
+        assert torch.equal(seasoned(x, key=key), expected["image"])
         for ours, theirs in zip(drawn.params, record.params, strict=True):
             assert ours.keys() == theirs.keys()
             assert all(torch.equal(ours[key], theirs[key]) for key in ours)
-    tapes = recorded_by(seasoned)
+    tapes = tapes_of(seasoned._plans)
     assert not any(one._plainly for one in tapes), "taped for each size"
     asked = [len(branch._tape._read) for one in tapes for branch in one._branches]
     assert max(asked, default=0) <= 1, "asks what planning has asked"
