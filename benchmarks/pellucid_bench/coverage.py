@@ -136,7 +136,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ToDtype", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor", "PILToTensor", "ConvertImageDtype", "ToFloat",
         "FromFloat", "ToTensorV2", "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ClampKeyPoints", "SetClampingMode",
     ),
-    "a function of your own: a frozen dataclass (docs/own-transforms.md)": ("Lambda",),
     "does nothing: an empty list": ("NoOp", "Identity"),
 }  # fmt: skip
 
@@ -161,6 +160,7 @@ FUNCTIONS: dict[str, str] = {
         ("pil_to_tensor", "to_tensor", "to_image", "to_pil_image"),
         "a `Pipeline` and `data.decode` take pictures and arrays as they are; for one alone: torchvision's, or NumPy",
     ),
+    **dict.fromkeys(("elastic", "elastic_transform"), "`RandomElastic` draws the field"),
     "is_pure_tensor": "a question about torchvision's classes",
     "register_kernel": "a kind of target of your own (docs/own-targets.md)",
 }
@@ -224,8 +224,7 @@ def page() -> str:
 def _function(name: str) -> str:
     if hasattr(functional, name):
         return f"`functional.{name}`"
-    reason = MISSING.get("GridDistortion", "not looked at") if name in ("elastic", "elastic_transform") else "not looked at"
-    return FUNCTIONS.get(name, reason)
+    return FUNCTIONS.get(name, "not looked at")
 
 
 def _cell(name: str) -> str:
