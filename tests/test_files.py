@@ -95,7 +95,7 @@ def test_names_of_every_length_can_be_written(tmp_path):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: type(case.transform).__name__)
 def test_every_record_survives_its_file(case, tmp_path):
     augment = Pipeline([case.transform])
-    x = torch.rand(2, 3, 12, 12 if case.square else 14)
+    x = torch.rand(2, 3, *(case.size or (12, 12 if case.square else 14)))
     _, record = augment(x, key=Key(1, 1), return_record=True)
     record.save(tmp_path / "record.pt")
     again = Record.load(tmp_path / "record.pt")

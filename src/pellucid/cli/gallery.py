@@ -54,6 +54,7 @@ _SHOWN: Mapping[str, Mapping[str, Any]] = {
     "PadIfNeeded": {"size": (180, 220)},
     "Denormalize": {"mean": (0.3, 0.3, 0.3), "std": (0.5, 0.5, 0.5)},
     "LongestMaxSize": {"size": 96},
+    "GridShuffle": {"grid": 4},
 }
 
 
