@@ -213,6 +213,19 @@ SHEAR = first(
 FRACTION = drawn(0, 1, pairs=(-1, 1))
 
 
+def divides(kind: Kind, length: int) -> Kind:
+    """What does not divide the pictures of this suite is refused when it is used."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        if meaning is None or not meaning.exact:
+            return meaning
+        parts = meaning.value if isinstance(meaning.value, tuple) else (meaning.value,)
+        return EITHER if any(length % part for part in parts) else meaning
+
+    return read
+
+
 def odd(kind: Kind) -> Kind:
     def read(value: Any) -> Meaning | None:
         meaning = kind(value)
@@ -332,8 +345,12 @@ BY_NAME: dict[str, Kind] = {
     "edge": number(0),
     "center": drawn(0, 1),
     "Mosaic.scale": drawn(1e-6, alone=ONE),
-    "grid": SIZE,
+    "grid": divides(SIZE, 8),
     "RandomZoomBlur.factor": drawn(1),
+    "RandomPlasmaFog.strength": drawn(0),
+    "RandomPlasmaBrightness.strength": drawn(0, 1),
+    "darkness": drawn(0, 1),
+    "decay": drawn(1, 10),
     "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
     "spacing": number(2),

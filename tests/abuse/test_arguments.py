@@ -87,6 +87,18 @@ POLICIES = {
     "RandAugment.same_on_batch": truth,
     "AutoAugment.policy": choice("imagenet", "cifar10", "svhn"),
     "AutoAugment.same_on_batch": truth,
+    "AugMix.operations": choice("google", "torchvision"),
+    "AugMix.severity": number(1, 10, whole=True),
+    "AugMix.width": number(1, 16, whole=True),
+    "AugMix.depth": first(nothing, number(1, 16, whole=True)),
+    "AugMix.alpha": number(0.05, 16),
+    "AugMix.same_on_batch": truth,
+    "DiffAugment.policy": lambda value: None,  # nothing in the pool is one
+    "DiffAugment.same_on_batch": truth,
+    "ADA.p": number(0, 1),
+    "ADA.target": number(),
+    "ADA.images": number(ABOVE_ZERO),
+    "ADA.seed": SEED,
     "trivial_augment.channels": CHANNELS,
     "trivial_augment.strength": number(0, 1),
     "trivial_augment.seed": SEED,
@@ -164,7 +176,7 @@ def policy_fault(name, label):
         return "accepts nonsense"
     grey = make() == 1 if argument == "channels" else owner == "searchable"
     picture = _picture()[:, : 1 if grey else 3]
-    pipeline = policy if isinstance(policy, Pipeline) else Pipeline([policy])
+    pipeline = policy if isinstance(policy, torch.nn.Module) else Pipeline([policy])
     out, fault, refused = attempt(lambda: pipeline(picture, key=Key(1)), argument)
     if refused:
         return fault if argument != "impl" else None

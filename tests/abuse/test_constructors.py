@@ -19,6 +19,7 @@ POOL = pool()
 BASES = {}
 for row in reversed(CASES):  # the first row of a class wins
     BASES[row.name] = replace(row.transform, p=1.0) if hasattr(row.transform, "p") else row.transform
+BASES["GridShuffle"] = pellucid.GridShuffle(2, p=1.0)
 BASES["RandomCrop"] = pellucid.RandomCrop((6, 5), padding=2)
 CONSTANT = {
     *("RandomAffine.scale", "RandomScale.scale", "RandomGamma.gain", "RandomErasing.scale"),

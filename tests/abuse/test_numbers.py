@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid.random.distributions import DISTRIBUTIONS
+from pellucid.random.distributions import DISTRIBUTIONS, Beta
 from tests.abuse.hostile import pool
 from tests.abuse.meanings import ABOVE_ZERO, EITHER, choice, first, learned, nothing, number, sequence
 from tests.abuse.verdicts import attempt, sample, settle
@@ -21,6 +21,7 @@ BASES = {
     "Bernoulli": P.Bernoulli(0.25),
     "Categorical": P.Categorical((0.25, 0.5), (1.0, 2.0)),
     "Constant": P.Constant(0.5),
+    "Beta": Beta(2.0),
     "Learnable": P.Learnable(0.5, low=0.0, high=1.0),
 }
 
@@ -72,6 +73,7 @@ KINDS = {
     "Categorical.weights": first(nothing, lambda value: WEIGHTS(value) and (EITHER if _any(value) else None)),
     "Categorical.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
     "Categorical.temperature": first(nothing, number(ABOVE_ZERO)),
+    "Beta.alpha": number(0.05, 16),
     "Constant.value": first(NUMBER, _array(number())),
     "Learnable.value": first(number(ABOVE_ZERO, 1.0 - 1e-9), _array(number(ABOVE_ZERO, 1.0 - 1e-9))),
     "Learnable.low": first(nothing, number(high=0.5 - 1e-9)),

@@ -87,7 +87,7 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
         ``torchvision.transforms.v2.RandAugment``, which cuts shifts off to whole pixels.
     """
     bins = whole_number("bins", bins, 2, 1000)
-    magnitude = whole_number("magnitude", magnitude, 0, bins - 1)
+    magnitude = whole_number(f"magnitude (bins={bins})", magnitude, 0, bins - 1)
     operations = (_operation(name, _signed(name, _all(name, _REACH, bins, signed=False)[magnitude]), 1.0) for name in _ORDER)
     return SomeOf(((), *operations), n=n, replace=True, same_on_batch=same_on_batch)
 
