@@ -79,7 +79,7 @@ def autocontrast(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     return stretch(image, image.amin((-2, -1), keepdim=True), image.amax((-2, -1), keepdim=True))
 
 
-def stretch(image: Float[Tensor, "b c h w"], low: Float[Tensor, "#b #c 1 1"], high: Float[Tensor, "#b #c 1 1"]) -> Tensor:
+def stretch(image: Float[Tensor, "*shape"], low: Float[Tensor, "#b #c 1 1"], high: Float[Tensor, "#b #c 1 1"]) -> Tensor:
     """Send ``low`` to 0 and ``high`` to 1, where they differ."""
     flat = high == low
     span = torch.where(flat, 1.0, high - low)
