@@ -189,7 +189,10 @@ class Categorical(Distribution):
 
     def probabilities(self, raw: Raw, like: Tensor) -> Float[Tensor, "*b k"]:
         """The weights as they are now, normalised; a row per sample where they are predicted."""
-        shares = [scalar(s, like) for s in self.current(raw).values()]
+        current = self.current(raw)
+        if not any(isinstance(share, Tensor) for share in current.values()):
+            return constant(tuple(current.values()), like.dtype, like.device)  # type: ignore[arg-type]
+        shares = [scalar(s, like) for s in current.values()]
         return torch.stack(torch.broadcast_tensors(*shares), -1)
 
     def density(self, now: Mapping[str, Tensor]) -> D.Categorical:
