@@ -15,6 +15,7 @@ import torch
 
 from pellucid.losses import hausdorff_distance_loss, hausdorff_erosion_loss, hausdorff_level_loss
 
+STROKES = {"erosion": "-", "distance": "-", "level": (0, (4, 3))}  # two that coincide are both seen
 LOSSES = {"erosion": hausdorff_erosion_loss, "distance": hausdorff_distance_loss, "level": hausdorff_level_loss}
 
 
@@ -38,10 +39,9 @@ def draw(axis, title, xs, predictions, target, *, gradient=False, relative=True,
     for name, loss in LOSSES.items():
         ys = [slope(loss, q, target)[int(gradient)] for q in predictions]
         top = max(max(ys), 1e-12) if relative else 1.0
-        axis.plot(xs, [max(y / top, 1e-4) for y in ys], label=name)
+        axis.plot(xs, [max(y / top, 1e-4) for y in ys], linestyle=STROKES[name], linewidth=2, label=name)
     axis.set(title=title, **settings)
     axis.grid(alpha=0.3)
-    axis.legend()
 
 
 def plot(folder):
@@ -54,7 +54,8 @@ def plot(folder):
     shifts = list(range(0, 81, 2))
     slopes = torch.logspace(-3, 1.5, 40).tolist()
     flat = torch.linspace(0.02, 0.98, 25).tolist()
-    figure, axes = plt.subplots(2, 3, figsize=(14, 7), constrained_layout=True)
+    figure, axes = plt.subplots(2, 3, figsize=(14, 7.6), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     shift = {"xlabel": "shift, pixels", "ylabel": "loss / its maximum"}
     draw(axes[0, 0], "crisp disc, radius 12", shifts, [disc(s, 50.0) for s in shifts], target, **shift)
     draw(axes[0, 1], "blurred disc (logit slope 0.3)", shifts, [disc(s, 0.3) for s in shifts], target, **shift)
@@ -62,10 +63,11 @@ def plot(folder):
     sharp = {"xlabel": "sharpness (logit slope per pixel)", "xscale": "log", "yscale": "log"}
     predictions = [disc(6.0, k) for k in slopes]
     draw(axes[1, 0], "disc 6 px off", slopes, predictions, target, ylabel="loss / its maximum", **sharp)
-    size = {"gradient": True, "relative": False, "ylabel": "largest |gradient| x pixels (0 drawn as 1e-4)"}
+    size = {"gradient": True, "relative": False, "ylabel": "largest |gradient| x pixels"}
     draw(axes[1, 1], "disc 6 px off: gradient on the target", slopes, predictions, target, **size, **sharp)
     uniform = [torch.full_like(target, c) for c in flat]
     draw(axes[1, 2], "empty target: gradient", flat, uniform, 0 * target, **size, xlabel="uniform prediction", yscale="log")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title="zeros are drawn as 1e-4")
     path = Path(folder) / "hausdorff_curves.png"
     figure.savefig(path, dpi=80)
     print(f"wrote {path}")

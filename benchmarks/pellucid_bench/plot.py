@@ -47,21 +47,22 @@ def pyplot() -> Any:
 
 
 def draw_cases(rows: list[Row], path: Path) -> None:
-    """Horizontal bars from zero, one panel per case and mode; whiskers are quartiles."""
+    """Horizontal bars from zero, one panel per case and mode; whiskers are quartiles. What raises has its line, and says so."""
     plt = pyplot()
     timed = [row for row in rows if row["status"] == "ok"]
     cases = list(dict.fromkeys(row["case"] for row in timed))
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in timed)][:2]
-    panels = {(case, mode): _fastest_first(timed, case, mode) for case in cases for mode in modes}
+    panels = {(case, mode): _fastest_last(rows, case, mode) for case in cases for mode in modes}
     heights = [max(2, *(len(panels[case, mode]) for mode in modes)) + 1.6 for case in cases]
     figure, axes = plt.subplots(
         len(cases),
         len(modes),
         figsize=(7.4 * len(modes), 0.42 * sum(heights)),
         squeeze=False,
-        constrained_layout=True,
+        layout="constrained",
         gridspec_kw={"height_ratios": heights},
     )
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     for line, case in zip(axes, cases, strict=True):
         for axis, mode in zip(line, modes, strict=True):
             _bars(axis, panels[case, mode], f"{_TITLES.get(case, case)}\n{MODES[mode]}")
@@ -74,21 +75,25 @@ def draw_cases(rows: list[Row], path: Path) -> None:
     plt.close(figure)
 
 
-def _fastest_first(rows: list[Row], case: str, mode: str) -> list[Row]:
-    return sorted((row for row in rows if row["case"] == case and row["mode"] == mode), key=lambda row: -row["median_ms"])
+def _fastest_last(rows: list[Row], case: str, mode: str) -> list[Row]:
+    """Bars are drawn from below: first what raises, then the slowest."""
+    here = [row for row in rows if row["case"] == case and row["mode"] == mode and row["status"] in ("ok", "raises")]
+    return sorted(here, key=lambda row: (row["status"] == "ok", -row.get("median_ms", 0.0)))
 
 
 def _bars(axis: Any, rows: list[Row], title: str) -> None:
-    names = [row["subject"] for row in rows]
-    medians = [row["median_ms"] for row in rows]
-    spread = [[row["median_ms"] - row["q1_ms"] for row in rows], [row["q3_ms"] - row["median_ms"] for row in rows]]
-    axis.barh(names, medians, xerr=spread, color=[_color(name) for name in names], error_kw={"lw": 1, "capsize": 2})
+    top = max((row["q3_ms"] for row in rows if row["status"] == "ok"), default=1.0)
+    beside = {"textcoords": "offset points", "va": "center", "fontsize": 8}
     for place, row in enumerate(rows):
-        axis.annotate(
-            f"{row['median_ms']:.3g}", (row["q3_ms"], place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
-        )
-    if rows:
-        axis.set_xlim(0.0, 1.15 * max(row["q3_ms"] for row in rows))
+        if row["status"] == "raises":
+            axis.annotate("raises", (0.0, place), xytext=(6, 0), color="#c62828", **beside)
+            continue
+        spread = [[row["median_ms"] - row["q1_ms"]], [row["q3_ms"] - row["median_ms"]]]
+        axis.barh(place, row["median_ms"], xerr=spread, color=_color(row["subject"]), error_kw={"lw": 1, "capsize": 2})
+        axis.annotate(f"{row['median_ms']:.3g}", (row["q3_ms"], place), xytext=(5, 0), **beside)
+    axis.set_yticks(range(len(rows)), [row["subject"] for row in rows])
+    axis.set_xlim(0.0, 1.15 * top)
+    axis.set_ylim(-0.6, len(rows) - 0.4)
     axis.set_title(title, fontsize=9)
     axis.grid(axis="x", which="major", alpha=0.3)
     axis.set_axisbelow(True)

@@ -1,11 +1,13 @@
 """``pellucid preview`` takes pictures as they come."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from pellucid import ColorJitter, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, Resize
+from pellucid import ColorJitter, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, RandomRotation90, Resize
 from pellucid.cli import app
 from pellucid.cli.files import read_image
 
@@ -77,12 +79,16 @@ def test_the_users_mistakes(tmp_path, pipeline):
     Image.fromarray(pixels(64, 64)).save(picture)
     (tmp_path / "text.png").write_text("not a picture")
     (tmp_path / "cut.png").write_bytes(picture.read_bytes()[:3000])
+    (tmp_path / "empty").mkdir()
     sheet = tmp_path / "sheet.png"
     for arguments, words in (
         ((tmp_path / "none.png", "-p", pipeline), "none.png"),
         ((tmp_path / "text.png", "-p", pipeline), "text.png"),
         ((tmp_path / "cut.png", "-p", pipeline), "cut.png"),
-        ((tmp_path, "-p", pipeline), "folder"),
+        ((tmp_path / "empty", "-p", pipeline), "folder"),
+        ((picture, "-p", pipeline, "--coco", tmp_path / "coco.json"), "--coco"),
+        ((tmp_path, "-p", pipeline, "--annotations", "labelme"), "--annotations"),
+        ((tmp_path, "-p", pipeline, "--annotations", "coco"), "--coco"),
         ((picture, "-p", tmp_path / "none.toml"), "none.toml"),
         ((picture, "-p", pipeline, "--variants", 0), "--variants"),
         ((picture, "-p", pipeline, "--seed", -1), "seed"),
@@ -96,3 +102,89 @@ def test_the_users_mistakes(tmp_path, pipeline):
         assert words in result.output, (arguments, result.output)
         assert "Traceback" not in result.output
         assert not sheet.exists()
+
+
+BOX = (8, 4, 24, 16)
+"""Left, top, right, bottom of what is annotated on each picture of 32 x 40, in edges."""
+
+
+def write_yolo(root):
+    (root / "labels").mkdir()
+    for name in ("a", "b", "c"):
+        (root / "labels" / f"{name}.txt").write_text(f"3 {16 / 40} {10 / 32} {16 / 40} {12 / 32}\n")
+    return ()
+
+
+def write_coco(root):
+    numbers = dict(enumerate(("a", "b", "c")))
+    images = [{"id": i, "file_name": f"images/{name}.png"} for i, name in numbers.items()]
+    items = [{"id": i, "image_id": i, "bbox": [8, 4, 16, 12], "category_id": 1} for i in numbers]
+    (root / "coco.json").write_text(json.dumps({"images": images, "annotations": items}))
+    return "--coco", root / "coco.json"
+
+
+def write_voc(root):
+    for name in ("a", "b", "c"):
+        box = "".join(f"<{k}>{v}</{k}>" for k, v in zip(("xmin", "ymin", "xmax", "ymax"), (9, 5, 24, 16), strict=True))
+        (root / "images" / f"{name}.xml").write_text(f"<annotation><object><bndbox>{box}</bndbox></object></annotation>")
+    return ()
+
+
+def write_masks(root):
+    values = np.zeros((32, 40), np.uint8)
+    values[BOX[1] : BOX[3], BOX[0] : BOX[2]] = 1
+    (root / "masks" / "images").mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        Image.fromarray(values).save(root / "masks" / "images" / f"{name}.png")
+    return "--masks", root / "masks"
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """What the sheet is laid out of."""
+    seen = []
+
+    def keep(rows, **words):
+        seen.append((rows, words))
+        return Image.new("RGB", (1, 1))
+
+    monkeypatch.setattr("pellucid.cli.sheet.contact_sheet", keep)
+    return seen
+
+
+@pytest.mark.parametrize("write", [write_yolo, write_coco, write_voc, write_masks])
+def test_a_folder_with_what_is_annotated(write, tmp_path, rows):
+    (tmp_path / "images").mkdir()
+    for name in ("a", "b", "c"):
+        Image.fromarray(np.full((32, 40, 3), 90, np.uint8)).save(tmp_path / "images" / f"{name}.png")
+    Pipeline([RandomHorizontalFlip(p=1.0)], box_format="xywh").save(tmp_path / "flip.toml")
+    arguments = write(tmp_path)
+    done = invoke(tmp_path, "-p", tmp_path / "flip.toml", "-o", tmp_path / "s.png", "--variants", 1, "--most", 2, *arguments)
+    assert done.exit_code == 0, done.output
+    ((shown, words),) = rows
+    assert words["labels"] == ["images/a.png", "images/b.png"]
+    for before, after in shown:
+        k = before.width // 40
+        drawn = np.abs(np.asarray(before).astype(int) - 90).max(-1) > 60
+        ys, xs = np.nonzero(drawn)
+        edges = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / k
+        assert np.abs(edges - BOX).max() < 1.0, edges
+        assert np.abs(np.asarray(before)[:, ::-1].astype(int) - np.asarray(after)).mean() < 1.0
+
+
+def test_folders_show_the_draws_that_augment_writes(tmp_path, rows):
+    source = tmp_path / "in"
+    source.mkdir()
+    for number, name in enumerate("abc"):
+        Image.fromarray(pixels(230, 230, seed=number)).save(source / f"{name}.png")
+    Pipeline([RandomHorizontalFlip(), RandomRotation90()]).save(tmp_path / "turn.toml")
+    out = tmp_path / "out"
+    made = CliRunner().invoke(app, ["augment", str(source), str(out), "-p", str(tmp_path / "turn.toml"), "-n", "3", "--seed", "2"])
+    assert made.exit_code == 0, made.output
+    invoke(source, "-p", tmp_path / "turn.toml", "-o", tmp_path / "s.png", "--variants", 3, "--seed", 2)
+    ((shown, _),) = rows
+    for name, row in zip("abc", shown, strict=True):
+        for copy, tile in enumerate(row[1:]):
+            with Image.open(out / f"{name}_{copy}.png") as written:
+                small = written.convert("RGB").resize(tile.size, Image.Resampling.LANCZOS)
+            assert np.array_equal(np.asarray(small), np.asarray(tile)), (name, copy)

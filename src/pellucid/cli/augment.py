@@ -39,7 +39,7 @@ def augment(
     from rich.progress import track
 
     from pellucid.data.annotations import FORMATS, find_annotations
-    from pellucid.data.folders import Job, pictures_in, run, shard_of
+    from pellucid.data.folders import Job, for_files, pictures_in, run, shard_of
     from pellucid.pipeline import Pipeline
     from pellucid.random.arguments import check_choice
 
@@ -52,13 +52,11 @@ def augment(
             "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
         )
     loaded = Pipeline.load(pipeline, allow=allow or ())
-    settings = {**loaded.options.settings(), "box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
     labels = find_annotations(annotations, source, file=coco, masks=masks)
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
         raise invalid("IN", expected="a folder with pictures in it", got=str(source))
-    plain = Pipeline(loaded.transforms, seed=seed, **settings)
-    job = Job(source, out, plain, labels, copies=copies, seed=seed, quality=quality, gray=gray)
+    job = Job(source, out, for_files(loaded, seed=seed), labels, copies=copies, seed=seed, quality=quality, gray=gray)
     if overwrite and out.exists():
         shutil.rmtree(out)
     job.begin()

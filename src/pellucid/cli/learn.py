@@ -94,11 +94,13 @@ def demo(
     from rich.table import Table
 
     need("train", *_NEEDED)
+    from pellucid.cli.learned import write_learned
     from pellucid.learn.demo import run_demo, table
 
     started, console = time.perf_counter(), _console()
     with one_thread():
         result = run_demo(output, steps=steps, turns=turns, seed=seed, say=console.print)
+    write_learned(output / "index.html", result)
     shown = Table("range", "start", "learned")
     for row in table(result):
         shown.add_row(*row)

@@ -1,4 +1,4 @@
-"""``pellucid preview``: the user's own pictures under the user's own pipeline.
+"""``pellucid preview``: the user's own pictures, with what is annotated on them, under the user's own pipeline.
 
 Owns: the command; pictures of different sizes are augmented one by one.
 Must not: need anything outside the library's own dependencies.
@@ -7,8 +7,9 @@ Read next: ``sheet.py``.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +17,8 @@ from pellucid.errors import invalid
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from torch import Tensor
 
+    from pellucid.data.annotations import Annotations
     from pellucid.pipeline import Pipeline
 
 __all__ = ["preview"]
@@ -25,37 +26,58 @@ __all__ = ["preview"]
 _TILE = 224
 
 
+@dataclass(frozen=True)
+class _Picture:
+    """A picture to show: where it lies, the index of its draws, and who reads its annotations."""
+
+    folder: Path
+    name: PurePosixPath
+    index: int
+    annotations: Annotations
+
+
 def preview(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Pictures of any size and format Pillow reads.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Pictures of any format Pillow reads, or folders of them.")],
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The sheet to write (.png).")] = Path("sheet.png"),
-    variants: Annotated[int, typer.Option(help="Draws per picture.")] = 4,
+    variants: Annotated[int, typer.Option(min=1, help="Draws per picture.")] = 4,
+    most: Annotated[int, typer.Option(min=1, help="Pictures of a folder, evenly spaced.")] = 8,
+    annotations: Annotated[str, typer.Option(help="Of folders: auto, none, coco, yolo, voc or masks.")] = "auto",
+    coco: Annotated[Path | None, typer.Option(metavar="FILE", help="The COCO file of a folder's pictures.")] = None,
+    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png) under the pictures' names.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     gray: Annotated[bool, typer.Option("--gray", help="Read pictures with one channel; default three.")] = False,
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
-    """Show what a pipeline makes of your pictures: one row each, before and after."""
+    """Show what a pipeline makes of your pictures and their annotations: one row each, before and after."""
     import torch
     from rich.console import Console
     from rich.progress import track
 
-    from pellucid.cli.files import check_png, png_bytes, read_image, write_bytes
+    from pellucid.cli.files import check_png, png_bytes, write_bytes
     from pellucid.cli.sheet import contact_sheet
+    from pellucid.data.annotations import FORMATS
+    from pellucid.data.folders import for_files
     from pellucid.pipeline import Pipeline
+    from pellucid.random.arguments import check_choice
 
     check_png("--output", output)
-    if variants < 1:
-        raise invalid("--variants", expected="at least 1", got=variants)
-    augment = Pipeline.load(pipeline, allow=allow or ())
+    check_choice("--annotations", annotations, FORMATS)
+    for name, given in (("--coco", coco), ("--masks", masks)):
+        if given is not None and not any(path.is_dir() for path in images):
+            raise invalid(name, expected="a folder among the pictures, whose annotations these are", got="single pictures")
+    loaded = Pipeline.load(pipeline, allow=allow or ())
+    augment = for_files(loaded, seed=seed)
+    pictures = [
+        one for i, path in enumerate(images) for one in _found(path, i, most=most, form=annotations, coco=coco, masks=masks)
+    ]
     console = Console()
-    rows = []
     with torch.no_grad():
-        for number, path in enumerate(track(images, "Augmenting", console=console)):
-            rows.append(_row(augment, read_image(path, gray=gray), number, variants, seed))
+        rows = [_row(augment, one, variants, seed, gray=gray) for one in track(pictures, "Augmenting", console=console)]
     sheet = contact_sheet(
         rows,
         columns=["Before", *(f"Variant {i + 1}" for i in range(variants))],
-        labels=[path.name for path in images],
+        labels=[str(one.name) for one in pictures],
         title=pipeline.name,
         note=f"{' > '.join(type(t).__name__.removeprefix('Random') for t in augment.transforms)}; seed {seed}",
     )
@@ -63,30 +85,59 @@ def preview(
     console.print(f"Wrote {output}.", highlight=False, soft_wrap=True)
 
 
-def _row(augment: Pipeline, image: Tensor, number: int, variants: int, seed: int) -> list[Image]:
-    """The picture and its variants, each the draw of (seed, step = variant, index = the picture's number)."""
+def _found(path: Path, number: int, *, most: int, form: str, coco: Path | None, masks: Path | None) -> list[_Picture]:
+    """A picture by itself, drawn under its place in the call; or those of a folder, drawn as ``pellucid augment`` does."""
+    from pellucid.data.annotations import Nothing, find_annotations
+    from pellucid.data.folders import pictures_in
+    from pellucid.data.samples import index_of
+
+    if not path.is_dir():
+        return [_Picture(path.parent, PurePosixPath(path.name), number, Nothing())]
+    names = pictures_in(path, without=(masks,) if masks else ())
+    if not names:
+        raise invalid("IMAGE", expected="pictures, or folders with pictures in them", got=f"the folder {path}")
+    shown = names if len(names) <= most else [names[i * len(names) // most] for i in range(most)]
+    read = find_annotations(form, path, file=coco, masks=masks)
+    return [_Picture(path, name, index_of(str(name)), read) for name in shown]
+
+
+def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bool) -> list[Image]:
+    """The picture and its variants, each the draw of (seed, step = variant, the picture's index)."""
     import torch
 
-    from pellucid.figures import displayable
+    from pellucid.cli.files import read_image
     from pellucid.random import Key
 
-    row = [_tile(image)]
-    for variant in range(variants):
-        key = Key(seed=seed, step=variant, index=torch.tensor([number]))
-        row.append(_tile(displayable(augment.transforms, augment(image[None], key=key)[0])))
-    return row
+    image = read_image(one.folder / one.name, gray=gray)
+    targets, _ = one.annotations.read(one.name, (image.shape[1], image.shape[2]))
+    sample = {"image": image, **targets}
+    keys = [Key(seed, variant, torch.tensor([one.index])) for variant in range(variants)]
+    return [_tile(sample, ()), *(_tile(augment(sample, key=key), augment.transforms) for key in keys)]
 
 
-def _tile(image: Tensor) -> Image:
-    """A picture that fits the sheet's cell; small ones are enlarged by whole factors, so that their pixels show."""
+def _tile(sample: dict[str, Any], transforms: tuple[Any, ...]) -> Image:
+    """A picture with its targets that fits the sheet's cell; small ones are enlarged by whole factors, pixel by pixel."""
+    import torch
     from PIL import Image
 
-    from pellucid.cli.files import to_picture
+    from pellucid.cli.draw import draw_targets
+    from pellucid.figures import displayable
 
-    picture = to_picture(image)
-    longest = max(picture.size)
-    if longest <= _TILE:
-        factor = _TILE // longest
-        return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
-    scaled = [max(1, round(side * _TILE / longest)) for side in picture.size]
-    return picture.resize((scaled[0], scaled[1]), Image.Resampling.LANCZOS)
+    image = displayable(transforms, sample["image"])
+    k = max(1, _TILE // max(image.shape[-2:]))
+    shown = {"image": image.repeat_interleave(k, -1).repeat_interleave(k, -2)}
+    for name, move in (("boxes", 0.0), ("keypoints", 0.5)):
+        if name in sample:
+            rows = sample[name]
+            shown[name] = (rows + move) * k - move
+            shown[f"{name}_valid"] = sample.get(f"{name}_valid", torch.ones(len(rows), dtype=torch.bool))
+    if "mask" in sample:
+        mask = sample["mask"].long()
+        if mask.dim() == 3:  # a channel for each object
+            mask = (mask * torch.arange(1, len(mask) + 1)[:, None, None]).amax(0)
+        shown["mask"] = mask.repeat_interleave(k, -1).repeat_interleave(k, -2)
+    picture = draw_targets(shown)
+    scale = min(1.0, _TILE / max(picture.size))
+    if scale == 1.0:
+        return picture
+    return picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))), Image.Resampling.LANCZOS)

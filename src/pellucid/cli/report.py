@@ -26,7 +26,7 @@ from pellucid.cli.showcase import Show
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TOLERANCE", "write_report"]
+__all__ = ["TOLERANCE", "data_url", "html_table", "write_report"]
 
 TOLERANCE = 1e-4
 """The largest relative error that counts as agreement."""
@@ -43,10 +43,10 @@ def write_report(
     page = template.substitute(
         style=folder.joinpath("report.css").read_text(encoding="utf-8"),
         facts=_facts(show, comparisons, seed),
-        sheet=_data(sheet),
+        sheet=data_url(sheet),
         plan=_plan(show),
         drawn=_drawn(show),
-        gradients=_data(gradients),
+        gradients=data_url(gradients),
         size=f"{check_size} x {check_size}",
         comparisons=_comparisons(comparisons),
     )
@@ -66,7 +66,7 @@ def _facts(show: Show, comparisons: Sequence[Comparison], seed: int) -> str:
     return "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for value, name in facts)
 
 
-def _data(png: bytes) -> str:
+def data_url(png: bytes) -> str:
     """A PNG file as a URL that needs no file."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
@@ -107,7 +107,7 @@ def _drawn(show: Show) -> str:
                 for d in draws
             )
             rows.append(f"<tr><td>{escape(name)}</td>{cells}</tr>")
-    return _table(f'<tr><th></th>{top}</tr><tr><th class="corner">draw</th>{head}</tr>', rows)
+    return html_table(f'<tr><th></th>{top}</tr><tr><th class="corner">draw</th>{head}</tr>', rows)
 
 
 def _first(draw: int) -> str:
@@ -137,14 +137,15 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
         cells = [f"<td>{escape(word)}</td>" for word in words]
         cells += [f'<td class="number">{number}</td>' for number in (*slopes, *errors)]
         rows.append(f'<tr>{"".join(cells)}<td class="{verdict}">{_VERDICTS[verdict]}</td></tr>')
-    return _table(
+    return html_table(
         f"<tr><th>transform</th><th>gradient to</th><th>declared</th>{head}<th>agrees</th></tr>",
         rows,
         extra=f' id="gradients" data-worst="{worst(comparisons):.3e}"',
     )
 
 
-def _table(head: str, rows: Iterable[str], extra: str = "") -> str:
+def html_table(head: str, rows: Iterable[str], extra: str = "") -> str:
+    """A table that scrolls where it is too wide; head and rows are HTML."""
     return f'<div class="wide"><table{extra}><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 

@@ -28,7 +28,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.random.key import Key
 from pellucid.writing import whole
 
-__all__ = ["PICTURES", "Job", "Outcome", "pictures_in", "run", "shard_of"]
+__all__ = ["PICTURES", "Job", "Outcome", "for_files", "pictures_in", "run", "shard_of"]
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 _STATE = ".augment.json"
@@ -123,6 +123,12 @@ class Job:
         settings = {"copies": self.copies, "seed": self.seed, "quality": self.quality, "gray": self.gray}
         form = type(self.annotations).__name__.lower()
         return {"pipeline": hashlib.sha256(described.encode()).hexdigest(), "annotations": form, **settings}
+
+
+def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
+    """The same transforms for targets as `Annotations` read them, whatever the pipeline's own batches look like."""
+    plain = {"box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
+    return Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), **plain})
 
 
 def pictures_in(source: Path, *, without: tuple[Path, ...] = ()) -> list[PurePosixPath]:

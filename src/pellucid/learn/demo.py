@@ -1,13 +1,12 @@
 """The small version: Augerino on a few digits, and the rotation whose right width is known.
 
-Owns: what the demo runs, and its report.
-Must not: take two minutes.
+Owns: what the demo runs.
+Must not: take two minutes, or word its report; ``cli/learned.py`` does.
 Read next: ``../cli/learn.py``.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +50,7 @@ class Demo:
 
 
 def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int = 0, say: Callable[[str], None] = print) -> Demo:
-    """Run everything into ``directory`` and write ``index.html``; finished parts are not run again."""
+    """Run everything into ``directory``; finished parts are not run again."""
     settings = AugerinoSettings(images=IMAGES, steps=steps, seed=seed)
     pictures = load_pictures()
     say(f"{IMAGES} digits, without augmentation, then with ranges that learn")
@@ -63,9 +62,7 @@ def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int =
     say("A rotation with a known answer, from a narrow and from a wide start")
     rotation = Rotation(steps=turns, seed=seed)
     turned = turn_both_ways(rotation, directory)
-    demo = Demo(outcome, accuracy(plain.net, task.x_test, task.y_test), turned, rotation)
-    (directory / "index.html").write_text(_report(demo))
-    return demo
+    return Demo(outcome, accuracy(plain.net, task.x_test, task.y_test), turned, rotation)
 
 
 def turn_both_ways(
@@ -89,19 +86,3 @@ def table(demo: Demo) -> list[tuple[str, str, str]]:
     rows = [(name, start[name], end[name]) for name in end]
     truth = f"truth {demo.settings.truth:g}, optimum {optimal_width(demo.settings.theta, demo.settings.entropy):.1f}"
     return rows + [(f"rotation ({truth})", f"{t.start:.1f}", f"{t.learned:.1f}") for t in demo.turned]
-
-
-def _report(demo: Demo) -> str:
-    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in table(demo))
-    pictures = ["digits/ranges.png", *(f"rotation-from-{t.start:g}/ranges.png" for t in demo.turned)]
-    figures = "".join(f'<p><img src="{name}" alt="ranges over steps" style="max-width:100%"></p>' for name in pictures)
-    style = (
-        "body{font:16px/1.5 system-ui;max-width:64rem;margin:2rem auto;padding:0 1rem}td,th{padding:.1rem .8rem;text-align:left}"
-    )
-    plain, learned = f"{100 * demo.plain:.1f} %", f"{100 * demo.outcome.accuracy:.1f} %"
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Learned ranges</title><style>{style}</style>
-<h1>Learned ranges on digits</h1>
-<p>{IMAGES} training images: {plain} on the test set without augmentation, {learned} with learned ranges, by the same network with
-the same number of steps (one seed: a demonstration, not a comparison).</p>
-<table><tr><th>range</th><th>start</th><th>learned</th></tr>{rows}</table>{figures}</html>
-"""

@@ -18,9 +18,29 @@ from pellucid.pipeline import Pipeline
 from pellucid.training import read_log
 from pellucid.training.curves import plot_curves
 
-__all__ = ["numbers_of", "plot_ranges", "readable"]
+__all__ = ["numbers_of", "plot_ranges", "readable", "unit_of"]
 
 _SHORT = {"gate": "p"}
+_UNITS = {
+    "RandomErasing scale": "share of the area",
+    "RandomErasing ratio": "width / height",
+    "RandomResizedCrop scale": "share of the area",
+    "RandomResizedCrop ratio": "width / height",
+    "RandomGaussianBlur sigma": "pixels",
+    "degrees": "degrees",
+    "shear_x": "degrees",
+    "shear_y": "degrees",
+    "translate_x": "share of the width",
+    "translate_y": "share of the height",
+    "scale": "factor",
+    "brightness": "factor",
+    "contrast": "factor",
+    "saturation": "factor",
+    "hue": "turns of the colour circle",
+    "p": "probability",
+    "loss": "loss",
+}
+"""What is counted, by a panel's title or else by its last word."""
 
 
 def numbers_of(augment: nn.Module) -> dict[str, float]:
@@ -64,7 +84,13 @@ def plot_ranges(
             bands.setdefault(panel, []).append((fields["low"], fields["high"]))
         else:
             panels.setdefault(panel, []).extend(fields.values())
-    return plot_curves(columns, picture, panels=panels, bands=bands, title=title)
+    units = {panel: unit_of(panel) for panel in (*panels, *bands)}
+    return plot_curves(columns, picture, panels=panels, bands=bands, units=units, title=title)
+
+
+def unit_of(panel: str) -> str:
+    """What a panel's vertical axis counts, such as degrees for ``"RandomAffine degrees"``; empty where nobody said."""
+    return _UNITS.get(panel, _UNITS.get(panel.split(" ")[-1], ""))
 
 
 def _grouped(numbers: Mapping[str, float]) -> dict[str, dict[str, str]]:

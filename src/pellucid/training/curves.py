@@ -22,6 +22,7 @@ def plot_curves(
     *,
     panels: Mapping[str, Sequence[str]] | None = None,
     bands: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    units: Mapping[str, str] | None = None,
     title: str = "",
 ) -> Path:
     """Plot columns over ``step`` into a PNG, one panel per title.
@@ -31,6 +32,7 @@ def plot_curves(
         picture: the PNG to write.
         panels: panel title -> columns drawn as lines; by default one panel per column.
         bands: panel title -> (low, high) pairs of columns drawn as a filled band: a range over time.
+        units: panel title -> what its vertical axis counts, such as ``"degrees"``.
         title: of the figure.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -57,6 +59,7 @@ def plot_curves(
             axes.legend(fontsize=7, frameon=False)
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("step", fontsize=8)
+        axes.set_ylabel((units or {}).get(name, ""), fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(visible=True, alpha=0.25)
     if title:
