@@ -256,3 +256,11 @@ def test_other_units_are_nobodys_business():
     ):
         Pipeline(transforms)(levels)
     Pipeline([P.Denormalize(**statistics), P.ColorJitter(0.2), P.Normalize(**statistics)])(torch.randn(4, 3, 8, 8) * 2)
+
+
+@pytest.mark.parametrize("place", [2, -3, "0"])
+def test_a_record_has_no_step_outside_of_its_plan(place):
+    record = Pipeline([RandomRotation(10), P.RandomInvert()]).draw(torch.zeros(2, 3, 8, 8))
+    with pytest.raises(InvalidArgument, match="one of 2 transforms"):
+        record.step(place)
+    assert record.step(-1).plan.transforms == (P.RandomInvert(),)

@@ -27,6 +27,7 @@ GRAPH = [
     SOURCE / "apply.py",
     SOURCE / "draw.py",
 ]
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 FORBIDDEN = {"detach", "item", "numpy", "tolist", "data", "cpu"}
 
 
@@ -58,7 +59,10 @@ def test_what_to_read_next_is_there():
 def test_no_catch_all_files_and_no_giants():
     for path in MODULES:
         assert path.name not in ("utils.py", "helpers.py", "common.py", "misc.py")
-        assert len(path.read_text().splitlines()) <= 520, path
+        text = path.read_text()
+        told = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED) and ast.get_docstring(node)]
+        docstrings = sum(one.end_lineno - one.lineno + 1 for one in told)
+        assert len(text.splitlines()) - docstrings <= 480, path
 
 
 @pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
@@ -94,10 +98,8 @@ def test_decision_records_share_one_form():
 
 
 def test_tests_that_are_cut_short_exist():
-    """A function that was renamed or split has lost its measurement: run ``make seconds``, or move its row by hand."""
-    from tests.sampled import every, seconds
+    from tests.sampled import EVERY
 
-    for name in seconds():
+    for name in EVERY:
         file, _, function = name.partition("::")
-        if every(name) != 1:
-            assert f"def {function.rpartition('::')[2]}(" in (ROOT / "tests" / file).read_text(), name
+        assert f"def {function}(" in (ROOT / "tests" / file).read_text(), name

@@ -79,6 +79,17 @@ class TargetKind:
             nothing is cut off there.
 
     A kind with neither interpolation nor move is handed through, as labels are.
+
+    Errors:
+        InvalidArgument for a name that no key can begin with, an interpolation that does not exist, and pictures or rows without
+        ``axes``; InvalidType for a ``move`` that cannot be called.
+
+    Example:
+        >>> import torch, pellucid
+        >>> uncertainty = pellucid.register(pellucid.TargetKind("doubt", "(B, 1, H, W)", axes=(3,), interpolation="bilinear"))
+        >>> batch = {"image": torch.zeros(1, 3, 1, 3), "doubt": torch.tensor([[[[1.0, 2.0, 3.0]]]])}
+        >>> pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])(batch)["doubt"]
+        tensor([[[[3., 2., 1.]]]])
     """
 
     name: str

@@ -89,19 +89,24 @@ class Pipeline(nn.Module):
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
 
+    Errors:
+        InvalidArgument or InvalidType for an option outside of its range, InvalidType for what is no transform.
+
     Example:
         >>> import torch, pellucid
         >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], seed=0)
         >>> augment(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
         tensor([[[[3., 2., 1.]]]])
+        >>> augment.fuse, augment.canvas, augment.same_on_batch
+        (True, 'each', False)
     """
 
     _seed: Tensor
     _step: Tensor
 
-    same_on_batch = property(lambda self: self.options.same_on_batch)
-    fuse = property(lambda self: self.options.fuse)
-    canvas = property(lambda self: self.options.canvas)
+    same_on_batch = property(lambda self: self.options.same_on_batch, doc="Whether every draw is shared across the batch.")
+    fuse = property(lambda self: self.options.fuse, doc="Whether runs are composed into one resample.")
+    canvas = property(lambda self: self.options.canvas, doc="What a composed run sees of its source: ``each`` or ``image``.")
     show, _repr_html_ = show, pipeline_html
 
     def __init__(
@@ -177,6 +182,10 @@ class Pipeline(nn.Module):
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
             ``keypoints_valid``. Lists of pictures come back as one batch (B, C, H, W) where the transforms end in one size
             whatever comes in, else as lists; sample i is what a call with it alone gives under the same key.
+
+        Errors:
+            InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
+            another number of indices than samples, and for images that a transform cannot take.
         """
         check_no_more(unknown)
         check_flag("return_record", return_record)
@@ -194,7 +203,25 @@ class Pipeline(nn.Module):
     def draw(self, batch: Any, *, key: Key | None = None) -> Any:
         """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing.
 
-        Returns a `Record`, or a `RaggedRecord` for a list of pictures.
+        Args:
+            batch: as in the call.
+            key: as in the call.
+
+        Returns:
+            A `Record`, or a `RaggedRecord` for a list of pictures.
+
+        Gradient:
+            None to the batch, of which only sizes are read; the record's values have their gradient to learned numbers.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> record = augment.draw(torch.zeros(4, 3, 8, 8))
+            >>> record.params[0]["gate"].shape
+            torch.Size([4])
         """
         if self._is_ragged(batch):
             return draw_lists(self, batch, key)
@@ -210,6 +237,12 @@ class Pipeline(nn.Module):
             key: as in the call; by default all views take one step of the stream.
 
         ``a.map_to(b)`` then says where one view's pixels lie in the other.
+
+        Returns:
+            n pairs (result, record), each result as a call would give it.
+
+        Errors:
+            InvalidArgument for n below 1, for a list of pictures, and for a name in ``same`` that no transform has.
 
         Example:
             >>> import torch, pellucid
@@ -227,6 +260,27 @@ class Pipeline(nn.Module):
 
         `gradient_scale` means what it does in the call. With a function instead of a batch this is ``nn.Module.apply``, so a
         pipeline may sit inside a model.
+
+        Args:
+            batch: as in the call; of ``size_in`` and as many samples as the record has, or any number where it has one.
+            record: of an earlier call, of :meth:`draw`, or made from one.
+            gradient_scale: as in the call.
+
+        Returns:
+            The structure of the batch, augmented.
+
+        Gradient:
+            batch, record.params: as each transform declares.
+
+        Errors:
+            InvalidType for what is no record; InvalidArgument where sizes or the numbers of samples differ from the record's.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomAffine(degrees=15)], seed=0), torch.rand(2, 3, 8, 8)
+            >>> out, record = augment(images, return_record=True)
+            >>> torch.equal(augment.apply(images, record), out)
+            True
         """
         if record is None and callable(batch) and not isinstance(batch, Tensor):
             return super().apply(batch)
@@ -240,8 +294,30 @@ class Pipeline(nn.Module):
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
         Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
-        mapped corners, so a box that was rotated grows; keypoints come back to rounding. With `return_valid` also the share of
-        each pixel that comes from the batch, (B, 1, H, W): as ``valid`` in dicts, else a pair; not for lists of pictures.
+        mapped corners, so a box that was rotated grows; keypoints come back to rounding.
+
+        Args:
+            batch: what came out of a call, or anything of its size: predictions, for instance.
+            record: of that call.
+            return_valid: also return the share of each pixel that comes from the batch, (B, 1, H, W): as ``valid`` in dicts, else
+                as the second of a pair. Not for lists of pictures.
+
+        Returns:
+            The structure of the batch, of the size that went in.
+
+        Gradient:
+            batch, record.params: as of a resample.
+
+        Errors:
+            InvalidType for what is no record; InvalidArgument where sizes differ from the record's, and for samples that were
+            mixed.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]), torch.rand(2, 3, 8, 8)
+            >>> out, record = augment(images, return_record=True)
+            >>> torch.equal(augment.inverse(out, record), images)
+            True
         """
         check_flag("return_valid", return_valid)
         if isinstance(record, RaggedRecord):
@@ -251,7 +327,26 @@ class Pipeline(nn.Module):
         return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
 
     def valid_mask(self, record: Record | RaggedRecord) -> Any:
-        """(B, 1, H, W): the share of each output pixel that shows the input image; a list for the record of a list."""
+        """Return the share of each output pixel that shows the input image.
+
+        Args:
+            record: of a call.
+
+        Returns:
+            (B, 1, H, W) in [0, 1], float32; for the record of a list, one (1, H, W) for each picture.
+
+        Gradient:
+            record.params: as each transform declares.
+
+        Errors:
+            InvalidType for what is no record.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.Pad(1)])
+            >>> augment.valid_mask(augment.draw(torch.zeros(1, 3, 2, 2)))[0, 0, 1]
+            tensor([0., 1., 1., 0.])
+        """
         if isinstance(record, RaggedRecord):
             return valid_masks(record, self.valid_mask)
         read_record(record)
@@ -262,7 +357,22 @@ class Pipeline(nn.Module):
         return valid
 
     def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
-        """What is fused with what, which implementation runs, and what is drawn, as text."""
+        """Return as text what is fused with what, which implementation runs, and what is drawn.
+
+        Args:
+            batch: images of the kind in question; the other arguments are then not read.
+            size: (height, width) of the images, or a number for squares.
+            channels: how many channels they have.
+
+        Errors:
+            InvalidType or InvalidArgument for a size or a number of channels that is none, and for images that a transform cannot
+            take.
+
+        Example:
+            >>> import pellucid
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).explain().splitlines()[0])
+            Warp[0] + Color[1]
+        """
         device = "cpu"
         if batch is None:
             if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
@@ -275,7 +385,20 @@ class Pipeline(nn.Module):
         return explain(self.plan(spec), impl=self.options.impl, device=device)
 
     def plan(self, spec: ImageSpec) -> Plan:
-        """The plan for one kind of image."""
+        """Return the plan for one kind of image: what is fused with what, hashable and without tensors.
+
+        Args:
+            spec: channels, height, width.
+
+        Errors:
+            InvalidArgument for images that a transform cannot take.
+
+        Example:
+            >>> import pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).plan(ImageSpec(3, 32, 32)))
+            Warp[0] + Color[1]
+        """
         return self._plans.of(spec)
 
     def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
@@ -331,32 +454,93 @@ class Pipeline(nn.Module):
         return expected_loss(evaluate, sites_of(plan, u, learned), check=self._losses.new(loss_fn))
 
     def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
-        """The draw of each sample under which its loss is largest, as far as a search in the distributions sees: (result, record).
+        """Return, for each sample, the draw under which its loss is largest, as far as a search in the distributions sees.
 
-        `pellucid.worst.worst_draw` says what it takes: ``draws``, ``steps``, ``search``, ``restarts``, ``return_found``.
+        Args:
+            loss_fn: takes the augmented batch, returns (B,) losses, one per sample.
+            batch: as in the call.
+            key: as in the call.
+            search: what `pellucid.worst.worst_draw` takes: ``draws``, ``steps``, ``search``, ``restarts``, ``return_found``.
+
+        Returns:
+            A pair (result, record), as of a call.
+
+        Gradient:
+            As of an ordinary draw, at the worst one; the search itself has none.
+
+        Errors:
+            InvalidType for a ``loss_fn`` that cannot be called; InvalidArgument for losses of another shape, and for searches that
+            do not exist.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomBrightness((0.5, 1.5))], seed=0)
+            >>> out, _ = augment.worst(lambda out: -out.mean((1, 2, 3)), torch.full((2, 3, 4, 4), 0.5), draws=8)
+            >>> bool((out < 0.5).all())  # dark is where this loss is large
+            True
         """
         return worst_draw(self, loss_fn, batch, key=key, **search)
 
     def evaluations(self) -> int:
-        """How often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice more."""
+        """Return how often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice
+        more.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))]).evaluations()
+            2
+        """
         none = torch.zeros(0)
         return evaluations([Site(at, distribution, {}, none) for at, distribution in self.learned.distributions.items()])
 
     def ranges(self, batch: Any | None = None) -> dict[str, dict[str, Tensor]]:
-        """The learned distributions as they are now: ``{"0.degrees": {"low": ..., "high": ...}}``; part of the graph.
+        """Return the learned distributions as they are now.
 
-        With ``batch``, also those that a module predicts from images: (B,) each.
+        Args:
+            batch: images, from which modules predict their numbers; without them, predicted numbers are left out.
+
+        Returns:
+            ``{"0.degrees": {"low": ..., "high": ...}}``, part of the graph; predicted ones are (B,) each.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Errors:
+            InvalidArgument for a batch without an image where numbers are predicted.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges()
+            {'0.degrees': {'center': tensor(0.), 'half_width': tensor(10., grad_fn=<AddBackward0>)}}
         """
         return self.learned.ranges(None if batch is None else self._pictures(self._parse(batch)))
 
     def numbers(self, batch: Any | None = None) -> dict[str, float]:
-        """The same as plain numbers for a log: ``{"0.degrees.low": -10.0, ...}``; predicted ones and arrays as their mean."""
+        """Return the same as :meth:`ranges` as plain numbers for a log; predicted ones and arrays as their mean.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).numbers()
+            {'0.degrees.center': 0.0, '0.degrees.half_width': 10.0}
+        """
         with torch.no_grad():
             ranges = self.ranges(batch)
         return {f"{label}.{name}": float(value.detach().mean()) for label, now in ranges.items() for name, value in now.items()}
 
     def ranges_text(self, batch: Any | None = None) -> str:
-        """The same for people: one line per learned distribution, such as ``0.degrees  low -10  high 10``."""
+        """Return the same as :meth:`ranges` for people: one line per learned distribution.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Example:
+            >>> import pellucid
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges_text())
+            0.degrees  center 0  half_width 10
+        """
         lines: dict[str, list[str]] = {}
         for full, value in self.numbers(batch).items():
             label, name = full.rsplit(".", 1)
@@ -364,15 +548,58 @@ class Pipeline(nn.Module):
         return "\n".join(f"{label}  {'  '.join(parts)}" for label, parts in lines.items())
 
     def entropy(self, batch: Any | None = None) -> dict[str, Tensor]:
-        """The entropy (nats) of every learned distribution, differentiable: subtract some from a loss to keep draws diverse."""
+        """Return the entropy of every learned distribution: subtract some from a loss to keep draws diverse.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Returns:
+            By name, in nats: (), or (B,) where it is predicted.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Example:
+            >>> import pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
+            >>> {name: round(value.item(), 3) for name, value in augment.entropy().items()}  # log(20)
+            {'0.degrees': 2.996}
+        """
         return self.learned.entropy(None if batch is None else self._pictures(self._parse(batch)))
 
     def kl(self, priors: Mapping[str, Distribution], batch: Any | None = None) -> dict[str, Tensor]:
-        """KL(learned || prior) in nats, differentiable, for priors by name: ``{"0.degrees": Uniform(-180.0, 180.0)}``."""
+        """Return KL(learned || prior) for some of the learned distributions.
+
+        Args:
+            priors: by name, such as ``{"0.degrees": Uniform(-180.0, 180.0)}``.
+            batch: as in :meth:`ranges`.
+
+        Returns:
+            By name, in nats: (), or (B,) where it is predicted.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Errors:
+            InvalidArgument for names of no learned distribution.
+
+        Example:
+            >>> import pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
+            >>> round(augment.kl({"0.degrees": pellucid.Uniform(-20.0, 20.0)})["0.degrees"].item(), 3)  # log(40 / 20)
+            0.693
+        """
         return self.learned.kl(priors, None if batch is None else self._pictures(self._parse(batch)))
 
     def frozen(self) -> Pipeline:
-        """The same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a file."""
+        """Return the same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a
+        file.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).frozen()[0].degrees
+            10.0
+        """
         numbers: dict[int, dict[str, dict[str, Any]]] = {}
         for label, now in self.learned.ranges().items() if not self.learned.predicts else ():
             index, name = label.split(".", 1)
@@ -385,7 +612,15 @@ class Pipeline(nn.Module):
 
     @property
     def step(self) -> int:
-        """The step the next draw uses (reads the counter's value)."""
+        """The step the next draw uses (reads the counter's value).
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> _ = augment(torch.zeros(1, 3, 4, 4))
+            >>> augment.step
+            1
+        """
         return int(self._step)
 
     def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
@@ -430,7 +665,22 @@ class Pipeline(nn.Module):
         return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
     def key_of(self, batch: Any, key: Key | None = None) -> Key:
-        """The key a call would draw with, all of it named; without a given one, this takes a step of the stream."""
+        """Return the key a call would draw with, all of it named; without one of yours, this takes a step of the stream.
+
+        Args:
+            batch: as in the call.
+            key: as in the call.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip()]), torch.rand(4, 3, 8, 8)
+            >>> key = augment.key_of(images)
+            >>> torch.equal(augment(images, key=key), augment(images, key=key))
+            True
+        """
         if self._is_ragged(batch):
             return key_of_list(self, batch, key)
         _, seed, step, index = self._at(self._parse(batch), key)
@@ -483,7 +733,16 @@ class Pipeline(nn.Module):
         return new
 
     def to_dict(self) -> dict[str, Any]:
-        """The pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`)."""
+        """Return the pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`).
+
+        Errors:
+            InvalidArgument for what no file can hold, such as a function or a module.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=0.3)], seed=7).to_dict()["transforms"]
+            [{'name': 'RandomHorizontalFlip', 'p': 0.3}]
+        """
         seed = {"seed": int(self._seed)} if self._named else {}
         return {"pellucid": VERSION, **seed, **self.options.to_dict(), "transforms": transforms_to_list(self.transforms)}
 
@@ -494,6 +753,18 @@ class Pipeline(nn.Module):
         Args:
             spec: the description.
             allow: modules that may be imported for transforms of your own, by their dotted names. Nothing else is.
+
+        Returns:
+            A pipeline that draws as the one described, if that had a seed.
+
+        Errors:
+            InvalidArgument or InvalidType for a description of another version, names that no transform has, and modules not
+            allowed.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomInvert", "p": 1.0}]})[0]
+            RandomInvert(p=1.0, same_on_batch=False)
         """
         settings = settings_from_dict(spec, Pipeline.__init__.__kwdefaults__ or {})
         if "dtype" in settings:
@@ -501,12 +772,45 @@ class Pipeline(nn.Module):
         return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file."""
+        """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file.
+
+        Args:
+            path: where to; the suffix decides the format.
+
+        Errors:
+            InvalidArgument for another suffix, and as :meth:`to_dict`.
+
+        Example:
+            >>> import tempfile, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pellucid.Pipeline([pellucid.RandomInvert(p=0.3)]).save(f"{folder}/augment.toml")
+            ...     pellucid.Pipeline.load(f"{folder}/augment.toml")[0]
+            RandomInvert(p=0.3, same_on_batch=False)
+        """
         write_file(path, self.to_dict())
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Pipeline:
-        """Read a pipeline from a ``.toml`` or ``.json`` file; ``allow`` as in :meth:`from_dict`."""
+        """Read a pipeline from a ``.toml`` or ``.json`` file; nothing in it is executed.
+
+        Args:
+            path: what :meth:`save` wrote, or a file written by hand.
+            allow: as in :meth:`from_dict`.
+
+        Returns:
+            As :meth:`from_dict`.
+
+        Errors:
+            InvalidArgument for another suffix and for text that is not of its format, and as :meth:`from_dict`.
+
+        Example:
+            >>> import pathlib, tempfile, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "augment.json")
+            ...     _ = path.write_text('{"pellucid": 1, "transforms": [{"name": "CenterCrop", "size": 4}]}')
+            ...     pellucid.Pipeline.load(path)[0]
+            CenterCrop(size=4, fill=0.0)
+        """
         return Pipeline.from_dict(read_file(path), allow=allow)
 
     def extra_repr(self) -> str:

@@ -54,6 +54,16 @@ class Record:
         lead: how many leading axes the batch had: 0 (one sample), 1 (batch), 2 (video).
 
     Change a value with :meth:`with_param`; ``pipeline.apply(images, record)`` then differentiates to it.
+
+    Example:
+        >>> import torch, pellucid
+        >>> record = pellucid.Pipeline([pellucid.CenterCrop(4)], seed=0).draw(torch.zeros(2, 3, 8, 6))
+        >>> record.size_in, record.size_out, record.device
+        ((8, 6), (4, 4), device(type='cpu'))
+        >>> record.matrix[0, :, 2]  # the crop moves pixels by (-1, -2)
+        tensor([-1., -2.,  1.], dtype=torch.float64)
+        >>> record.src_from_dst[0, :, 2]
+        tensor([1., 2., 1.], dtype=torch.float64)
     """
 
     plan: Plan
@@ -82,7 +92,14 @@ class Record:
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
-        """Output pixel to input pixel, float64; differentiable in the drawn values. Raises where a field moves pixels."""
+        """From output pixels to input pixels, float64.
+
+        Gradient:
+            drawn values: exact.
+
+        Errors:
+            InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells what happened.
+        """
         has_matrices(self.plan, "record.matrix", "Use record.map_points(points), or record.flow() for every pixel.")
         matrix = total_src_from_dst(Lowered(self.plan, self.params, self.device))
         if matrix is None:
@@ -91,7 +108,14 @@ class Record:
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
-        """Input pixel to output pixel (``dst_from_src``), float64; differentiable in the drawn values."""
+        """From input pixels to output pixels (``dst_from_src``), float64.
+
+        Gradient:
+            drawn values: exact.
+
+        Errors:
+            As ``src_from_dst``.
+        """
         return inverse(self.src_from_dst)
 
     def map_points(self, points: Float[Tensor, "b_or_1 n 2"]) -> Float[Tensor, "b n 2"]:
@@ -99,8 +123,17 @@ class Record:
 
         Nothing is cut off: a point outside of the picture is a point all the same.
 
+        Args:
+            points: (x, y), of one picture or of each sample.
+
+        Returns:
+            Of the dtype of ``points``.
+
         Gradient:
             points, drawn values: exact; under fields, too, which Newton's method inverts (first and second derivatives).
+
+        Errors:
+            InvalidArgument for points of another shape.
 
         Example:
             >>> import torch, pellucid
@@ -116,6 +149,9 @@ class Record:
 
     def flow(self) -> Float[Tensor, "b 2 h w"]:
         """How far from each output pixel the input pixel lies that it reads, x then y, float64; NaN where it reads nowhere.
+
+        Returns:
+            (B, 2, H, W) in pixels, of the size that comes out.
 
         Gradient:
             drawn values: exact.
@@ -146,7 +182,21 @@ class Record:
 
     @staticmethod
     def cat(records: Sequence[Record]) -> Record:
-        """The record of batches put one after the other, as ``torch.cat`` puts their pictures; all of one plan."""
+        """Return the record of batches put one after the other, as ``torch.cat`` puts their pictures.
+
+        Args:
+            records: at least one, all of one plan.
+
+        Errors:
+            InvalidArgument for no records, for records of different pipelines or sizes, and where samples that are mixed would
+            part.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> len(pellucid.Record.cat([augment.draw(torch.zeros(n, 3, 8, 8)) for n in (2, 3)]))
+            5
+        """
         first = _alike("Record.cat", records)
         samples = list(accumulate(map(len, records), initial=0))
         for start, stop in pairwise(samples):
@@ -159,18 +209,62 @@ class Record:
 
     @staticmethod
     def stack(records: Sequence[Record]) -> Record:
-        """The record of a batch of samples that were drawn one by one, as ``torch.stack`` stacks their pictures."""
+        """Return the record of a batch of samples that were drawn one by one, as ``torch.stack`` stacks their pictures.
+
+        Args:
+            records: at least one, of one sample each and all of one plan.
+
+        Errors:
+            InvalidArgument for records of several samples, and as :meth:`cat`.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> len(pellucid.Record.stack([augment.draw(torch.zeros(3, 8, 8)) for _ in range(4)]))
+            4
+        """
         if any(read_record(record).samples != 1 for record in records):
             raise invalid("Record.stack", expected="records of one sample", got=[record.samples for record in records])
         return Record.cat(records)
 
     def repeat(self, times: int) -> Record:
-        """The record of a batch that repeats itself so many times, as ``Tensor.repeat`` repeats its pictures."""
+        """Return the record of a batch that repeats itself, as ``Tensor.repeat`` repeats its pictures.
+
+        Args:
+            times: how often; 0 gives the record of no samples.
+
+        Errors:
+            InvalidType or InvalidArgument for what is no number of times.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomInvert()], seed=0).draw(torch.zeros(2, 3, 8, 8)).repeat(2)
+            >>> torch.equal(record.params[0]["gate"][:2], record.params[0]["gate"][2:])
+            True
+        """
         times = whole_number("times", times, 0, 1 << 31)
         return self[torch.arange(self.samples).repeat(times)]
 
     def where(self, mask: Bool[Tensor, "b"], other: Record) -> Record:
-        """For each sample this draw where the mask says so, the other's elsewhere."""
+        """Return for each sample this draw where the mask says so, the other's elsewhere.
+
+        Args:
+            mask: one per sample.
+            other: of the same plan and as many samples.
+
+        Gradient:
+            drawn values: exact, to those that were taken.
+
+        Errors:
+            InvalidArgument for a mask of another shape or dtype, and for a record of another plan or number of samples.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(45)]).draw(torch.zeros(2, 3, 8, 8))
+            >>> a, b = (record.with_param(0, "degrees", torch.full((2,), degrees)) for degrees in (10.0, 20.0))
+            >>> a.where(torch.tensor([True, False]), b).params[0]["degrees"]
+            tensor([10., 20.])
+        """
         _alike("where", [self, other])
         if mask.dtype != torch.bool or tuple(mask.shape) != (self.samples,) or other.samples != self.samples:
             got = f"{mask.dtype} {tuple(mask.shape)} and {other.samples} samples"
@@ -186,11 +280,23 @@ class Record:
         return replace(self, params=params)
 
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """Between which numbers each drawn value is certain to lie, whatever learns, by step and name: ``"0.degrees"``."""
+        """Return between which numbers each drawn value is certain to lie, whatever learns, by step and name.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(2, 3, 8, 8)).bounds()
+            {'0.degrees': (-15.0, 15.0)}
+        """
         return {f"{draw.transform}.{draw.name}": draw.distribution.span() for draw in self.plan.draws}
 
     def map_to(self, other: Record) -> ViewMap:
-        """From the pixels of this view to those of another of the same pictures; see `ViewMap`.
+        """Return the map from the pixels of this view to those of another of the same pictures.
+
+        Args:
+            other: the record of the other view.
+
+        Returns:
+            A `ViewMap`, which sends points and says which pixels both views show.
 
         Errors:
             InvalidArgument where the records are of pictures of different sizes, or of different numbers of them.
@@ -208,7 +314,9 @@ class Record:
         return ViewMap(self, read_record(other))
 
     def at(self, size: int | Size, *, out: int | Size | None = None) -> Record:
-        """The same draw for pictures of another resolution: on feature maps, logits, or a larger original.
+        """Return the same draw for pictures of another resolution: on feature maps, logits, or a larger original.
+
+        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
 
         Args:
             size: (height, width) of what goes in, instead of ``size_in``.
@@ -243,7 +351,27 @@ class Record:
         return replace(self, plan=plan, params=params)
 
     def with_param(self, transform: int, name: str, value: Tensor) -> Record:
-        """The same record with one drawn value replaced, for instance by a tensor that requires a gradient."""
+        """Return the same record with one drawn value replaced, for instance by a tensor that requires a gradient.
+
+        Args:
+            transform: its place; negative ones count from the end.
+            name: of the drawn value, as in ``params``.
+            value: of the shape of the one it replaces.
+
+        Gradient:
+            value: as the transform declares, once the record is applied.
+
+        Errors:
+            InvalidArgument for a value that was not drawn, and for another shape.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomRotation(15)]), torch.rand(1, 3, 8, 8)
+            >>> degrees = torch.tensor([5.0], requires_grad=True)
+            >>> augment.apply(images, augment.draw(images).with_param(0, "degrees", degrees)).sum().backward()
+            >>> degrees.grad.shape
+            torch.Size([1])
+        """
         if not -len(self.params) <= transform < len(self.params) or name not in self.params[transform]:
             known = [f"{i}: {', '.join(values)}" for i, values in enumerate(self.params) if values]
             raise invalid(
@@ -258,7 +386,14 @@ class Record:
         return replace(self, params=params)
 
     def requires_grad_(self) -> Record:
-        """The same record with every continuous value a fresh leaf that requires a gradient."""
+        """Return the same record with every continuous value a fresh leaf that requires a gradient.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).requires_grad_()
+            >>> record.params[0]["degrees"].requires_grad
+            True
+        """
         params = tuple(
             {n: v.detach().clone().requires_grad_() if v.is_floating_point() else v for n, v in values.items()}
             for values in self.params
@@ -266,15 +401,37 @@ class Record:
         return replace(self, params=params)
 
     def to(self, device: torch.device | str) -> Record:
-        """The record on another device."""
+        """Return the record on another device.
+
+        Args:
+            device: where the drawn values go.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).to("cpu").device
+            device(type='cpu')
+        """
         return replace(self, params=tuple({n: v.to(device) for n, v in values.items()} for values in self.params))
 
     def step(self, transform: int) -> Record:
-        """The record of one transform on its own, as a pipeline of that transform would have made it.
+        """Return the record of one transform on its own, as a pipeline of that transform would have made it.
 
         Of a choice it is the whole of it. Inside of a choice it is that of ``Apply([transform])``, with the gate that was open.
+
+        Args:
+            transform: its place in the plan; negative ones count from the end.
+
+        Errors:
+            InvalidArgument for a place that the plan has not.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomRotation(15), pellucid.CenterCrop(4)])
+            >>> record = augment.draw(torch.zeros(1, 3, 8, 8))
+            >>> record.step(0).size_out, record.step(1).size_out
+            ((8, 8), (4, 4))
         """
-        transform %= len(self.params)
+        transform = self._place("step", transform)
         alone, params = self.plan.steps[transform].transform, list(self.params[transform : transform + self._extent(transform)])
         gate = opened(self.plan, self.params, transform)
         if gate is not None:
@@ -282,13 +439,35 @@ class Record:
         plan = make_plan((alone,), self.plan.specs[transform], canvas=self.plan.canvas)
         return replace(self, plan=plan, params=tuple(params))
 
+    def _place(self, name: str, transform: int) -> int:
+        """The place of a transform, counted from the start."""
+        if not isinstance(transform, int) or not -len(self.params) <= transform < len(self.params):
+            raise invalid(name, expected=f"one of {len(self.params)} transforms, by its place", got=repr(transform))
+        return transform % len(self.params)
+
     def _extent(self, step: int) -> int:
         """How many steps a transform is: one, or a choice and all that lies in it."""
         inside = [step == gate.choice for one in self.plan.steps for gate in one.gates]
         return 1 + sum(inside)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file in PyTorch's format, whole or not at all."""
+        """Write to a file in PyTorch's format, whole or not at all.
+
+        Args:
+            path: where to; any name that does not end in ``.safetensors``.
+
+        Errors:
+            InvalidArgument for a name that ends so, and for transforms that no file can hold.
+
+        Example:
+            >>> import tempfile, torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)], seed=0).draw(torch.zeros(2, 3, 8, 8))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     record.save(f"{folder}/record.pt")
+            ...     again = pellucid.Record.load(f"{folder}/record.pt")
+            >>> torch.equal(again.params[0]["degrees"], record.params[0]["degrees"])
+            True
+        """
         target = Path(path)
         if target.suffix == ".safetensors":
             raise invalid("path", expected="a name for a PyTorch file, such as record.pt", got=target.name)
@@ -308,9 +487,21 @@ class Record:
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Record:
-        """Read what :meth:`save` wrote. Loads tensors and plain values only, never code.
+        """Return the record that :meth:`save` wrote. Loads tensors and plain values only, never code.
 
-        ``allow`` names the modules that transforms of your own may be imported from, as in `Pipeline.load`.
+        Args:
+            path: of the file.
+            allow: the modules that transforms of your own may be imported from, as in `Pipeline.load`.
+
+        Errors:
+            InvalidArgument for a file that is damaged, of another version, or no record, and for modules that are not allowed.
+
+        Example:
+            >>> import tempfile, torch, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pellucid.Pipeline([pellucid.CenterCrop(4)]).draw(torch.zeros(2, 3, 8, 8)).save(f"{folder}/record.pt")
+            ...     pellucid.Record.load(f"{folder}/record.pt").size_out
+            (4, 4)
         """
         try:
             state = torch.load(path, weights_only=True)

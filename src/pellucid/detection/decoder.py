@@ -19,7 +19,15 @@ __all__ = ["DetectionDecoder", "Detections"]
 
 
 class Detections(NamedTuple):
-    """K detections per image, best first; entries that are not ``valid`` are padding (score 0, label -1, box 0, query 0)."""
+    """K detections per image, best first; entries that are not ``valid`` are padding (score 0, label -1, box 0, query 0).
+
+    Args:
+        scores: in [0, 1].
+        labels: class numbers.
+        boxes: in pixels, in the decoder's format.
+        valid: which entries are detections.
+        queries: from which query each comes.
+    """
 
     scores: Float[Tensor, "b k"]
     labels: Int[Tensor, "b k"]
@@ -28,7 +36,20 @@ class Detections(NamedTuple):
     queries: Int[Tensor, "b k"]
 
     def to_list(self) -> list[dict[str, Tensor]]:
-        """Return one dict of ``scores``, ``labels`` and ``boxes`` per image without padding (waits for the device)."""
+        """Return one dict of ``scores``, ``labels`` and ``boxes`` per image without padding (waits for the device).
+
+        Returns:
+            Of each image ``scores`` (n,), ``labels`` (n,) and ``boxes`` (n, 4).
+
+        Gradient:
+            As of the fields.
+
+        Example:
+            >>> import torch
+            >>> logits, boxes = torch.tensor([[[2.0, -2.0]]]), torch.tensor([[[0.5, 0.5, 1.0, 1.0]]])
+            >>> DetectionDecoder(1)(logits, boxes, torch.tensor([[10, 20]])).to_list()[0]["boxes"]
+            tensor([[ 0.,  0., 20., 10.]])
+        """
         fields = {"scores": self.scores, "labels": self.labels, "boxes": self.boxes}
         return [{name: value[i][keep] for name, value in fields.items()} for i, keep in enumerate(self.valid)]
 

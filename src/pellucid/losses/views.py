@@ -42,6 +42,9 @@ def consistency(
         threshold: probability, in [0, 1), that the target's most likely class must reach; other cells count as 0.
         reduction: ``mean``, ``sum``, or ``none`` for (B,). A sample's loss is the mean over its valid cells, 0 without any.
 
+    Returns:
+        (), or (B,) under ``none``, at least in float32.
+
     Gradient:
         prediction: exact. target: exact under ``soft`` and ``square``, none under ``label``. Second order: yes.
     Errors:
@@ -95,6 +98,9 @@ def dense_correspondence(
         temperature: that similarities are divided by, > 0.
         radius: in b's cells, >= 0.
         reduction: ``mean``, ``sum``, or ``none`` for (B,). A sample's loss is the mean over its valid cells, 0 without any.
+
+    Returns:
+        (), or (B,) under ``none``, at least in float32.
 
     Gradient:
         features, others: exact. positions: almost everywhere, through what is read there. Second order: yes.
@@ -154,8 +160,11 @@ def equivariance(
         of_view: ``model(pipeline.apply(images, record))``.
         view_of: ``pipeline.apply({"heatmap": model(images)}, record.at(size, out=size))["heatmap"]``.
         valid: cells that show the picture; all by default.
-        kind: ``square`` (squared distance over d) or ``cosine`` (1 - cosine).
+        kind: ``square`` (mean of the squared differences over d) or ``cosine`` (1 - cosine).
         reduction: ``mean``, ``sum``, or ``none`` for (B,). A sample's loss is the mean over its valid cells, 0 without any.
+
+    Returns:
+        (), or (B,) under ``none``, at least in float32.
 
     Gradient:
         of_view, view_of: exact. Second order: yes.

@@ -56,6 +56,10 @@ def DiffAugment(policy: tuple[str, ...] | list[str] = ("color", "translation", "
 
     Gradient:
         image: exact, to any order.
+
+    Errors:
+        InvalidArgument for no name, and for one that is none of the three.
+
     Source:
         Zhao, Liu, Lin, Zhu, Han: "Differentiable augmentation for data-efficient GAN training", NeurIPS 2020.
 
@@ -432,6 +436,10 @@ class ADA(nn.Module):
 
     Gradient:
         image: exact, to any order, as R1 and path length regularisation ask for. p: none.
+
+    Errors:
+        InvalidArgument for p outside of [0, 1], images that are not positive, and as `Pipeline`.
+
     Source:
         Karras, Aittala, Hellsten, Laine, Lehtinen, Aila: "Training generative adversarial networks with limited data", NeurIPS
         2020, section 3 and appendix B. Ours resamples bilinearly in one pass where theirs filters at twice the resolution;
@@ -481,6 +489,13 @@ class ADA(nn.Module):
 
         Returns:
             p.
+
+        Gradient:
+            None: p is a buffer, moved in place.
+
+        Errors:
+            InvalidType for ``real`` that is no tensor or holds no number; InvalidArgument for one of ``validation`` and
+            ``generated`` without the other.
         """
         overfits = overfitting(real, validation=validation, generated=generated)
         step = torch.sign(overfits - self.target) * (real.numel() / self.images)

@@ -46,6 +46,10 @@ def RandomChoice(
     Returns:
         A pipeline.
 
+    Errors:
+        InvalidArgument or InvalidType for no branches, for weights that are negative, not one per branch, or 0 where they are
+        learned, and for ``times`` or a temperature outside of its range.
+
     Example:
         >>> import torch, pellucid
         >>> from pellucid.policy import RandomChoice

@@ -43,9 +43,21 @@ def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | Non
         strength: from 0 to 1: scales every range.
         seed: of the draws; as in `Pipeline`.
 
+    Returns:
+        A pipeline, differentiable in the images; its operations are those that have a gradient.
+
+    Errors:
+        InvalidArgument or InvalidType for a strength outside of [0, 1], and for a number of channels that is neither 1 nor 3.
+
     Source:
         Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021; the wide space,
         without the operations that have no gradient.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.policy import trivial_augment
+        >>> trivial_augment(seed=0)(torch.rand(8, 3, 32, 32)).shape
+        torch.Size([8, 3, 32, 32])
     """
     strength = finite_number("strength", strength)
     if not 0 <= strength <= 1:
@@ -62,8 +74,20 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
         magnitude: in (0, 1]: the fraction of the largest one.
         channels, seed: as in :func:`trivial_augment`.
 
+    Returns:
+        A pipeline, differentiable in the images; its operations are those that have a gradient.
+
+    Errors:
+        InvalidArgument or InvalidType for numbers outside of their ranges.
+
     Source:
         Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.policy import rand_augment
+        >>> rand_augment(n=2, magnitude=0.3, seed=0)(torch.rand(8, 3, 32, 32)).shape
+        torch.Size([8, 3, 32, 32])
     """
     magnitude, n = finite_number("magnitude", magnitude), whole_number("n", n, 1, 64)
     if not 0 < magnitude <= 1:
@@ -81,8 +105,20 @@ def searchable(*, channels: int = 1, pairs: int | None = None, temperature: floa
         temperature: of the relaxed gates.
         seed: of the draws; as in `Pipeline`.
 
+    Returns:
+        A pipeline with learned numbers: train them as any module's parameters.
+
+    Errors:
+        InvalidArgument or InvalidType for numbers outside of their ranges.
+
     Source:
         The search space of Hataya, Zdenek, Yoshizoe, Nakayama: "Faster AutoAugment", ECCV 2020, with continuous operations.
+
+    Example:
+        >>> from pellucid.policy import searchable
+        >>> augment = searchable(pairs=4, seed=0)
+        >>> len(augment[0].transforms), len(list(augment.parameters())) > 0
+        (4, True)
     """
     pairs = None if pairs is None else whole_number("pairs", pairs, 1, 1 << 24)
     if finite_number("temperature", temperature) <= 0:

@@ -53,6 +53,9 @@ def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
     Returns:
         A transform, to be put into a `Pipeline`. Geometry is sampled nearest, as published; fills are 0.
 
+    Errors:
+        InvalidArgument or InvalidType for bins outside of their range.
+
     Source:
         Mueller and Hutter: "TrivialAugment: tuning-free yet state-of-the-art data augmentation", ICCV 2021.
         ``torchvision.transforms.v2.TrivialAugmentWide``: the same operation and magnitude for the same choice.
@@ -82,9 +85,18 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
     Returns:
         A transform, as :func:`TrivialAugmentWide` does. Shifts are fractions of the size, which nearest sampling rounds to pixels.
 
+    Errors:
+        InvalidArgument or InvalidType for numbers outside of their ranges.
+
     Source:
         Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
         ``torchvision.transforms.v2.RandAugment``, which cuts shifts off to whole pixels.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.policy import RandAugment
+        >>> pellucid.Pipeline([RandAugment(n=2, magnitude=9)], seed=0)(torch.rand(8, 3, 32, 32)).shape
+        torch.Size([8, 3, 32, 32])
     """
     bins = whole_number("bins", bins, 2, 1000)
     magnitude = whole_number(f"magnitude (bins={bins})", magnitude, 0, bins - 1)
@@ -102,9 +114,19 @@ def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> One
     Returns:
         A transform, as :func:`RandAugment` does.
 
+    Errors:
+        InvalidArgument for a policy that does not exist.
+
     Source:
         Cubuk, Zoph, Mane, Vasudevan, Le: "AutoAugment: learning augmentation policies from data", CVPR 2019.
         ``torchvision.transforms.v2.AutoAugment``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.policy import AutoAugment
+        >>> augment = pellucid.Pipeline([AutoAugment("cifar10")], seed=0)
+        >>> augment(torch.rand(8, 3, 32, 32)).shape, len(augment[0].transforms)
+        (torch.Size([8, 3, 32, 32]), 25)
     """
     check_choice("policy", policy, tuple(_TABLES))
     pairs = (tuple(_step(*word.split()) for word in pair.split("+")) for pair in _TABLES[policy].split(";"))
@@ -137,6 +159,9 @@ def AugMix(
 
     Rotation and shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code cuts off. Google's
     shears and shifts are uniform in degrees and in fractions of the size.
+
+    Errors:
+        InvalidArgument or InvalidType for numbers outside of their ranges, and for operations that do not exist.
 
     Source:
         Hendrycks, Mu, Cubuk, Zoph, Gilmer, Lakshminarayanan: "AugMix: a simple data processing method to improve robustness and

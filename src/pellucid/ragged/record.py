@@ -30,6 +30,15 @@ class RaggedRecord:
     Args:
         plans: one for each sample: how pictures of its size run.
         params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pictures = [torch.zeros(3, 8, 6), torch.zeros(3, 4, 6), torch.zeros(3, 8, 6)]
+        >>> record = pellucid.Pipeline([pellucid.RandomRotation((90.0, 90.0))]).draw(pictures)
+        >>> record.samples, record.lead, record.device, record.sizes_in == record.sizes_out
+        (3, 1, device(type='cpu'), True)
+        >>> record.matrix.shape, record.src_from_dst.shape
+        (torch.Size([3, 3, 3]), torch.Size([3, 3, 3]))
     """
 
     plans: tuple[Plan, ...]
@@ -39,7 +48,18 @@ class RaggedRecord:
 
     @staticmethod
     def of(parts: Sequence[tuple[tuple[int, ...], Record]]) -> RaggedRecord:
-        """Put the records of parts together, each with the places of its samples."""
+        """Return the record that the records of parts make together.
+
+        Args:
+            parts: each with the places of its samples, as :meth:`parts` gives them.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
+            >>> again = pellucid.RaggedRecord.of(record.parts())
+            >>> torch.equal(again.params[0]["degrees"], record.params[0]["degrees"])
+            True
+        """
         plans = dict(sorted((i, record.plan) for where, record in parts for i in where))
         if len(parts) == 1:
             return RaggedRecord(tuple(plans.values()), tuple(parts[0][1].params))
@@ -52,11 +72,28 @@ class RaggedRecord:
         return RaggedRecord(tuple(plans.values()), params)
 
     def part(self, where: Sequence[int]) -> Record:
-        """The record of samples that share a plan, by their places."""
+        """Return the record of samples that share a plan.
+
+        Args:
+            where: their places.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
+            >>> record.part([0, 2]).size_in
+            (8, 6)
+        """
         return Record(self.plans[where[0]], _rows(self.params, where, len(self)), len(where))
 
     def parts(self) -> list[tuple[tuple[int, ...], Record]]:
-        """All samples that share a plan and their record, for each plan."""
+        """Return, for each plan, the places of the samples that share it and their record.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
+            >>> [where for where, _ in record.parts()]
+            [(0, 2), (1,)]
+        """
         groups: dict[int, list[int]] = {}
         for i, plan in enumerate(self.plans):
             groups.setdefault(id(plan), []).append(i)
@@ -89,12 +126,20 @@ class RaggedRecord:
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
-        """Output pixel to input pixel, float64; differentiable in the drawn values."""
+        """From output pixels to input pixels, float64.
+
+        Gradient:
+            drawn values: exact.
+        """
         return torch.stack(scattered(len(self), [(where, record.src_from_dst) for where, record in self.parts()]))
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
-        """Input pixel to output pixel (``dst_from_src``), float64; differentiable in the drawn values."""
+        """From input pixels to output pixels (``dst_from_src``), float64.
+
+        Gradient:
+            drawn values: exact.
+        """
         return torch.stack(scattered(len(self), [(where, record.matrix) for where, record in self.parts()]))
 
     def __len__(self) -> int:
@@ -109,15 +154,42 @@ class RaggedRecord:
         return RaggedRecord(tuple(self.plans[i] for i in where), _rows(self.params, where, len(self)))
 
     def with_param(self, transform: int, name: str, value: Tensor) -> RaggedRecord:
-        """The same record with one drawn value replaced; see `Record.with_param`."""
+        """Return the same record with one drawn value replaced; see `Record.with_param`.
+
+        Args:
+            transform, name, value: as there.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
+            >>> record.with_param(0, "degrees", torch.tensor([5.0, 10.0])).params[0]["degrees"]
+            tensor([ 5., 10.])
+        """
         return replace(self, params=self._whole().with_param(transform, name, value).params)
 
     def requires_grad_(self) -> RaggedRecord:
-        """The same record with every continuous value a fresh leaf that requires a gradient."""
+        """Return the same record with every continuous value a fresh leaf that requires a gradient.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
+            >>> record.requires_grad_().params[0]["degrees"].requires_grad
+            True
+        """
         return replace(self, params=self._whole().requires_grad_().params)
 
     def to(self, device: torch.device | str) -> RaggedRecord:
-        """The record on another device."""
+        """Return the record on another device.
+
+        Args:
+            device: where the drawn values go.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
+            >>> record.to("cpu").device
+            device(type='cpu')
+        """
         return replace(self, params=self._whole().to(device).params)
 
     def _whole(self) -> Record:

@@ -39,6 +39,10 @@ class Beta(Distribution):
 
     Gradient:
         none: alpha is a plain number. For a weight that learns, draw it from another distribution.
+
+    Errors:
+        InvalidArgument for an alpha outside of [0.05, 16].
+
     Source:
         ``scipy.special.betaincinv``, to 1e-12.
 

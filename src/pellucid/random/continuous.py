@@ -50,6 +50,9 @@ class Uniform(Distribution):
     Gradient:
         low, high: exact through the draw (reparameterised).
 
+    Errors:
+        InvalidArgument for high below low, and for an estimator that does not exist.
+
     Example:
         >>> import torch
         >>> Uniform(-1.0, 3.0).sample(torch.tensor([0.25]), {})
@@ -140,6 +143,17 @@ class CenteredUniform(Distribution):
         center: the middle.
         half_width: at least 0; a `Learnable` gets the lower bound 0.
         estimator: as in `Uniform`.
+
+    Gradient:
+        center, half_width: exact through the draw (reparameterised).
+
+    Errors:
+        InvalidArgument for a negative half_width, and for an estimator that does not exist.
+
+    Example:
+        >>> import torch
+        >>> CenteredUniform(1.0, 0.5).sample(torch.tensor([0.0, 0.5, 1.0]), {})
+        tensor([0.5000, 1.0000, 1.5000])
     """
 
     center: Number
@@ -175,6 +189,15 @@ class LogUniform(Distribution):
 
     Gradient:
         low, high: exact through the draw; the learned numbers live in log space, ordered as in `Uniform`.
+
+    Errors:
+        InvalidArgument for an end that is not positive or may become so, for high below low, and for an estimator that does not
+        exist.
+
+    Example:
+        >>> import torch
+        >>> LogUniform(0.5, 2.0).sample(torch.tensor([0.0, 0.5, 1.0]), {})
+        tensor([0.5000, 1.0000, 2.0000])
     """
 
     low: Number
@@ -199,7 +222,12 @@ class LogUniform(Distribution):
         self.logs()
 
     def logs(self) -> Uniform:
-        """The uniform distribution of the logarithm."""
+        """Return the uniform distribution of the logarithm.
+
+        Example:
+            >>> LogUniform(1.0, 10.0).logs().high
+            2.302585092994046
+        """
         return Uniform(_log(self.low), _log(self.high), self.estimator)
 
     def learned(self) -> dict[str, Learnable]:
@@ -243,7 +271,23 @@ def _log(number: Number) -> Number:
 
 @dataclass(frozen=True)
 class Normal(Distribution):
-    """Normal with a mean and a standard deviation (a `Learnable` std gets the lower bound 0)."""
+    """Normal with a mean and a standard deviation (a `Learnable` std gets the lower bound 0).
+
+    Args:
+        mean: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images.
+        std: likewise, at least 0.
+
+    Gradient:
+        mean, std: exact through the draw (reparameterised).
+
+    Errors:
+        InvalidArgument for a negative std.
+
+    Example:
+        >>> import torch
+        >>> Normal(1.0, 2.0).sample(torch.tensor([0.5]), {})
+        tensor([1.])
+    """
 
     mean: Number = 0.0
     std: Number = 1.0
@@ -269,6 +313,9 @@ class Constant(Distribution):
     Args:
         value: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images; or nested tuples of numbers, or a
             `Learnable` of an array.
+
+    Errors:
+        InvalidType for what is no number; InvalidArgument for rows of different lengths.
 
     Example:
         >>> import torch

@@ -48,6 +48,14 @@ class Bernoulli(Distribution):
 
     Gradient:
         p: surrogate (straight-through) when hard, exact for the relaxed variable when relaxed.
+
+    Errors:
+        InvalidArgument for a p outside of [0, 1], a temperature that is not positive, or an estimator that does not exist.
+
+    Example:
+        >>> import torch
+        >>> Bernoulli(0.3).sample(torch.tensor([0.1, 0.29, 0.31, 0.9]), {})
+        tensor([1., 1., 0., 0.])
     """
 
     p: Number = 0.5
@@ -138,8 +146,18 @@ class Categorical(Distribution):
 
     Gradient:
         weights: surrogate (straight-through) in a plain call; exact for relaxed shares.
+
+    Errors:
+        InvalidArgument for no values, rows of different lengths, weights that are negative, all 0 or not one per value, and for an
+        estimator or a temperature as in `Bernoulli`.
+
     Source:
         Jang, Gu, Poole: "Categorical reparameterization with Gumbel-softmax", ICLR 2017.
+
+    Example:
+        >>> import torch
+        >>> Categorical((0.0, 90.0, 180.0), weights=(1.0, 2.0, 1.0)).sample(torch.tensor([0.1, 0.3, 0.7, 0.9]), {})
+        tensor([  0.,  90.,  90., 180.])
     """
 
     values: tuple[Any, ...]
@@ -188,24 +206,70 @@ class Categorical(Distribution):
         return {name: weight / total for name, weight in weights.items()}
 
     def probabilities(self, raw: Raw, like: Tensor) -> Float[Tensor, "*b k"]:
-        """The weights as they are now, normalised; a row per sample where they are predicted."""
-        current = self.current(raw)
-        if not any(isinstance(share, Tensor) for share in current.values()):
-            return constant(tuple(current.values()), like.dtype, like.device)  # type: ignore[arg-type]
-        shares = [scalar(s, like) for s in current.values()]
+        """Return the weights as they are now, normalised.
+
+        Args:
+            raw: the unbounded parameters behind learned numbers, by name; empty where none learn.
+            like: a tensor that gives dtype and device.
+
+        Returns:
+            (k,), or (B, k) where they are predicted.
+
+        Gradient:
+            raw: exact.
+
+        Example:
+            >>> import torch
+            >>> Categorical((0.0, 1.0), weights=(1.0, 3.0)).probabilities({}, torch.zeros(()))
+            tensor([0.2500, 0.7500])
+        """
+        shares = [scalar(s, like) for s in self.current(raw).values()]
         return torch.stack(torch.broadcast_tensors(*shares), -1)
 
     def density(self, now: Mapping[str, Tensor]) -> D.Categorical:
         return D.Categorical(torch.stack(torch.broadcast_tensors(*now.values()), -1), validate_args=False)
 
     def gates(self, probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "*b k-1"]:
-        """Of each value but the last, the probability that it is chosen where none before it is."""
+        """Return of each value but the last the probability that it is chosen where none before it is.
+
+        Args:
+            probabilities: of all values, in [0, 1].
+
+        Returns:
+            In [0, 1].
+
+        Gradient:
+            probabilities: exact.
+
+        Example:
+            >>> import torch
+            >>> Categorical((0.0, 1.0, 2.0)).gates(torch.tensor([0.5, 0.25, 0.25]))
+            tensor([0.5000, 0.5000])
+        """
         rest = 1.0 - (probabilities.cumsum(-1) - probabilities)[..., :-1]
         # Nothing is left for values after the last of positive weight; there any gate does.
         return probabilities[..., :-1] / torch.where(rest > 1e-12, rest, 1.0)
 
     def shares(self, u: Float[Tensor, "b *words"], probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "b k"]:
-        """How much each value has in each draw: all or nothing, but for relaxed draws."""
+        """Return how much each value has in each draw: all or nothing, but for relaxed draws.
+
+        Args:
+            u: uniforms in (0, 1): one per sample, or as many as ``words``.
+            probabilities: of all values, in [0, 1].
+
+        Returns:
+            In [0, 1]; each row sums to 1.
+
+        Gradient:
+            probabilities: exact for relaxed draws, else the straight-through surrogate where a weight is learned, none where none
+            is.
+
+        Example:
+            >>> import torch
+            >>> Categorical((0.0, 1.0)).shares(torch.tensor([0.2, 0.7]), torch.tensor([0.5, 0.5]))
+            tensor([[1., 0.],
+                    [0., 1.]])
+        """
         if self.temperature is not None:
             noisy = torch.log(torch.where(probabilities > 0, probabilities, 1e-38)) - torch.log(-torch.log(u))
             return torch.softmax(noisy / self.temperature, -1)

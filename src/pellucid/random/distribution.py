@@ -27,6 +27,12 @@ class Distribution:
 
     ``sample(u, raw)`` maps one uniform per sample to one value per sample (the inverse of the distribution function), so
     a draw is a differentiable function of the distribution's own numbers.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.random import Distribution
+        >>> isinstance(pellucid.Uniform(0.0, 1.0), Distribution), Distribution.words, Distribution.vector
+        (True, 1, False)
     """
 
     words: ClassVar[int] = 1
@@ -39,7 +45,20 @@ class Distribution:
     """The fields that hold its numbers."""
 
     def read(self, name: str, *, floor: float | None = None) -> None:
-        """Read the number in a field; a `Learnable` without a lower bound gets ``floor``."""
+        """Read the number in a field, once, when the value is made.
+
+        Args:
+            name: of the field.
+            floor: the least it may be; a `Learnable` without a lower bound gets this one.
+
+        Errors:
+            InvalidArgument for a number below ``floor``; InvalidType for what is no number.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Normal(std=pellucid.Learnable(1.0)).std.low  # what its constructor asked for
+            0.0
+        """
         label = f"{type(self).__name__}.{name}"
         number = as_number(label, getattr(self, name))
         if floor is not None and value_of(number) < floor:
@@ -47,33 +66,106 @@ class Distribution:
         object.__setattr__(self, name, number if floor is None else at_least(number, floor))
 
     def start(self) -> dict[str, Any]:
-        """Starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned."""
+        """Return the starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Normal(pellucid.Learnable(0.5), 1.0).start()
+            {'mean': 0.5}
+        """
         return {name: raw for name, number in self.numbers().items() for name, raw in start(name, number).items()}
 
     def learned(self) -> dict[str, Learnable]:
-        """The `Learnable` behind each name of :meth:`start`: it says who supplies the number."""
+        """Return the `Learnable` behind each name of :meth:`start`: it says who supplies the number.
+
+        Example:
+            >>> import pellucid
+            >>> list(pellucid.Normal(pellucid.Learnable(0.5), 1.0).learned())
+            ['mean']
+        """
         return {name: number for name, number in self.numbers().items() if isinstance(number, Learnable)}
 
     def numbers(self) -> dict[str, Number]:
-        """What the distribution is made of, by the names of :meth:`current`."""
+        """Return what the distribution is made of, by the names of :meth:`current`.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Uniform(0.0, 1.0).numbers()
+            {'low': 0.0, 'high': 1.0}
+        """
         return {name: getattr(self, name) for name in self.names}
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        """The numbers of the distribution as they are now, by field name."""
+        """Return the numbers of the distribution as they are now.
+
+        Args:
+            raw: the unbounded parameters behind learned numbers, by name; empty where none learn.
+
+        Returns:
+            By field name: plain numbers, or tensors (), or (B,) where they are predicted.
+
+        Gradient:
+            raw: exact.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Normal(pellucid.Learnable(0.0), 1.0).current({"mean": torch.tensor(2.0)})
+            {'mean': tensor(2.), 'std': 1.0}
+        """
         return {name: resolve(name, number, raw) for name, number in self.numbers().items()}
 
     def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
-        """The same distribution in torch's words, for entropy and divergence; None for one that does not spread."""
+        """Return the same distribution in torch's words, for entropy and divergence; None for one that does not spread.
+
+        Args:
+            now: its numbers, as tensors; those of :meth:`current`.
+
+        Gradient:
+            now: exact.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Uniform(0.0, 4.0).density({"low": torch.tensor(0.0), "high": torch.tensor(4.0)}).entropy()  # log(4)
+            tensor(1.3863)
+        """
         return None
 
     def sample(self, u: Float[Tensor, "b"], raw: Raw) -> Float[Tensor, "b"]:
-        """Map uniforms in (0, 1) to values."""
+        """Map uniforms to values: the inverse of the distribution function.
+
+        Args:
+            u: in (0, 1): one per sample, or ``words`` of them where ``vector`` says so.
+            raw: as in :meth:`current`.
+
+        Returns:
+            One value per sample, in the dtype of u.
+
+        Gradient:
+            raw: as the distribution says; u: none.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Uniform(0.0, 4.0).sample(torch.tensor([0.25, 0.75]), {})
+            tensor([1., 3.])
+        """
         raise NotImplementedError
 
     def span(self) -> tuple[float, float]:
-        """Bounds that every value is certain to keep, whatever is learned."""
+        """Return the bounds that every value is certain to keep, whatever is learned.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Uniform(0.0, 4.0).span()
+            (0.0, 4.0)
+        """
         return (-math.inf, math.inf)
 
     def affine(self) -> tuple[float, float] | None:
-        """(shift, scale) when a draw is ``shift + scale * u`` with fixed numbers, else None."""
+        """Return (shift, scale) when a draw is ``shift + scale * u`` with fixed numbers, else None.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Uniform(1.0, 4.0).affine()
+            (1.0, 3.0)
+        """
         return None

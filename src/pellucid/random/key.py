@@ -41,6 +41,9 @@ class Key:
     Two calls with equal (seed, step, index of a sample) draw equal parameters for that sample, whatever else is in
     the batch, on every device and in every data-loading worker.
 
+    Errors:
+        InvalidType for what is no integer and no tensor; InvalidArgument for integers out of range and an index that is not (B,).
+
     Example:
         >>> Key(seed=7, step=3).step
         3

@@ -44,9 +44,18 @@ class Learnable:
 
     A plain ``nn.Parameter`` in a field is that number, as it is and without bounds.
 
+    Errors:
+        InvalidArgument for a start outside of the bounds, and for none without ``by``; InvalidType for what is no number.
+
     Example:
         >>> Learnable(0.5, low=0.0, high=1.0).value
         0.5
+        >>> Learnable(((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))).shape  # an array
+        (2, 3)
+        >>> Learnable(by=lambda images: images.mean((1, 2, 3)), low=0.0, high=1.0).predicted
+        True
+        >>> Learnable(0.5).as_it_is  # True for an nn.Parameter
+        False
     """
 
     value: float | Any = None  # nested tuples for arrays: hashable, and equal by value
@@ -107,7 +116,20 @@ class Learnable:
         return self.by is not None and not isinstance(self.by, Tensor)
 
     def within(self, low: float | None, high: float | None, value: float | None = None) -> Learnable:
-        """The same number with other bounds; one that is taken as it is stays free."""
+        """Return the same number with other bounds; one that is taken as it is stays free.
+
+        Args:
+            low: lower bound, or None for none.
+            high: upper bound, or None for none.
+            value: where it starts; default as before.
+
+        Errors:
+            As the constructor.
+
+        Example:
+            >>> Learnable(0.5).within(0.0, 1.0).high
+            1.0
+        """
         if isinstance(self.by, Tensor):
             return self
         return Learnable(self.value if value is None else value, low, high, self.by, self.column)

@@ -38,6 +38,10 @@ class MultivariateNormal(Distribution):
 
     Gradient:
         mean, scale_tril: exact through the draw.
+
+    Errors:
+        InvalidArgument for rows that are not of 1, 2, ... n numbers, and for a diagonal below 0.
+
     Source:
         ``torch.distributions.MultivariateNormal(loc, scale_tril=...)``.
 
@@ -68,7 +72,11 @@ class MultivariateNormal(Distribution):
 
     @staticmethod
     def learned_from(std: Sequence[float]) -> MultivariateNormal:
-        """Everything learned, starting from mean 0, these standard deviations and no correlation."""
+        """Return one with everything learned, from mean 0, these standard deviations and no correlation.
+
+        Args:
+            std: n standard deviations, each above 0.
+        """
         rows = [(*(Learnable(0.0) for _ in range(i)), Learnable(float(s), low=0.0)) for i, s in enumerate(std)]
         return MultivariateNormal(tuple(Learnable(0.0) for _ in std), tuple(rows))
 
@@ -86,7 +94,24 @@ class MultivariateNormal(Distribution):
         return D.MultivariateNormal(mean, scale_tril=lower, validate_args=False)
 
     def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean (..., n) and the lower triangular factor (..., n, n) as they are now."""
+        """Return the mean and the lower triangular factor as they are now.
+
+        Args:
+            raw: the unbounded parameters behind learned numbers, by name; empty where none learn.
+            like: a tensor that gives dtype and device.
+
+        Returns:
+            (n,) and (n, n), with a leading B where they are predicted.
+
+        Gradient:
+            raw: exact.
+
+        Example:
+            >>> import torch
+            >>> MultivariateNormal((0.0, 1.0), ((2.0,), (0.5, 1.0))).matrices({}, torch.zeros(()))[1]
+            tensor([[2.0000, 0.0000],
+                    [0.5000, 1.0000]])
+        """
         return self._matrices({name: scalar(x, like) for name, x in self.current(raw).items()})
 
     def _matrices(self, now: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

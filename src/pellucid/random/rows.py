@@ -19,12 +19,15 @@ __all__ = ["normal_rows", "uniform_rows"]
 
 
 def uniform_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[Tensor, "n 4"]:
-    """Four independent numbers in (0, 1) for every index, float64.
+    """Return four independent numbers in (0, 1) for every index.
 
     Args:
         key: its seed and step; its own index is not looked at.
         index: names the rows; equal indices draw equal rows.
         slot: names the purpose; other slots are independent.
+
+    Returns:
+        float64.
 
     Example:
         >>> import torch
@@ -37,7 +40,22 @@ def uniform_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float
 
 
 def normal_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[Tensor, "n 4"]:
-    """Four independent standard normal numbers for every index, float32; the arguments are those of :func:`uniform_rows`."""
+    """Return four independent standard normal numbers for every index.
+
+    Args:
+        key: its seed and step; its own index is not looked at.
+        index: names the rows; equal indices draw equal rows.
+        slot: names the purpose; other slots are independent.
+
+    Returns:
+        float32.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.random import Key, normal_rows
+        >>> normal_rows(Key(7), torch.arange(3)).shape
+        torch.Size([3, 4])
+    """
     return normal_pairs(_words(key, index, slot), torch.float32)
 
 

@@ -82,6 +82,28 @@ class Transform:
 
     ``segment`` and ``draws`` see only shapes, so that planning needs no tensor; ``lower`` turns drawn values into the segment's
     tensors, differentiably, without looking at any value.
+
+    Errors:
+        InvalidType or InvalidArgument, where it is made, for fields that hold what their types do not allow.
+
+    Example:
+        A gain of its own for each sample:
+
+        >>> from dataclasses import dataclass, field
+        >>> import torch, pellucid
+        >>> from pellucid.random.fields import Range, factor
+        >>> from pellucid.segments import Color, ColorSpec
+        >>> from pellucid.transforms.base import drawn
+        >>> @dataclass(frozen=True)
+        ... class Gain(pellucid.Transform):
+        ...     gain: Range = field(default=(0.5, 1.5), metadata=drawn(factor))
+        ...     gradients = {"image": "exact", "gain": "exact"}
+        ...     def segment(self, spec):
+        ...         return ColorSpec()
+        ...     def lower(self, values, spec, like):
+        ...         return Color(values["gain"][:, None, None] * torch.eye(spec.channels))
+        >>> Gain((0.5, 0.5))(torch.ones(1, 3, 1, 1)).flatten()
+        tensor([0.5000, 0.5000, 0.5000])
     """
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
@@ -122,22 +144,67 @@ class Transform:
         self.draws(ANY_IMAGE)
 
     def check(self) -> None:
-        """Raise where the fields, each right by its type, are not right together or for this transform."""
+        """Raise where the fields, each right by its type, are not right together or for this transform.
+
+        Example:
+            >>> import pellucid
+            >>> try:
+            ...     pellucid.CutMix(edge=-1.0)
+            ... except pellucid.InvalidArgument as error:
+            ...     print(error)
+            CutMix.edge: expected a number of pixels >= 0, got -1.0.
+        """
 
     def segment(self, spec: ImageSpec) -> SegmentSpec:
-        """The static description of what this lowers to, for images of this kind; raises if it cannot handle them."""
+        """Return the static description of what this lowers to, for images of one kind.
+
+        Args:
+            spec: channels, height, width of the images.
+
+        Errors:
+            InvalidArgument for images it cannot handle.
+
+        Example:
+            >>> import pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> pellucid.RandomGaussianBlur(3).segment(ImageSpec(3, 32, 32))
+            ConvolveSpec(how='separable')
+        """
         raise NotImplementedError
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        """What is drawn for each sample, by name, in a fixed order; as the fields say that are declared with `drawn`.
+        """Return what is drawn for each sample, by name, in a fixed order; as the fields say that are declared with `drawn`.
 
         It answers for images of any kind, however large; those the transform cannot handle are refused by `segment`. Learned
         distributions are the same for all of them.
+
+        Args:
+            spec: channels, height, width of the images.
+
+        Example:
+            >>> import pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> pellucid.RandomInvert(p=0.3).draws(ImageSpec(3, 32, 32))
+            {'gate': Bernoulli(p=0.3, temperature=None, estimator='exact')}
         """
         return dict(self._fixed)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:
-        """The segment's tensors. ``like`` is a scalar that gives dtype and device to transforms that draw nothing."""
+        """Return the segment's tensors, with a gradient to the drawn values.
+
+        Args:
+            values: what was drawn, by name: (B,) or (B, n) each.
+            spec: channels, height, width of the images.
+            like: a scalar that gives dtype and device to transforms that draw nothing.
+
+        Example:
+            >>> import torch, pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> pellucid.RandomHorizontalFlip().lower({"gate": torch.ones(1)}, ImageSpec(3, 4, 4), torch.zeros(())).src_from_dst
+            tensor([[[-1.,  0.,  3.],
+                     [ 0.,  1.,  0.],
+                     [ 0.,  0.,  1.]]])
+        """
         raise NotImplementedError
 
     def __call__(self, batch: Any, **options: Any) -> Any:

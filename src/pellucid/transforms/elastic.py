@@ -88,7 +88,7 @@ class RandomElastic(Bending):
     def from_alpha_sigma(
         cls, alpha: float, sigma: float, *, library: Literal["torchvision", "albumentations"] = "torchvision", **options: Any
     ) -> RandomElastic:
-        """The elastic deformation whose displacements have the deviation and the smoothness of another library's.
+        """Return the elastic deformation whose displacements have the deviation and the smoothness of another library's.
 
         There each pixel's displacement is uniform noise under a Gaussian of ``sigma`` pixels, times ``alpha`` pixels
         (albumentations) or half of that (torchvision). Knots sqrt(3) sigma apart have a spline of the same width.

@@ -84,7 +84,14 @@ class Mixture(Transform):
 
     @property
     def chains(self) -> tuple[tuple[Transform, ...], ...]:
-        """Each as several in a row."""
+        """Each as several in a row.
+
+        Example:
+            >>> import pellucid
+            >>> mixture = pellucid.Mixture([pellucid.RandomInvert(), [pellucid.RandomGamma(), pellucid.RandomHue()]])
+            >>> [len(chain) for chain in mixture.chains]
+            [1, 2]
+        """
         return tuple(chain if isinstance(chain, tuple) else (chain,) for chain in self.transforms)
 
     def segment(self, spec: ImageSpec) -> CallSpec:

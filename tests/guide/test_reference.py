@@ -1,0 +1,66 @@
+"""No public name without Args, Returns, Errors, Gradient, Example where they apply, and every example is run."""
+
+import doctest
+import importlib
+import inspect
+
+import pytest
+
+pytest.importorskip("pellucid_bench.site.pages")
+from tests.guide.reference import Entry, entries, missing
+from tests.test_docs import MODULES
+
+NOT_YET = ("features", "segments", "nn", "audit", "training", "data", "learn", "registration")
+ALLOWED: dict[str, str] = {}
+"""A name that lacks a section -> why it may."""
+
+
+def test_every_public_name_has_its_sections():
+    lacks = {entry.name: missing(entry) for entry in entries() if entry.name not in ALLOWED}
+    lacks = {name: what for name, what in lacks.items() if what and name.split(".")[1] not in NOT_YET}
+    assert not lacks, "\n".join(f"{name}: {'; '.join(what)}" for name, what in lacks.items())
+
+
+def test_every_allowance_is_needed():
+    lacking = {entry.name for entry in entries() if missing(entry)}
+    assert set(ALLOWED) <= lacking
+
+
+def test_every_example_is_run():
+    """Doctest finds each of them in a module that ``tests/test_docs.py`` walks."""
+    shown = [entry for entry in entries() if ">>> " in (entry.value.__doc__ or "")]
+    modules = {inspect.unwrap(entry.functions[0] if entry.functions else entry.value).__module__ for entry in shown}
+    assert modules <= set(MODULES)
+    found = {test.docstring for name in modules for test in doctest.DocTestFinder().find(importlib.import_module(name))}
+    assert not [entry.name for entry in shown if entry.value.__doc__ not in found]
+
+
+def test_the_rules_see_what_is_missing():
+    def bad(a, b):
+        """Do it.
+
+        Args:
+            a: one.
+        """
+        raise ValueError(a)
+
+    def good(a) -> int:
+        """Return twice a.
+
+        Args:
+            a: one.
+
+        Errors:
+            ValueError always.
+
+        Example:
+            >>> 1
+            1
+        """
+        raise ValueError(a)
+
+    bad.__annotations__ = {"b": "Float[Tensor, 'n']", "return": "Float[Tensor, 'n']"}
+    assert missing(Entry("x.bad", bad)) == ("Args (b)", "Returns", "Errors", "Gradient", "Example")
+    assert missing(Entry("x.good", good)) == ()
+    bad.__annotations__ = {"b": "Bool[Tensor, 'n']", "return": "None"}
+    assert missing(Entry("x.bad", bad)) == ("Args (b)", "Errors", "Example")
