@@ -28,7 +28,13 @@ class Severity(IntEnum):
 
     @property
     def label(self) -> str:
-        """The word users see."""
+        """The word users see.
+
+        Example:
+            >>> from pellucid.audit import Severity
+            >>> Severity.ERROR.label
+            'error'
+        """
         return self.name.lower()
 
 
@@ -85,6 +91,12 @@ class Finding:
         evidence: The numbers behind the message.
         place: ``file:line`` of the operation, where it could be told.
         advice: What to do about it, in one sentence.
+
+    Example:
+        >>> from pellucid.audit import Category, Finding, Severity
+        >>> finding = Finding(list(Category)[0], Severity.WARNING, "x", "No gradient arrives.")
+        >>> finding.to_dict()["severity"], finding.severity.label
+        ('warning', 'warning')
     """
 
     category: Category
@@ -110,12 +122,26 @@ class Finding:
 
 @dataclass
 class Measure:
-    """What was measured about one input or parameter, apart from any finding.
+    """What was measured about one input or parameter, whatever was found.
 
-    ``gradient`` is the verdict in the words of a declaration: ``exact``, ``almost_everywhere``, ``surrogate``, ``none``, or
-    ``wrong`` where finite differences disagree, ``unverified`` where they agree to fewer digits than float64 has, ``unknown``
-    where nothing can be said. ``precision`` and ``tolerance`` say to which digits it was compared. ``state`` holds one class
-    per element: 0 does not take part, 1 plateau (takes part, locally flat), 2 live, 3 defect.
+    Args:
+        kind: input or parameter.
+        shape: of it.
+        gradient: the verdict in the words of a declaration: ``exact``, ``almost_everywhere``, ``surrogate``, ``none``, or ``wrong``
+            where finite differences disagree, ``unverified`` where they agree to fewer digits than float64 has, ``unknown`` where
+            nothing can be said.
+        coverage: the share of its elements that take part, in [0, 1].
+        error: the largest relative difference between gradient and finite differences.
+        precision, tolerance: to which digits it was compared.
+        modes: what else was tried (forward mode, vmap, ...), and how it went.
+        pairs: (gradient, finite difference) of single elements.
+        magnitude: of the gradient, one number per element.
+        state: a class per element: 0 does not take part, 1 plateau (takes part, locally flat), 2 live, 3 defect.
+
+    Example:
+        >>> from pellucid.audit import Measure
+        >>> Measure("input", (2, 3)).to_dict()["gradient"]
+        'unknown'
     """
 
     kind: str

@@ -34,6 +34,12 @@ def audited(
         level: The mildest severity that fails.
         **options: Fields of :class:`~pellucid.audit.Settings`.
 
+    Returns:
+        A test function of the same name, without arguments.
+
+    Errors:
+        As :func:`~pellucid.audit.assert_clean`, when the test runs.
+
     Example:
         >>> import torch
         >>> from pellucid.audit import audited

@@ -22,12 +22,23 @@ __all__ = ["AuditReport"]
 class AuditReport:
     """The result of auditing one callable.
 
+    Args:
+        name: of the callable.
+        findings: what the audit found, the worst first.
+        measures: of each input and parameter.
+        seconds: how long it took.
+        versions: of Python, torch and the platform.
+
     Example:
         >>> import torch
         >>> from pellucid.audit import audit
         >>> report = audit(torch.sin, torch.rand(2, 3))
         >>> report.exit_code, report.worst
         (0, None)
+        >>> report.at_least(report.worst or 0), report.of("silent-zero"), report.without(["silent-zero"])
+        ([], [], [])
+        >>> sorted(report.to_dict())
+        ['exit_code', 'findings', 'measures', 'name', 'seconds', 'versions']
     """
 
     name: str
@@ -50,15 +61,27 @@ class AuditReport:
         return int(self.worst or 0)
 
     def at_least(self, severity: Severity) -> list[Finding]:
-        """Findings of this severity or worse."""
+        """Return the findings of this severity or worse.
+
+        Args:
+            severity: the mildest that counts.
+        """
         return [f for f in self.findings if f.severity >= severity]
 
     def of(self, category: Category | str) -> list[Finding]:
-        """Findings of one category."""
+        """Return the findings of one category.
+
+        Args:
+            category: or its word.
+        """
         return [f for f in self.findings if f.category == category]
 
     def without(self, allow: Iterable[str]) -> list[Finding]:
-        """Findings that no entry of ``allow`` covers: ``"category"`` or ``"category:subject"``."""
+        """Return the findings that no entry of ``allow`` covers.
+
+        Args:
+            allow: ``"category"`` or ``"category:subject"``.
+        """
         allowed = set(allow)
         return [f for f in self.findings if f.category not in allowed and f"{f.category}:{f.subject}" not in allowed]
 
@@ -74,14 +97,33 @@ class AuditReport:
         }
 
     def to_json(self, path: str | Path | None = None, *, indent: int = 2) -> str:
-        """Return the report as JSON, and write it where a path is given."""
+        """Return the report as JSON, and write it where a path is given.
+
+        Args:
+            path: where to, or None.
+            indent: spaces per level.
+
+        Example:
+            >>> from pellucid.audit import AuditReport
+            >>> AuditReport("sin").to_json().splitlines()[1]
+            '  "name": "sin",'
+        """
         text = json.dumps(self.to_dict(), indent=indent)
         if path is not None:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained HTML page (pictures included), and write it where a path is given."""
+        """Return a self-contained HTML page (pictures included), and write it where a path is given.
+
+        Args:
+            path: where to, or None.
+
+        Example:
+            >>> from pellucid.audit import AuditReport
+            >>> AuditReport("sin").to_html()[:15]
+            '<!doctype html>'
+        """
         from pellucid.audit.html import page
 
         text = page(self)

@@ -109,6 +109,9 @@ def assert_clean(
     Returns:
         The report, for further questions.
 
+    Errors:
+        AssertionError with the findings; InvalidArgument for a level that does not exist, and as :func:`audit`.
+
     Example:
         >>> import torch
         >>> from pellucid.audit import assert_clean

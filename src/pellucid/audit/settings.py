@@ -32,6 +32,14 @@ class Settings:
         backend: The compiler backend; ``"inductor"`` compiles for real and takes longer.
         isolate: Run in a forked child, so that a crash is reported and the caller's state stays untouched.
         timeout: Seconds a single check may take in the child.
+
+    Errors:
+        InvalidArgument for declarations that do not exist.
+
+    Example:
+        >>> from pellucid.audit import Settings
+        >>> Settings(declared={"*": "exact", "mask": "none"}).promise("mask")
+        'none'
     """
 
     seed: int = 0
@@ -50,5 +58,9 @@ class Settings:
                 raise invalid(f"declared[{name!r}]", expected=f"one of {', '.join(DECLARATIONS)}", got=repr(word))
 
     def promise(self, name: str) -> str | None:
-        """Return what is declared for a leaf."""
+        """Return what is declared for a leaf.
+
+        Args:
+            name: of the leaf.
+        """
         return self.declared.get(name, self.declared.get("*"))

@@ -35,7 +35,17 @@ _DECADES = 12.0
 class TrainingReport:
     """What a few training steps did to every parameter.
 
-    ``gradients`` holds one norm per step and parameter (None where no gradient came), ``losses`` what the step returned.
+    Args:
+        name: of the module.
+        gradients: for each parameter one norm per step; None where no gradient came.
+        losses: what the step returned, per step.
+        findings: what was seen, the worst first.
+
+    Example:
+        >>> from pellucid.audit import TrainingReport
+        >>> report = TrainingReport("net", {"weight": [1.0, 0.5]}, losses=[2.0, 1.0])
+        >>> report.exit_code, report.to_dict()["gradients"]
+        (0, {'weight': [1.0, 0.5]})
     """
 
     name: str
@@ -73,11 +83,31 @@ class TrainingReport:
         }
 
     def to_json(self, path: str | Path) -> None:
-        """Write the report as JSON."""
+        """Write the report as JSON.
+
+        Args:
+            path: where to.
+
+        Example:
+            >>> import tempfile
+            >>> from pellucid.audit import TrainingReport
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     TrainingReport("net", {"weight": [1.0]}).to_json(f"{folder}/training.json")
+        """
         Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
 
     def to_html(self, path: str | Path) -> None:
-        """Write one self-contained page: the findings, and the gradient's size over the layers and the steps."""
+        """Write one self-contained page: the findings, and the gradient's size over the layers and the steps.
+
+        Args:
+            path: where to.
+
+        Example:
+            >>> import tempfile
+            >>> from pellucid.audit import TrainingReport
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     TrainingReport("net", {"weight": [1.0]}).to_html(f"{folder}/training.html")
+        """
         rows = "".join(
             f"<tr><td><code>{escape(name)}</code></td><td>{_middle(norms):.1e}</td><td>{_plot(norms)}</td></tr>"
             for name, norms in self.gradients.items()

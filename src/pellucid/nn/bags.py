@@ -132,6 +132,13 @@ class BagNorm(nn.Module):
         device: of the parameters.
         dtype: of the parameters.
 
+    Gradient:
+        x: exact under ``"full"``; under another policy the declared surrogate. Second order: yes.
+
+    Errors:
+        InvalidArgument for another number of channels, bags that are not one integer per instance, and a policy that does not
+        exist.
+
     Example:
         >>> norm = BagNorm(16)
         >>> norm(torch.randn(5, 16), torch.tensor([0, 0, 1, 1, 1])).shape

@@ -69,7 +69,21 @@ class _WithPolicy(_BatchNorm):
 
 @final
 class BatchNorm1d(_WithPolicy, nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``."""
+    """``torch.nn.BatchNorm1d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c)`` and ``(b, c, length)``.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats, device, dtype, statistics_grad: as there.
+
+    Gradient:
+        As there.
+
+    Errors:
+        As there.
+
+    Example:
+        >>> BatchNorm1d(3)(torch.randn(8, 3)).shape
+        torch.Size([8, 3])
+    """
 
     ranks: ClassVar[tuple[int, ...]] = (2, 3)
 
@@ -114,6 +128,20 @@ class BatchNorm2d(_WithPolicy, nn.BatchNorm2d):
 
 @final
 class BatchNorm3d(_WithPolicy, nn.BatchNorm3d):
-    """``torch.nn.BatchNorm3d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c, d, h, w)``."""
+    """``torch.nn.BatchNorm3d`` with a gradient policy: :class:`BatchNorm2d` for ``(b, c, d, h, w)``.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats, device, dtype, statistics_grad: as there.
+
+    Gradient:
+        As there.
+
+    Errors:
+        As there.
+
+    Example:
+        >>> BatchNorm3d(3)(torch.randn(2, 3, 4, 5, 6)).shape
+        torch.Size([2, 3, 4, 5, 6])
+    """
 
     ranks: ClassVar[tuple[int, ...]] = (5,)

@@ -44,6 +44,11 @@ class DropoutBatchNorm(_BatchNorm):
 
     Gradient:
         x: exact for the drawn mask, through dropout and (policy permitting) the statistics. Deterministic given ``keep``.
+
+    Errors:
+        InvalidArgument for p outside of [0, 1), a mask of another shape, another number of channels, and a policy that does not
+        exist.
+
     Source:
         The closed form above, ``tests/nn/test_dropout_batchnorm.py``.
 

@@ -41,6 +41,10 @@ class GhostBatchNorm(_BatchNorm):
 
     Gradient:
         As :class:`pellucid.nn.BatchNorm2d` on each ghost batch.
+
+    Errors:
+        InvalidArgument for a ghost_size below 1, another number of channels, and a policy that does not exist.
+
     Source:
         Hoffer, Hubara and Soudry, "Train longer, generalize better", 2017; ``torch.nn.BatchNorm2d`` in a loop (tests).
 

@@ -39,6 +39,11 @@ class GroupWhitening(nn.Module):
 
     Gradient:
         x: exact under ``"full"`` (iterated: of the iteration; exact root: Daleckii-Krein). Second order: yes.
+
+    Errors:
+        InvalidArgument for channels that are no multiple of ``group_size``, another number of them, and a policy other than these
+        two.
+
     Source:
         Huang et al., "Iterative Normalization", 2019; ``torch.nn.BatchNorm2d`` at group size 1 (tests).
 

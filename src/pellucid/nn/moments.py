@@ -34,7 +34,13 @@ _FUSED_DEVICES = ("cuda", "xpu")
 
 
 class Moments(NamedTuple):
-    """Mean, biased variance and sample count (``(sum w)^2 / sum w^2`` under weights), with reduced dimensions kept."""
+    """Mean, biased variance and sample count (``(sum w)^2 / sum w^2`` under weights), with reduced dimensions kept.
+
+    Args:
+        mean: over the reduced dimensions.
+        var: biased: the sum of squares divided by the count.
+        samples: how many values each is taken of.
+    """
 
     mean: Tensor
     var: Tensor

@@ -44,6 +44,10 @@ class BatchRenorm(_BatchNorm):
     Gradient:
         x: exact with r and d held: r times that of :class:`pellucid.nn.BatchNorm2d`. Second order: yes. Not under activation
         checkpointing: the recomputation would correct with running statistics that the first pass has already moved.
+
+    Errors:
+        InvalidArgument for r_max below 1, d_max below 0, another number of channels, and a policy that does not exist.
+
     Source:
         Ioffe, "Batch Renormalization", 2017; with r_max=1 and d_max=0 it is ``torch.nn.BatchNorm2d`` (tests).
 

@@ -23,6 +23,9 @@ def matrix_roots(
         matrix: S. Only its symmetric part counts; eigenvalues below zero are rounding and taken as zero.
         eps: added to the eigenvalues; positive, so that a rank-deficient S has an inverse root.
 
+    Returns:
+        The root and the inverse root, both symmetric.
+
     Gradient:
         matrix: exact, also at repeated and zero eigenvalues: no difference of eigenvalues is divided by. In the eigenbasis the
         inverse root's is ``K * G`` with ``K_ij = -1 / (s_i s_j (s_i + s_j))``, the root's has ``K_ij = 1 / (s_i + s_j)``,
@@ -88,6 +91,12 @@ class _Lyapunov(torch.autograd.Function):
 def stable_eigh(matrix: Float[Tensor, "*batch d d"]) -> tuple[Float[Tensor, "*batch d"], Float[Tensor, "*batch d d"]]:
     """Return eigenvalues in falling order, and eigenvectors (columns) whose largest entry is positive.
 
+    Args:
+        matrix: only its symmetric part counts.
+
+    Returns:
+        (values, vectors): the k-th column of ``vectors`` belongs to the k-th value.
+
     Gradient:
         matrix: exact where eigenvalues are distinct. Where two agree to rounding their eigenvectors are not defined, only the space
         they span; the gradient then takes no turn within it (a subgradient: finite, where ``torch.linalg.eigh`` gives NaN).
@@ -136,6 +145,13 @@ def newton_schulz_inverse_root(matrix: Float[Tensor, "*batch d d"], *, iteration
 
     A direction with eigenvalue e grows 1.5 times per step until it arrives: about ``log(sqrt(tr S / e)) / log 1.5`` steps, then
     four more to full precision. At condition 10^6 that is 22; five steps leave the weakest direction a hundred times too small.
+
+    Args:
+        matrix: S, symmetric, with positive eigenvalues.
+        iterations: how many steps.
+
+    Returns:
+        The approximate inverse root.
 
     Gradient:
         matrix: exact for the approximation. Any order, forward mode too.

@@ -44,8 +44,20 @@ def all_reduce_sum(x: Float[Tensor, "*shape"], group: Any = None) -> Float[Tenso
         x: the local term; same shape on every process.
         group: process group; None is the default group.
 
+    Returns:
+        The sum, the same on every process.
+
     Gradient:
         x: exact for the sum of all processes' losses, to any order. Every process must run the backward pass.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:  # a group of one process
+        ...     dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
+        ...     total = all_reduce_sum(torch.ones(2))
+        ...     dist.destroy_process_group()
+        >>> total
+        tensor([1., 1.])
     """
     out: Tensor = _AllReduceSum.apply(x, group)
     return out
@@ -56,6 +68,26 @@ def moments_across(local: Moments, group: Any = None) -> Moments:
 
     Each process fills its own row of a table that is zero elsewhere, so one sum hands everybody the whole table; then the parallel
     form of the variance ``sum n_i (var_i + (mean_i - mean)^2) / n``, which does not cancel. A process without samples adds nothing.
+
+    Args:
+        local: this process's statistics.
+        group: process group; None is the default group.
+
+    Returns:
+        Those of all samples, the same on every process; its ``samples`` is a constant.
+
+    Gradient:
+        local.mean, local.var: exact for the sum of all processes' losses.
+
+    Example:
+        >>> import tempfile
+        >>> local = Moments(torch.zeros(3), torch.ones(3), torch.tensor(8.0))
+        >>> with tempfile.TemporaryDirectory() as folder:  # a group of one process
+        ...     dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
+        ...     total = moments_across(local)
+        ...     dist.destroy_process_group()
+        >>> total.samples
+        tensor([8., 8., 8.])
     """
     rank, world = dist.get_rank(group), dist.get_world_size(group)
     samples = local.samples.expand_as(local.mean)
@@ -89,6 +121,10 @@ class SyncBatchNorm(_BatchNorm):
 
     Gradient:
         x: exact for the sum of all processes' losses. weight, bias: the local share, which DDP adds up. Second order: yes.
+
+    Errors:
+        InvalidArgument for another number of channels, and for a policy that does not exist.
+
     Source:
         One process on the concatenated batch, ``tests/nn/test_sync.py``.
 

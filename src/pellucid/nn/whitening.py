@@ -21,14 +21,26 @@ WhiteningMethod: TypeAlias = Literal["zca", "pca", "cholesky"]
 
 
 class Whitener(NamedTuple):
-    """A fitted transform: ``y = (x - mean) @ transform`` and ``x = y @ inverse + mean`` on flattened samples."""
+    """A fitted transform: ``y = (x - mean) @ transform`` and ``x = y @ inverse + mean`` on flattened samples.
+
+    Args:
+        transform: (..., d, d), d the number of features.
+        mean: (..., 1, d).
+        inverse: (..., d, d).
+    """
 
     transform: Tensor
     mean: Tensor
     inverse: Tensor
 
     def detach(self) -> "Whitener":
-        """The same transform as a constant."""
+        """Return the same transform as a constant.
+
+        Example:
+            >>> whitener = fit_whitener(torch.randn(100, 8, requires_grad=True))
+            >>> whitener.detach().transform.requires_grad
+            False
+        """
         return Whitener(self.transform.detach(), self.mean.detach(), self.inverse.detach())
 
 
@@ -87,14 +99,56 @@ def fit_whitener(
 
 
 def apply_whitener(x: Float[Tensor, "*shape"], whitener: Whitener, dim: int = 0, *, batch_dims: int = 0) -> Float[Tensor, "*shape"]:
-    """Whiten samples along ``dim`` with a fitted transform; x, transform and mean all get their exact gradients."""
+    """Whiten samples along ``dim`` with a fitted transform.
+
+    Args:
+        x: data; all dimensions but ``dim`` and the first ``batch_dims`` count features.
+        whitener: what :func:`fit_whitener` gave for data of these features.
+        dim: the dimension that counts samples.
+        batch_dims: number of leading dimensions that count independent data sets.
+
+    Returns:
+        In the shape of x.
+
+    Gradient:
+        x, transform, mean: exact. Second order: yes.
+
+    Errors:
+        InvalidArgument for a ``dim`` or ``batch_dims`` that x has not, and for data of another number of features.
+
+    Example:
+        >>> x = torch.randn(100, 8, dtype=torch.float64)
+        >>> y = apply_whitener(x, fit_whitener(x))
+        >>> torch.allclose(torch.cov(y.mT), torch.eye(8, dtype=torch.float64), atol=1e-4)
+        True
+    """
     return _affine(x, dim, batch_dims, before=whitener.mean, matrix=whitener.transform, after=None)
 
 
 def invert_whitener(
     y: Float[Tensor, "*shape"], whitener: Whitener, dim: int = 0, *, batch_dims: int = 0
 ) -> Float[Tensor, "*shape"]:
-    """Undo :func:`apply_whitener`; y, inverse and mean all get their exact gradients."""
+    """Undo :func:`apply_whitener`.
+
+    Args:
+        y: whitened data.
+        whitener, dim, batch_dims: as there.
+
+    Returns:
+        In the shape of y.
+
+    Gradient:
+        y, inverse, mean: exact. Second order: yes.
+
+    Errors:
+        As there.
+
+    Example:
+        >>> x = torch.randn(100, 8, dtype=torch.float64)
+        >>> whitener = fit_whitener(x)
+        >>> torch.allclose(invert_whitener(apply_whitener(x, whitener), whitener), x)
+        True
+    """
     return _affine(y, dim, batch_dims, before=None, matrix=whitener.inverse, after=whitener.mean)
 
 
@@ -102,6 +156,22 @@ def zca_mean(
     x: Float[Tensor, "*shape"], dim: int = 0, *, eps: float = 1e-6, unbiased: bool = True, batch_dims: int = 0
 ) -> Whitener:
     """Fit the ZCA transform, the mean and the inverse transform: :func:`fit_whitener` with ``method="zca"``.
+
+    Args:
+        x: data.
+        dim: the dimension that counts samples.
+        eps: added to the covariance's eigenvalues.
+        unbiased: divide the covariance by n - 1 instead of n.
+        batch_dims: number of leading dimensions that count independent data sets.
+
+    Returns:
+        A `Whitener`: (transform, mean, inverse).
+
+    Gradient:
+        x: exact, isotropic and rank-deficient data included.
+
+    Errors:
+        As :func:`fit_whitener`.
 
     Example:
         >>> transform, mean, inverse = zca_mean(torch.tensor([[0.0, 1], [1, 0], [-1, 0], [0, -1]]))
@@ -130,8 +200,14 @@ def zca_whiten(
         detach_transforms: True takes mean and transform as constants: the gradient is then ``g @ transform``.
         batch_dims: number of leading dimensions that count independent data sets.
 
+    Returns:
+        In the shape of x: mean 0 and, but for eps, covariance 1.
+
     Gradient:
         x: exact with ``detach_transforms=False``, isotropic and rank-deficient data included; otherwise a surrogate by declaration.
+
+    Errors:
+        As :func:`fit_whitener`.
 
     Example:
         >>> x = torch.tensor([[0.0, 1], [1, 0], [-1, 0], [0, -1]], requires_grad=True)

@@ -106,6 +106,9 @@ class ZCAWhitening(_Whitening):
 class PCAWhitening(_Whitening):
     """Whiten along the principal axes, largest variance first; options as in :class:`ZCAWhitening`.
 
+    Args:
+        dim, eps, unbiased, detach_transforms: as there.
+
     Gradient:
         x: exact given the transform; through the fit, exact where eigenvalues are distinct and finite elsewhere.
 
@@ -120,6 +123,9 @@ class PCAWhitening(_Whitening):
 @final
 class CholeskyWhitening(_Whitening):
     """Whiten with a triangular transform: no eigenvectors, fastest; options as in :class:`ZCAWhitening`.
+
+    Args:
+        dim, eps, unbiased, detach_transforms: as there.
 
     Gradient:
         x: exact, through the fit too with ``detach_transforms=False``.

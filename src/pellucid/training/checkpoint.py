@@ -48,6 +48,14 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
 
     Returns:
         The folder.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pellucid.training import TrainState, save_checkpoint
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save_checkpoint(folder, 10, TrainState({"model": torch.nn.Linear(2, 1)}), epoch=1)
+        ...     sorted(file.name for file in path.iterdir())
+        ['meta.json', 'state.pt', 'weights.safetensors']
     """
     from safetensors.torch import save_file
 
@@ -72,7 +80,19 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
 
 
 def latest_checkpoint(directory: str | os.PathLike[str]) -> Path | None:
-    """The checkpoint with the most steps, or None."""
+    """Return the checkpoint with the most steps, or None.
+
+    Args:
+        directory: where the run keeps its checkpoints.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.training import TrainState, latest_checkpoint, save_checkpoint
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = [save_checkpoint(folder, step, TrainState({})) for step in (10, 20)]
+        ...     latest_checkpoint(folder).name
+        'step-00000020'
+    """
     folders = _all(Path(directory))
     return folders[-1] if folders else None
 
@@ -104,12 +124,24 @@ def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[P
 def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str, Any]:
     """Load a checkpoint into the modules and the others of ``state``, all of it or none.
 
+    Args:
+        path: the folder of a checkpoint.
+        state: of the same names and shapes as the one saved; changed in place.
+
     Returns:
         What ``meta.json`` says, ``step`` among it.
 
     Errors:
         ``InvalidArgument`` where names or shapes differ from what the run holds; `DamagedCheckpoint`, one of those, where a
         file is missing, cut short or unreadable: it names the file.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pellucid.training import TrainState, load_checkpoint, save_checkpoint
+        >>> state = TrainState({"model": torch.nn.Linear(2, 1)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load_checkpoint(save_checkpoint(folder, 10, state), state)["step"]
+        10
     """
     from safetensors.torch import load_file
 

@@ -21,14 +21,32 @@ __all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_wor
 
 @dataclass(frozen=True)
 class World:
-    """Which process this is, of how many."""
+    """Which process this is, of how many.
+
+    Args:
+        rank: from 0.
+        size: how many processes there are.
+
+    Example:
+        >>> from pellucid.training import World
+        >>> World()
+        World(rank=0, size=1)
+    """
 
     rank: int = 0
     size: int = 1
 
 
 def join_world() -> World:
-    """Join the group described by torchrun's environment; alone where there is none. NCCL on GPUs, gloo elsewhere."""
+    """Return which process this is, having joined the group that torchrun's environment describes.
+
+    Alone where there is none. NCCL on GPUs, gloo elsewhere.
+
+    Example:
+        >>> from pellucid.training import join_world
+        >>> join_world()
+        World(rank=0, size=1)
+    """
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
         return World()
     if not dist.is_initialized():
@@ -55,7 +73,17 @@ def barrier(world: World) -> None:
 
 
 def average_gradients(parameters: Iterable[Tensor], world: World) -> None:
-    """Replace every gradient by its mean over ranks; a missing one counts as zero, so ranks never disagree about who takes part."""
+    """Replace every gradient by its mean over ranks; a missing one counts as zero, so ranks never disagree about who takes part.
+
+    Args:
+        parameters: the same on every rank, in one order.
+        world: which rank this is, of how many.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import World, average_gradients
+        >>> average_gradients(torch.nn.Linear(2, 1).parameters(), World())  # a single process has nothing to average
+    """
     if world.size == 1:
         return
     for parameter in parameters:
@@ -68,8 +96,21 @@ def average_gradients(parameters: Iterable[Tensor], world: World) -> None:
 def all_gather_rows(rows: Tensor, world: World) -> Tensor:
     """Stack the rows of all ranks, in rank order; the numbers of rows may differ.
 
+    Args:
+        rows: (n, ...) of this rank; of one dtype and trailing shape on all of them.
+        world: which rank this is, of how many.
+
+    Returns:
+        (N, ...), N the sum of all n.
+
     Gradient:
         rows: exact: the sum over ranks of the gradients that reached this rank's rows. Every rank must take part in backward.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import World, all_gather_rows
+        >>> all_gather_rows(torch.zeros(4, 2), World()).shape
+        torch.Size([4, 2])
     """
     if world.size == 1:
         return rows

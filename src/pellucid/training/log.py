@@ -30,6 +30,14 @@ class CsvLog:
 
     Errors:
         ``InvalidArgument`` where a run resumes beside a file that is no log.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.training import CsvLog, read_log
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CsvLog(f"{folder}/log.csv").write(0, {"loss": 0.5})
+        ...     read_log(f"{folder}/log.csv")
+        {'step': [0.0], 'loss': [0.5]}
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume_at: int = 0) -> None:
@@ -52,7 +60,15 @@ class CsvLog:
         draft.replace(self.path)
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Add one row; later rows must have the columns of the first."""
+        """Add one row; later rows must have the columns of the first.
+
+        Args:
+            step: the number in the first column.
+            numbers: the rest of the row, by column.
+
+        Errors:
+            ValueError for other columns than those of the first row.
+        """
         columns = ["step", *numbers]
         if self._columns is None:
             self._columns = columns
@@ -67,10 +83,21 @@ class CsvLog:
 
 
 def read_log(path: str | os.PathLike[str]) -> dict[str, list[float]]:
-    """The columns of a log by name. A last line that a kill cut short is ignored.
+    """Return the columns of a log by name. A last line that a kill cut short is ignored.
+
+    Args:
+        path: of the file.
 
     Errors:
         ``InvalidArgument`` for a file that is no table of numbers.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.training import CsvLog, read_log
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CsvLog(f"{folder}/log.csv").write(0, {"loss": 0.5})
+        ...     read_log(f"{folder}/log.csv")["loss"]
+        [0.5]
     """
     try:
         with Path(path).open(newline="") as file:

@@ -76,6 +76,20 @@ def fit(
     Errors:
         ``NonFiniteLoss`` when a logged number is not finite; ``InvalidArgument`` when the checkpoint in ``directory`` belongs to
         other settings (the first that differs is named), when another run is writing to the folder, or for a number below 1.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pellucid.training import TrainState, World, descend, fit, read_log
+        >>> model = torch.nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        >>> def step(number):
+        ...     loss = (model(torch.rand(8, 2)) - 1.0).square().mean()
+        ...     descend(loss, optimizer, world=World())
+        ...     return {"loss": loss}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = fit(step, TrainState({"model": model}, {"optimizer": optimizer}), total=3, directory=folder, quiet=True)
+        ...     len(read_log(f"{folder}/log.csv")["loss"])
+        1
     """
     for name, number in (("total", total), ("save_every", save_every), ("log_every", log_every)):
         if not isinstance(number, int) or number < 1:
@@ -100,7 +114,7 @@ def fit(
             now = index + 1
             text = None
             if now % log_every == 0 or now == total:
-                row = {name: float(number) for name, number in numbers.items()}
+                row = {name: float(n.detach() if isinstance(n, Tensor) else n) for name, n in numbers.items()}
                 _check_finite(row, now, last)
                 if log is not None:
                     log.write(now, row)
@@ -126,7 +140,24 @@ def fit_run(
     about: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Path:
-    """:func:`fit` with steps, seed and intervals of the settings. A checkpoint must agree with ``about``, by default with them."""
+    """Return what :func:`fit` does, with the steps, the seed and the intervals of the settings.
+
+    Args:
+        step, state, directory: as there.
+        settings: of the run.
+        about: what a checkpoint must agree with to be resumed; default the settings.
+        options: further arguments of :func:`fit`.
+
+    Errors:
+        As :func:`fit`.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pellucid.training import RunSettings, TrainState, fit_run
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit_run(lambda number: {"loss": 0.0}, TrainState({}), RunSettings(steps=2), folder, quiet=True).name
+        'step-00000002'
+    """
     numbers = {"seed": settings.seed, "save_every": settings.save_every, "log_every": settings.log_every, "total": settings.steps}
     return fit(step, state, directory=directory, settings=asdict(settings) if about is None else about, **numbers | options)
 

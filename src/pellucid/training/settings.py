@@ -52,6 +52,11 @@ class RunSettings:
 
     Errors:
         ``InvalidArgument`` for the first number out of its range.
+
+    Example:
+        >>> from pellucid.training import RunSettings
+        >>> RunSettings(steps=10)
+        RunSettings(steps=10, batch=64, seed=0, save_every=200, log_every=10)
     """
 
     steps: Count = 1000
@@ -92,7 +97,7 @@ def described(kind: type) -> dict[str, str]:
 def read_settings(
     kind: type[S], path: str | os.PathLike[str] | None = None, origins: Mapping[str, str] | None = None, /, **overrides: Any
 ) -> S:
-    """Build the dataclass ``kind`` from its defaults, a TOML file, and overrides that are not None.
+    """Return the dataclass ``kind``, built from its defaults, a TOML file, and overrides that are not None.
 
     Args:
         kind: the dataclass.
@@ -102,6 +107,11 @@ def read_settings(
 
     Errors:
         ``InvalidArgument`` for an unknown name (with the known ones) or broken TOML; ``InvalidType`` for a wrong type.
+
+    Example:
+        >>> from pellucid.training import RunSettings, read_settings
+        >>> read_settings(RunSettings, steps=10, batch=None).batch
+        64
     """
     hints = get_type_hints(kind)
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]

@@ -33,6 +33,14 @@ class TrainState:
     Args:
         modules: by name; their weights and buffers go to ``weights.safetensors`` as ``<name>.<key>``.
         others: optimisers, schedules, gradient scalers, baselines; they go to ``state.pt``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import TrainState
+        >>> model = torch.nn.Linear(2, 1)
+        >>> state = TrainState({"model": model}, {"optimizer": torch.optim.SGD(model.parameters(), 0.1)})
+        >>> list(state.modules), list(state.others)
+        (['model'], ['optimizer'])
     """
 
     modules: Mapping[str, nn.Module]
