@@ -106,6 +106,9 @@ POLICIES = {
     "rand_augment.magnitude": number(ABOVE_ZERO, 1),
     "rand_augment.channels": CHANNELS,
     "rand_augment.seed": SEED,
+    "searchable.method": choice("pairs", "faster_autoaugment", "dada", "adversarial_autoaugment"),
+    "searchable.operations": nothing,  # for pairs
+    "searchable.estimator": nothing,
     "searchable.channels": CHANNELS,
     "searchable.pairs": first(nothing, number(1, whole=True)),
     "searchable.temperature": number(ABOVE_ZERO),

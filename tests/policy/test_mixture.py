@@ -8,7 +8,7 @@ import torch
 import pellucid as P
 from pellucid import InvalidArgument, InvalidType, Key, Pipeline
 from pellucid.policy import AugMix
-from pellucid.policy.published import _ORDER
+from pellucid.policy.operations import ORDER
 from pellucid.random.distributions import Dirichlet
 from tests.policy.test_published import peer, pictures
 
@@ -66,15 +66,15 @@ def test_gamma_quantiles_are_scipys():
         np.testing.assert_allclose(_gamma_quantile(u, alpha).numpy(), scipy.stats.gamma(alpha).ppf(u.numpy()), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", _ORDER)
+@pytest.mark.parametrize("name", ORDER)
 def test_torchvisions_operations_have_its_magnitudes(name):
     of, signed = peer().AugMix._AUGMENTATION_SPACE[name]
     theirs = of(10, 90, 90)
     augment = AugMix("torchvision", severity=10)
-    assert set(peer().AugMix._AUGMENTATION_SPACE) == set(_ORDER)
+    assert set(peer().AugMix._AUGMENTATION_SPACE) == set(ORDER)
     if theirs is None:
         return
-    ours = augment.transforms[0][0].transforms[_ORDER.index(name)]
+    ours = augment.transforms[0][0].transforms[ORDER.index(name)]
     drawn = next(one for one in ours.draws(P.types.ImageSpec(3, 90, 90)).items() if len(getattr(one[1], "values", ())) > 1)[1]
     values = torch.tensor(drawn.values, dtype=torch.float64)[:: 1 + signed]
     read = {"Shear": lambda v: torch.tan(torch.deg2rad(v)), "Translate": lambda v: 90 * v}

@@ -6,7 +6,8 @@ import torch
 import pellucid as P
 from pellucid import Pipeline
 from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
-from pellucid.policy.published import _ORDER, _TABLES, _all, _operation
+from pellucid.policy.operations import ORDER, magnitudes, operation
+from pellucid.policy.published import _TABLES
 from tests.peers import torchvision_functional
 
 WIDE = {"shear": 0.99, "translate": 32.0, "rotate": 135.0, "factor": 0.99, "posterize": 6.0}
@@ -32,24 +33,24 @@ def space(name):
     return getattr(peer(), name)._AUGMENTATION_SPACE
 
 
-@pytest.mark.parametrize("name", _ORDER)
+@pytest.mark.parametrize("name", ORDER)
 def test_the_wide_space_has_torchvisions_operations_and_magnitudes(name):
     of, signed = space("TrivialAugmentWide")[name]
     theirs = of(31, 77, 90)
-    ours = _all(name, WIDE, 31, signed=False)
+    ours = magnitudes(name, WIDE, 31, signed=False)
     if theirs is not None:
         torch.testing.assert_close(torch.tensor(ours), theirs.float(), rtol=0, atol=1e-5)
-        assert len(_all(name, WIDE, 31)) == 31 * (1 + signed)
-    assert set(space("TrivialAugmentWide")) == {"Identity", *_ORDER}
+        assert len(magnitudes(name, WIDE, 31)) == 31 * (1 + signed)
+    assert set(space("TrivialAugmentWide")) == {"Identity", *ORDER}
 
 
-@pytest.mark.parametrize("name", [*_ORDER, "Invert"])
+@pytest.mark.parametrize("name", [*ORDER, "Invert"])
 def test_each_operation_makes_torchvisions_picture(name):
     x, policy = pictures(), peer().TrivialAugmentWide()
-    values = _all(name, WIDE, 7) if name not in ("AutoContrast", "Equalize", "Invert") else [0.0]
+    values = magnitudes(name, WIDE, 7) if name not in ("AutoContrast", "Equalize", "Invert") else [0.0]
     for value in values:
         theirs = policy._apply_image_or_video_transform(x, name, value, interpolation=peer().InterpolationMode.NEAREST, fill={})
-        ours = Pipeline([_operation(name, (value,), 1.0, pixels=True)])(x)
+        ours = Pipeline([operation(name, (value,), 1.0, pixels=True)])(x)
         off = (ours.int() - theirs.int()).abs()
         if name in ("ShearX", "ShearY", "Rotate"):  # float32 coordinates on a pixel's edge fall either way
             edges = 2e-2 if name == "Rotate" and value % 45 == 0 else 2e-3  # of 45 degrees, whole diagonals lie there
@@ -60,10 +61,10 @@ def test_each_operation_makes_torchvisions_picture(name):
 
 def test_rand_augment_has_torchvisions_magnitudes():
     theirs = {name: of(31, 331, 331) for name, (of, _) in space("RandAugment").items()}
-    assert set(theirs) == {"Identity", *_ORDER}
+    assert set(theirs) == {"Identity", *ORDER}
     policy = RandAugment(n=3, magnitude=9)
     assert (policy.n, policy.replace) == (3, True)
-    names = dict(zip(_ORDER, policy.transforms[1:], strict=True))
+    names = dict(zip(ORDER, policy.transforms[1:], strict=True))
     assert names["Rotate"].degrees.values == pytest.approx((float(theirs["Rotate"][9]), -float(theirs["Rotate"][9])))
     assert names["TranslateY"].translate[1].values[0] * 331 == pytest.approx(float(theirs["TranslateY"][9]), rel=1e-6)
     assert names["Color"].saturation.values[0] == pytest.approx(1 + float(theirs["Color"][9]))

@@ -1,14 +1,15 @@
 """Policies as values: choices among pipelines, and the published policies built from our transforms.
 
-Owns: `RandomChoice`, the presets, and the published policies.
+Owns: `RandomChoice`, the presets, the published policies, and the spaces of searches.
 Must not: know of losses or of how a policy is learned; ``learn`` does.
 Read next: ``choice.py``.
 """
 
 from pellucid.policy.adversarial import ADA, DiffAugment
 from pellucid.policy.choice import RandomChoice
-from pellucid.policy.presets import rand_augment, searchable, trivial_augment
+from pellucid.policy.presets import rand_augment, trivial_augment
 from pellucid.policy.published import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
+from pellucid.policy.search import searchable
 
 __all__ = [
     "ADA",

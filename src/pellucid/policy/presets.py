@@ -1,26 +1,22 @@
-"""Published policies as plain values: TrivialAugment, RandAugment, and the space that a search starts from.
+"""Smooth relatives of TrivialAugment and RandAugment, whose every operation has a gradient.
 
 Owns: which transforms with which ranges they consist of.
 Must not: hold state; the pipeline does.
-Read next: ``../learn/density.py``.
+Read next: ``search.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 
 from pellucid.errors import invalid
 from pellucid.pipeline import Pipeline
 from pellucid.policy.choice import RandomChoice
-from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable
+from pellucid.random import Categorical, CenteredUniform, Distribution
 from pellucid.random.arguments import finite_number, whole_number
 from pellucid.transforms import (
-    RandomAffine,
     RandomBrightness,
     RandomContrast,
-    RandomErasing,
-    RandomHorizontalFlip,
     RandomInvert,
     RandomRotation,
     RandomSaturation,
@@ -29,7 +25,7 @@ from pellucid.transforms import (
 )
 from pellucid.transforms.base import Transform
 
-__all__ = ["rand_augment", "searchable", "trivial_augment"]
+__all__ = ["check_channels", "rand_augment", "trivial_augment"]
 
 _REACH = {"shear": 45.0, "translate": 0.45, "rotate": 135.0, "factor": 0.95}
 """The largest magnitudes of TrivialAugment's wide space (shear in degrees, translation as a fraction of the size)."""
@@ -96,74 +92,14 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
     return RandomChoice([(), *([one] for one in branches)], times=n, seed=seed)
 
 
-def searchable(*, channels: int = 1, pairs: int | None = None, temperature: float = 0.1, seed: int | None = None) -> Pipeline:
-    """Sub-policies of two operations, with learnable gates (relaxed) and magnitudes: where a policy search starts.
-
-    Args:
-        channels: as in :func:`trivial_augment`.
-        pairs: how many of the pairs of operations to take; default all.
-        temperature: of the relaxed gates.
-        seed: of the draws; as in `Pipeline`.
-
-    Returns:
-        A pipeline with learned numbers: train them as any module's parameters.
-
-    Errors:
-        InvalidArgument or InvalidType for numbers outside of their ranges.
-
-    Source:
-        The search space of Hataya, Zdenek, Yoshizoe, Nakayama: "Faster AutoAugment", ECCV 2020, with continuous operations.
-
-    Example:
-        >>> from pellucid.policy import searchable
-        >>> augment = searchable(pairs=4, seed=0)
-        >>> len(augment[0].transforms), len(list(augment.parameters())) > 0
-        (4, True)
-    """
-    pairs = None if pairs is None else whole_number("pairs", pairs, 1, 1 << 24)
-    if finite_number("temperature", temperature) <= 0:
-        raise invalid("temperature", expected="a number > 0", got=repr(temperature))
-    count = len(_learned(channels, temperature))
-    chosen = list(combinations(range(count), 2))
-    if pairs is not None and pairs < len(chosen):
-        chosen = [chosen[i * len(chosen) // pairs] for i in range(pairs)]
-    branches = []
-    for one, two in chosen:
-        operations = _learned(channels, temperature)
-        branches.append([operations[one], operations[two]])
-    return RandomChoice(branches, seed=seed)
-
-
-def _learned(channels: int, temperature: float) -> list[Transform]:
-    _check_channels(channels)
-    gate = Bernoulli(Learnable(0.5), temperature=temperature)
-
-    def width(start: float, high: float) -> Distribution:
-        return CenteredUniform(0.0, Learnable(start, low=0.0, high=high))
-
-    def around_one(start: float) -> Distribution:
-        return CenteredUniform(1.0, Learnable(start, low=0.0, high=0.95))
-
-    operations: list[Transform] = [
-        RandomHorizontalFlip(p=gate),
-        RandomRotation(width(10.0, 180.0), p=gate),
-        RandomTranslate((width(0.08, 0.5), width(0.08, 0.5)), p=gate),
-        RandomShear((width(8.0, 60.0), width(8.0, 60.0)), p=gate),
-        RandomAffine(degrees=0.0, scale=around_one(0.1), p=gate),
-        RandomBrightness(around_one(0.15), p=gate),
-        RandomContrast(around_one(0.15), p=gate),
-        RandomErasing(scale=(0.0, Learnable(0.1, low=0.0, high=0.6)), ratio=(0.5, 2.0), p=gate),
-    ]
-    return operations if channels == 1 else [*operations, RandomSaturation(around_one(0.15), p=gate)]
-
-
-def _check_channels(channels: object) -> None:
+def check_channels(channels: object) -> None:
+    """Raise for what has neither one channel nor three."""
     if type(channels) is not int or channels not in (1, 3):
         raise invalid("channels", expected="3, or 1 for grey pictures", got=repr(channels))
 
 
 def _operations(channels: int, spread: Callable[[float], Distribution]) -> Sequence[Transform]:
-    _check_channels(channels)
+    check_channels(channels)
 
     def about_one(reach: float) -> Distribution:
         inner = spread(reach)

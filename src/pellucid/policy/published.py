@@ -2,45 +2,21 @@
 
 Owns: their spaces, tables and defaults.
 Must not: choose or draw; they are values that stand in any pipeline.
-Read next: ``../transforms/choices.py``.
+Read next: ``operations.py``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from pellucid.random import Bernoulli, Categorical
+from pellucid.policy.operations import ORDER, REACH, magnitudes, operation, signs
+from pellucid.random import Categorical
 from pellucid.random.arguments import check_choice, whole_number
-from pellucid.transforms import (
-    Mixture,
-    OneOf,
-    RandomAutoContrast,
-    RandomBrightness,
-    RandomContrast,
-    RandomEqualize,
-    RandomInvert,
-    RandomPosterize,
-    RandomRotation,
-    RandomSaturation,
-    RandomSharpness,
-    RandomShear,
-    RandomSolarize,
-    RandomTranslate,
-    SomeOf,
-)
+from pellucid.transforms import Mixture, OneOf, RandomShear, RandomTranslate, SomeOf
 from pellucid.transforms.base import Transform
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
-
-_NEAREST: Mapping[str, Any] = {"interpolation": "nearest"}
-_ORDER = (
-    *("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness"),
-    *("Posterize", "Solarize", "AutoContrast", "Equalize"),
-)
-
-Magnitudes = Sequence[float]
 
 
 def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
@@ -69,7 +45,7 @@ def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
     """
     bins = whole_number("bins", bins, 2, 1000)
     reach = {"shear": 0.99, "translate": 32.0, "rotate": 135.0, "factor": 0.99, "posterize": 6.0}
-    operations = (_operation(name, _all(name, reach, bins), 1.0, pixels=True) for name in _ORDER)
+    operations = (operation(name, magnitudes(name, reach, bins), 1.0, pixels=True) for name in ORDER)
     return OneOf(((), *operations), same_on_batch=same_on_batch)
 
 
@@ -100,7 +76,7 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
     """
     bins = whole_number("bins", bins, 2, 1000)
     magnitude = whole_number(f"magnitude (bins={bins})", magnitude, 0, bins - 1)
-    operations = (_operation(name, _signed(name, _all(name, _REACH, bins, signed=False)[magnitude]), 1.0) for name in _ORDER)
+    operations = (operation(name, signs(name, magnitudes(name, REACH, bins, signed=False)[magnitude]), 1.0) for name in ORDER)
     return SomeOf(((), *operations), n=n, replace=True, same_on_batch=same_on_batch)
 
 
@@ -187,12 +163,12 @@ def AugMix(
 
 def _mild_of_torchvision(severity: int) -> OneOf:
     def of(name: str) -> Transform:
-        largest = _all(name, {**_REACH, "translate": 1.0 / 3.0, "posterize": 4.0}, 10, signed=False)[:severity]
+        largest = magnitudes(name, {**REACH, "translate": 1.0 / 3.0, "posterize": 4.0}, 10, signed=False)[:severity]
         if name == "Posterize":
             largest = [4.0 - round(4.0 * k / 9.0) for k in range(severity)]
-        return _operation(name, [v for value in largest for v in _signed(name, value)], 1.0, interpolation="bilinear")
+        return operation(name, [v for value in largest for v in signs(name, value)], 1.0, interpolation="bilinear")
 
-    return OneOf(tuple(of(name) for name in _ORDER))
+    return OneOf(tuple(of(name) for name in ORDER))
 
 
 def _mild_of_google(severity: int) -> OneOf:
@@ -206,7 +182,7 @@ def _mild_of_google(severity: int) -> OneOf:
         ]
         ends = [(sign * change(n), share) for n, share in parts if share > 0 for sign in ((1, -1) if signed else (1,))]
         values, weights = zip(*ends, strict=True)
-        return _operation(name, values, 1.0, weights=weights, interpolation="bilinear")
+        return operation(name, values, 1.0, spread=lambda drawn: Categorical(drawn, weights), interpolation="bilinear")
 
     level = (0.1 / 10.0, severity / 10.0)
     lean = [math.degrees(math.atan(0.3 * part)) for part in level]
@@ -219,8 +195,8 @@ def _mild_of_google(severity: int) -> OneOf:
     spread: list[Transform] = [RandomShear((*x, *y), center=(-0.5, -0.5)) for x, y in both(*lean)]
     spread += [RandomTranslate(pair, interpolation="nearest") for pair in both(*shift)]
     alone = (
-        _operation("AutoContrast", (), 1.0),
-        _operation("Equalize", (), 1.0),
+        operation("AutoContrast", (), 1.0),
+        operation("Equalize", (), 1.0),
         whole(4.0, lambda n: 4.0 - n, "Posterize"),
         whole(30.0, float, "Rotate", signed=True),
         whole(256.0, lambda n: (256.0 - n) / 255.0, "Solarize"),
@@ -232,74 +208,10 @@ def _overlap(low: float, high: float, first: float, last: float) -> float:
     return max(0.0, min(high, last) - max(low, first))
 
 
-_REACH = {"shear": 0.3, "translate": 150.0 / 331.0, "rotate": 30.0, "factor": 0.9, "posterize": 4.0}
-
-
-def _all(name: str, reach: Mapping[str, float], bins: int, *, signed: bool = True) -> Magnitudes:
-    """The magnitudes of an operation, from nothing to the largest; with both signs where it has them."""
-    share = [i / (bins - 1) for i in range(bins)]
-    if name == "Posterize":
-        return [float(round(8.0 - reach["posterize"] * s)) for s in share]
-    if name == "Solarize":
-        return [1.0 - s for s in share]
-    kind = name.removesuffix("X").removesuffix("Y").lower()
-    values = [reach.get(kind, reach["factor"]) * s for s in share]
-    return [v for value in values for v in _signed(name, value)] if signed else values
-
-
-def _signed(name: str, value: float) -> Magnitudes:
-    return (value,) if name in ("Posterize", "Solarize") else (value, -value)
-
-
 def _step(name: str, p: str, magnitude: str = "") -> Transform:
     """An operation of a table: its name, probability and the number of its magnitude, of ten."""
-    values = _signed(name, _all(name, _REACH, 10, signed=False)[int(magnitude)]) if magnitude else ()
-    return _operation(name, values, float(p))
-
-
-def _operation(
-    name: str,
-    values: Magnitudes,
-    p: float,
-    *,
-    pixels: bool = False,
-    weights: Magnitudes | None = None,
-    interpolation: str = "nearest",
-) -> Transform:
-    """The operation that the papers call so, with one of these magnitudes; shifts are sampled nearest whatever is said."""
-    gate = Bernoulli(p)
-    corner: Mapping[str, Any] = {"interpolation": interpolation, "center": (-0.5, -0.5)}
-
-    def drawn(change: Callable[[float], float]) -> Categorical:
-        return Categorical(tuple(map(change, values)), None if weights is None else tuple(weights))
-
-    def factor() -> Categorical:
-        return drawn(lambda value: 1.0 + value)
-
-    def leant() -> Categorical:
-        return drawn(lambda value: math.degrees(math.atan(value)))
-
-    def cut() -> Categorical:
-        return drawn(math.trunc) if pixels else drawn(float)
-
-    still = Categorical((0.0,))
-    makers: dict[str, Callable[[], Transform]] = {
-        "ShearX": lambda: RandomShear((leant(), still), p=gate, **corner),
-        "ShearY": lambda: RandomShear((still, leant()), p=gate, **corner),
-        "TranslateX": lambda: RandomTranslate((cut(), 0.0), pixels=pixels, p=gate, **_NEAREST),
-        "TranslateY": lambda: RandomTranslate((0.0, cut()), pixels=pixels, p=gate, **_NEAREST),
-        "Rotate": lambda: RandomRotation(drawn(float), p=gate, interpolation=interpolation),  # type: ignore[arg-type]
-        "Brightness": lambda: RandomBrightness(factor(), p=gate),
-        "Color": lambda: RandomSaturation(factor(), p=gate),
-        "Contrast": lambda: RandomContrast(factor(), p=gate),
-        "Sharpness": lambda: RandomSharpness(factor(), p=gate),
-        "Posterize": lambda: RandomPosterize(drawn(float), p=gate),
-        "Solarize": lambda: RandomSolarize(drawn(float), p=gate),
-        "AutoContrast": lambda: RandomAutoContrast(p=gate),
-        "Equalize": lambda: RandomEqualize(p=gate),
-        "Invert": lambda: RandomInvert(p=gate),
-    }
-    return makers[name]()
+    values = signs(name, magnitudes(name, REACH, 10, signed=False)[int(magnitude)]) if magnitude else ()
+    return operation(name, values, float(p))
 
 
 _TABLES = {
