@@ -97,7 +97,7 @@ def searchable(
     pairs = None if pairs is None else whole_number("pairs", pairs, 1, 1 << 24)
     if finite_number("temperature", temperature) <= 0:
         raise invalid("temperature", expected="a number > 0", got=repr(temperature))
-    unused = {"operations": operations, "estimator": estimator} if method == "pairs" else {}
+    unused: dict[str, object] = {"operations": operations, "estimator": estimator} if method == "pairs" else {}
     if method == "adversarial_autoaugment":
         unused = {"pairs": pairs}
     for argument, given in unused.items():
