@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ SMALL = {
     "segmentation.py": (["--steps", "30"], 0.4),  # ground alone: 0.32
     "detection.py": (["--steps", "60"], 0.25),  # a box in the middle: 0.15
     "from_toml.py": (["--epochs", "2"], 0.6),  # chance: 0.1
+    "with_lightning.py": (["--epochs", "2"], 0.5),  # chance: 0.1
+    "with_transformers.py": (["--epochs", "5"], 0.3),  # chance: 0.1
 }
+NEEDED = ("sklearn", "lightning", "transformers", "datasets")
 
 
 def run(arguments, folder):
@@ -23,16 +27,18 @@ def run(arguments, folder):
     return float(re.search(r"([\d.]+)$", done.stdout.strip())[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMALL)
 def test_it_learns(name, tmp_path):
-    if "sklearn" in (FOLDER / name).read_text():
-        pytest.importorskip("sklearn")
+    text = (FOLDER / name).read_text()
+    for library in NEEDED:
+        if re.search(rf"^(import|from) {library}\b", text, flags=re.MULTILINE) and find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
     arguments, least = SMALL[name]
     assert run([FOLDER / name, *arguments], tmp_path) > least
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_ranks_train_together(tmp_path):
     pytest.importorskip("sklearn")
     torchrun = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29571", FOLDER / "classification.py"]

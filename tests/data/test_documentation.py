@@ -9,28 +9,40 @@ import pytest
 
 GUIDE = Path(__file__).parents[2] / "docs" / "loading.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+NEEDED = ("datasets", "lightning", "transformers")
+"""Libraries that only some blocks are about."""
 
 
-def test_the_guide_runs(folder, tmp_path, monkeypatch):
+def needed(block):
+    return [name for name in NEEDED if f"from {name} " in block or f"import {name}\n" in block]
+
+
+@pytest.fixture
+def place(folder, tmp_path, monkeypatch):
     (tmp_path / "pictures").symlink_to(folder)
     monkeypatch.chdir(tmp_path)
     if not image_folder():
         monkeypatch.setitem(sys.modules, "torchvision.datasets", types.SimpleNamespace(ImageFolder=Folder))
+
+
+@pytest.mark.usefixtures("place")
+def test_the_guide_runs():
     scope: dict = {}
     for number, block in enumerate(BLOCKS):
-        if "from datasets" not in block:
+        if not needed(block):
             exec(compile(block, f"loading.md, block {number}", "exec"), scope)
     assert scope["state"] == {"epoch": 0, "done": 8}
 
 
-def test_the_block_on_hugging_face_runs(folder, tmp_path, monkeypatch):
-    pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed")
-    (tmp_path / "pictures").symlink_to(folder)
-    monkeypatch.chdir(tmp_path)
-    if not image_folder():
-        monkeypatch.setitem(sys.modules, "torchvision.datasets", types.SimpleNamespace(ImageFolder=Folder))
+@pytest.mark.usefixtures("place")
+@pytest.mark.filterwarnings("ignore:::lightning", "ignore:::transformers", "ignore:::accelerate")
+@pytest.mark.parametrize("library", NEEDED)
+def test_the_blocks_on_other_libraries_run(library):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    about = [block for block in BLOCKS if library in needed(block)]
+    assert about
     scope: dict = {}
-    for block in (BLOCKS[0], next(block for block in BLOCKS if "from datasets" in block)):
+    for block in (BLOCKS[0], next(block for block in BLOCKS if "from torch import nn" in block), *about):
         exec(block, scope)
 
 

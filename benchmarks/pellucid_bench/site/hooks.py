@@ -1,31 +1,54 @@
 """What MkDocs calls while it builds the site.
 
-Owns: handing generated pages to MkDocs.
-Must not: word them; ``pages.py`` does.
+Owns: handing generated pages and notebooks to MkDocs.
+Must not: word them; ``pages.py`` and ``notebooks.py`` do.
 Read next: ``pages.py``.
 """
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+from pellucid_bench.site.notebooks import Executed, execute, has_pictures
 from pellucid_bench.site.pages import gallery, generated, relinked
 
-__all__ = ["on_files", "on_page_markdown"]
+__all__ = ["chapters", "on_files", "on_page_markdown"]
+
+_CHAPTERS = ("Start", "Guide")
+_EXECUTED: dict[str, Executed] = {}
+"""By the page's place on the site."""
+
+
+def chapters(nav: Any) -> list[str]:
+    """The pages under *Start* and *Guide*, of the navigation as ``mkdocs.yml`` has it."""
+    return re.findall(r"[\w/-]+\.md", str([part[name] for part in nav for name in part if name in _CHAPTERS]))
 
 
 def on_files(files: Any, *, config: Any) -> Any:
-    """Add the pages that are no file of ``docs/``."""
+    """Add the pages that are no file of ``docs/``, and the notebooks of those that show something."""
     from mkdocs.structure.files import File
 
-    for place, content in (*generated(config.extra["repository"]), *gallery()):
+    repository = config.extra["repository"]
+    for place in chapters(config.nav):
+        markdown = Path(config.docs_dir, place).read_text(encoding="utf-8")
+        if has_pictures(markdown):
+            name = place.removesuffix(".md")
+            done = _EXECUTED[place] = execute(markdown, name, repository=repository)
+            for file, content in {f"{name}.ipynb": done.notebook, **done.pictures}.items():
+                files.append(File.generated(config, f"notebooks/{file}", content=content))
+    for place, content in (*generated(repository), *gallery()):
         files.append(File.generated(config, place, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
-    """Let links that leave ``docs/`` lead to the site's pages, or to the repository."""
+    """Show what the blocks drew, and let links that leave ``docs/`` lead to the site's pages, or to the repository."""
     if page.file.generated_by:
         return markdown
     place = page.file.src_uri
+    if place in _EXECUTED:
+        head, _, rest = _EXECUTED[place].page.partition("\n")
+        markdown = f"{head}\n\n[This page as a notebook](notebooks/{place.removesuffix('.md')}.ipynb), with its results.\n{rest}"
     return relinked(markdown, source=f"docs/{place}", page=place, repository=config.extra["repository"])

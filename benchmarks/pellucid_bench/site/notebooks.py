@@ -1,0 +1,135 @@
+"""Notebooks of the guide: a page whose blocks draw something, executed while the site is built.
+
+Owns: reading a page as cells, running them, and the form of a notebook file.
+Must not: import MkDocs or Jupyter; a notebook is JSON (https://nbformat.readthedocs.io, version 4.5).
+Read next: ``hooks.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Executed", "execute", "has_pictures"]
+
+_FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```\n?", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<target>[^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A page that was run.
+
+    Args:
+        page: its Markdown, with each picture below the block that drew it.
+        notebook: the content of its ``.ipynb``.
+        pictures: PNG files by name; they lie beside the notebook.
+    """
+
+    page: str
+    notebook: str
+    pictures: dict[str, bytes]
+
+
+def has_pictures(markdown: str) -> bool:
+    """Whether a page has blocks of Python, and pictures: shown by a block, or linked."""
+    return "```python\n" in markdown and (".show(" in markdown or "![" in markdown)
+
+
+def execute(markdown: str, name: str, *, repository: str) -> Executed:
+    """Run the blocks of a page in one namespace, in an empty folder, and keep what they print and show.
+
+    Args:
+        markdown: the page's text.
+        name: of the page, such as ``start``; names the files.
+        repository: the address that links lead to.
+
+    Errors:
+        Whatever a block raises, with the page and the line in the traceback.
+    """
+    scope: dict[str, Any] = {"__name__": "__notebook__"}
+    cells: list[dict[str, Any]] = [
+        _words(f"*Made from the page [{name}](start.md).*".replace("start.md", f"{name}.md"), repository)
+    ]
+    page, pictures, end = [], {}, 0
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for fence in _FENCE.finditer(markdown):
+                text, body = markdown[end : fence.start()], fence["body"]
+                end = fence.end()
+                page += [text, fence[0]]
+                if fence["kind"] == "python":
+                    cells.append(_words(text, repository))
+                    printed, shown = _run(body, scope, name, markdown[: fence.start()].count("\n") + 1)
+                    cells.append(_code(body, printed, shown))
+                    for png in shown:
+                        file = f"{name}-{len(pictures) + 1}.png"
+                        pictures[file] = png
+                        page.append(f"\n![What the block above shows](notebooks/{file})\n")
+                elif fence["kind"] == "text" and cells[-1]["cell_type"] == "code" and not text.strip():
+                    continue  # what was printed stands in the cell above
+                else:
+                    cells.append(_words(text + fence[0], repository))
+        finally:
+            os.chdir(before)
+    cells.append(_words(markdown[end:], repository))
+    page.append(markdown[end:])
+    cells = [{**cell, "id": f"{name}-{i}"} for i, cell in enumerate(cell for cell in cells if cell["source"].strip())]
+    kernel = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    return Executed("".join(page), json.dumps(notebook, indent=1) + "\n", pictures)
+
+
+def _run(body: str, scope: dict[str, Any], name: str, line: int) -> tuple[str, list[bytes]]:
+    """What a block prints, and the pictures among the values of its expressions."""
+    tree, stream, shown = ast.parse("\n" * line + body), io.StringIO(), []
+    with contextlib.redirect_stdout(stream), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for statement in tree.body:
+            if isinstance(statement, ast.Expr):
+                value = eval(compile(ast.Expression(statement.value), f"{name}.md", "eval"), scope)
+                shown += list(_pictures(value))
+            else:
+                exec(compile(ast.Module([statement], []), f"{name}.md", "exec"), scope)
+    return stream.getvalue(), shown
+
+
+def _pictures(value: Any) -> Iterator[bytes]:
+    from matplotlib.figure import Figure
+
+    if isinstance(value, Figure):
+        buffer = io.BytesIO()
+        value.savefig(buffer, format="png", dpi=80)
+        yield buffer.getvalue()
+
+
+def _words(text: str, repository: str) -> dict[str, Any]:
+    def absolute(link: re.Match[str]) -> str:
+        place = f"{repository}/{'raw' if link['image'] else 'blob'}/main/docs/{link['target']}"
+        return f"{link['image']}[{link['text']}]({place})"
+
+    return {"cell_type": "markdown", "metadata": {}, "source": _LINK.sub(absolute, text.strip())}
+
+
+def _code(body: str, printed: str, shown: list[bytes]) -> dict[str, Any]:
+    outputs: list[dict[str, Any]] = [{"output_type": "stream", "name": "stdout", "text": printed}] if printed else []
+    for png in shown:
+        data = {"image/png": base64.b64encode(png).decode("ascii"), "text/plain": "<Figure>"}
+        outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": outputs, "source": body.rstrip("\n")}
