@@ -53,7 +53,8 @@ def test_readme_links_exist():
 
 
 def test_the_figures_of_the_readme_are_those_of_the_pages():
-    readme = (ROOT / "README.md").read_text().split("## Why not")[1].split("## ")[0]
+    text = (ROOT / "README.md").read_text()
+    summary, readme = re.search(r"\* \*\*Fast\.\*\*.*?\n\*", text, re.DOTALL)[0], text.split("## Why not")[1].split("## ")[0]
     performance = (ROOT / "docs" / "performance.md").read_text().split("<!-- bench:flagship -->")[1].split("<!-- /bench")[0]
     forward, backward, _ = performance.split("Forward + backward to")[0], *performance.split("Forward + backward to")[1:]
 
@@ -65,6 +66,12 @@ def test_the_figures_of_the_readme_are_those_of_the_pages():
         *((forward, "albumentations", 0), (backward, "pellucid", 1), (backward, "kornia", 0)),
     ):
         assert f"{median(table, subject):.{digits}f}" in readme, (subject, median(table, subject))
+        assert "uint8" in subject or f"{median(table, subject):.{digits}f}" in summary, subject
+
+    def memory(subject):
+        return float(re.search(rf"^\| \**{subject}\** \|.* ([\d.]+) x \|$", backward, flags=re.MULTILINE)[1])
+
+    assert f"{memory('kornia'):.0f} times the batch in memory where this one takes {memory('pellucid'):.1f}" in readme
 
 
 def test_architecture_names_existing_tests():

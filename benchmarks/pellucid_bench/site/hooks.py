@@ -22,8 +22,9 @@ _EXECUTED: dict[str, Executed] = {}
 
 
 def chapters(nav: Any) -> list[str]:
-    """The pages under *Start* and *Guide*, of the navigation as ``mkdocs.yml`` has it."""
-    return re.findall(r"[\w/-]+\.md", str([part[name] for part in nav for name in part if name in _CHAPTERS]))
+    """The chapters under *Start* and *Guide*, of the navigation as ``mkdocs.yml`` has it."""
+    found = re.findall(r"[\w/-]+\.md", str([part[name] for part in nav for name in part if name in _CHAPTERS]))
+    return [place for place in found if place != "index.md"]
 
 
 def on_files(files: Any, *, config: Any) -> Any:
@@ -38,8 +39,8 @@ def on_files(files: Any, *, config: Any) -> Any:
             done = _EXECUTED[place] = execute(markdown, name, repository=repository)
             for file, content in {f"{name}.ipynb": done.notebook, **done.pictures}.items():
                 files.append(File.generated(config, f"notebooks/{file}", content=content))
-    for place, content in (*generated(repository), *gallery()):
-        files.append(File.generated(config, place, content=content))
+    for made, what in (*generated(repository), *gallery()):
+        files.append(File.generated(config, made, content=what))
     return files
 
 
@@ -49,6 +50,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
         return markdown
     place = page.file.src_uri
     if place in _EXECUTED:
-        head, _, rest = _EXECUTED[place].page.partition("\n")
+        head, rest = _EXECUTED[place].page.split("\n", 1)
         markdown = f"{head}\n\n[This page as a notebook](notebooks/{place.removesuffix('.md')}.ipynb), with its results.\n{rest}"
     return relinked(markdown, source=f"docs/{place}", page=place, repository=config.extra["repository"])

@@ -59,10 +59,10 @@ def execute(markdown: str, name: str, *, repository: str) -> Executed:
         Whatever a block raises, with the page and the line in the traceback.
     """
     scope: dict[str, Any] = {"__name__": "__notebook__"}
-    cells: list[dict[str, Any]] = [
-        _words(f"*Made from the page [{name}](start.md).*".replace("start.md", f"{name}.md"), repository)
-    ]
-    page, pictures, end = [], {}, 0
+    cells: list[dict[str, Any]] = [_words(f"*Made from the page [{name}]({name}.md).*", repository)]
+    page: list[str] = []
+    pictures: dict[str, bytes] = {}
+    end = 0
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

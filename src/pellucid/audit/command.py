@@ -7,7 +7,8 @@ Read next: ``spec.py``, ``run.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from json import dumps
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def run_audit(
     isolate: bool = True,
     seed: int = 0,
     quick: bool = False,
+    waiting: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> int:
     """Audit ``module:function`` and return 0 (clean), 1 (warnings) or 2 (errors).
 
@@ -50,23 +52,26 @@ def run_audit(
         isolate: Run in a child process.
         seed: For inputs and for every generator.
         quick: Leave out other layouts, shapes, signs and modes.
+        waiting: Entered while the audit runs, with what is being done.
     """
     words = {s.label: s for s in Severity}
     if level not in words:
         raise invalid("level", expected=f"one of {', '.join(words)}", got=repr(level))
     _check(output)
     promises = {k.strip(): v.strip() for k, _, v in (item.partition("=") for item in (declared or "").split(",") if item.strip())}
-    report = audit(
-        resolve(target),
-        parse_inputs(inputs, seed),
-        name=target,
-        compile=compile,
-        backend=backend,
-        declared=promises,
-        isolate=isolate,
-        seed=seed,
-        quick=quick,
-    )
+    subject, values = resolve(target), parse_inputs(inputs, seed)
+    with waiting(f"Auditing {target}"):
+        report = audit(
+            subject,
+            values,
+            name=target,
+            compile=compile,
+            backend=backend,
+            declared=promises,
+            isolate=isolate,
+            seed=seed,
+            quick=quick,
+        )
     report.findings = [f for f in report.without(allow) if f.severity >= words[level]]
     if output is not None and output.suffix == ".json":
         report.to_json(output)

@@ -32,6 +32,7 @@ def audit(
 ) -> None:
     """Say where the gradients of a callable live, lie and die. Exit code 0: clean, 1: warnings, 2: errors."""
     from pellucid.audit.command import run_audit, run_watch
+    from pellucid.cli.waiting import waiting
     from pellucid.errors import invalid
 
     if (target is None) == (watch_training is None):
@@ -39,6 +40,15 @@ def audit(
     if watch_training is not None:
         raise typer.Exit(run_watch(watch_training, steps, output, json))
     code = run_audit(
-        target or "", inputs, output, json, compile=compile, declared=declared, allow=allow or (), level=level, quick=quick
+        target or "",
+        inputs,
+        output,
+        json,
+        compile=compile,
+        declared=declared,
+        allow=allow or (),
+        level=level,
+        quick=quick,
+        waiting=waiting,
     )
     raise typer.Exit(code)

@@ -95,6 +95,8 @@ def _cache() -> str:
 
 def _tests() -> Iterator[tuple[str, str, float]]:
     """(name, what is wrong or nothing, seconds) of each part of the self test."""
+    from pellucid.cli.waiting import waiting
+
     for name, test in (
         ("draws are the documented ones", _draws),
         ("compiled passes agree with the reference", _agreement),
@@ -103,7 +105,8 @@ def _tests() -> Iterator[tuple[str, str, float]]:
     ):
         start = time.perf_counter()
         try:
-            fault = test()
+            with waiting(f"Testing: {name}"):
+                fault = test()
         except Exception as error:  # whatever goes wrong belongs into the report
             fault = f"{type(error).__name__}: {error}".splitlines()[0]
         yield name, fault, time.perf_counter() - start

@@ -15,7 +15,7 @@ import typer
 from pellucid.cli.errors import need
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from pellucid.errors import InvalidArgument
     from pellucid.features.data.sequences import PlanarSequence
@@ -50,6 +50,7 @@ def eval_descriptor(
     import json as text
 
     from pellucid.cli.files import write_bytes
+    from pellucid.cli.waiting import waiting
     from pellucid.errors import InvalidArgument
     from pellucid.features.evaluation.methods import baselines as peers
     from pellucid.features.evaluation.methods import joint_method, network_method
@@ -70,9 +71,10 @@ def eval_descriptor(
     broken: list[InvalidArgument] = []
     sequences = _sequences(directory, photographs, seed, broken)
     drawn: dict[tuple[str, str], Any] = {}
-    report = evaluate_methods(
-        sequences, methods, protocol, on_pair=None if pictures is None else _keep_pictures(drawn, list(methods)), refine=refine
-    )
+    keep = None if pictures is None else _keep_pictures(drawn, list(methods))
+    with waiting("Measuring") as say:
+        told = (_told(sequence, say) for sequence in sequences)
+        report = evaluate_methods(told, methods, protocol, on_pair=keep, refine=refine)
     typer.echo(plain_table(report))
     if json is not None:
         write_bytes(json, (text.dumps(report.to_dict(), indent=1) + "\n").encode())
@@ -92,10 +94,18 @@ def export_descriptor(
     need("train", "safetensors")
     if output.suffix == ".onnx":
         need("onnx", "onnx", "onnxscript")
+    from pellucid.cli.waiting import waiting
     from pellucid.features.export import export_descriptor as export
     from pellucid.features.weights import load_descriptor
 
-    typer.echo(f"{export(load_descriptor(weights), output)}")
+    with waiting(f"Exporting {weights}"):
+        written = export(load_descriptor(weights), output)
+    typer.echo(f"{written}")
+
+
+def _told(sequence: PlanarSequence, say: Callable[[str], None]) -> PlanarSequence:
+    say(f"Measuring on {sequence.name}")
+    return sequence
 
 
 def _labels(option: str, paths: Sequence[Path] | None, taken: Container[str]) -> dict[str, Path]:

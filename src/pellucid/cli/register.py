@@ -28,11 +28,13 @@ def register(
     import json
 
     from pellucid.cli.files import png_bytes, read_image, to_picture, write_bytes
+    from pellucid.cli.waiting import waiting
     from pellucid.registration import align
     from pellucid.registration.pictures import before_and_after
 
     grey = [read_image(path, gray=True) for path in (fixed, moving)]
-    found = align(*grey, model=model, loss=loss, photometric=photometric, spacing=spacing)
+    with waiting(f"Aligning {moving.name} with {fixed.name}"):
+        found = align(*grey, model=model, loss=loss, photometric=photometric, spacing=spacing)
     numbers = {
         "model": model,
         "loss": loss,

@@ -39,6 +39,7 @@ def warmup(
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
     """Compile the CPU kernels that pipelines need, and keep them on disk, so that no later process waits for a compiler."""
+    from pellucid.cli.waiting import waiting
     from pellucid.compilers import numba_works
     from pellucid.pipeline import Pipeline
 
@@ -52,7 +53,7 @@ def warmup(
     for name, one in pipelines.items():
         for kind in dtypes:
             start = time.perf_counter()
-            with _counted() as compiled:
+            with waiting(f"Compiling for {name}, {str(kind)[6:]}"), _counted() as compiled:
                 _call(one, shape, kind, gradients=gradients and kind.is_floating_point)
             total += len(compiled)
             typer.echo(f"{name}, {str(kind)[6:]}: {len(compiled)} compiled, {time.perf_counter() - start:.1f} s")
