@@ -9,7 +9,8 @@ The rules:
 * **Args** names every parameter; what a base class or a field's own docstring says counts.
 * **Returns** stands where something other than None is returned. Where that is no tensor, a first sentence that begins with
   "Return" will do; a property's first sentence always says it.
-* **Errors** (or Raises) stands where the code raises, or calls a function of the library that raises by itself.
+* **Errors** (or Raises) stands where the code raises, or calls a function of the library that raises by itself;
+  a base class may say it.
 * **Gradient** stands where tensors that may hold fractions go in and come out.
 * **Example** has a line that runs. A method's or property's may be its class's that reads it; a result's (a named tuple, a frozen
   dataclass) may be that of a public function or method that returns it.
@@ -107,7 +108,9 @@ def missing(entry: Entry) -> tuple[str, ...]:
     said = bool({"Returns", "Yields"} & set(written)) or (text.startswith("Return") and "Tensor" not in returns)
     if not (said or inspect.isclass(entry.value) or isinstance(entry.value, property) or returns in ("None", "NoReturn")):
         lacks.append("Returns")
-    if any(_raises(function, 1) for function in entry.functions) and not {"Errors", "Raises"} & set(written):
+    bases = [set(_sections(_clean(base.__doc__))) for base in entry.value.__mro__] if inspect.isclass(entry.value) else []
+    warned = any({"Errors", "Raises"} & titles for titles in (set(written), *bases))
+    if not warned and any(_raises(function, 1) for function in entry.functions):
         lacks.append("Errors")
     if _differentiable(entry) and "Gradient" not in written:
         lacks.append("Gradient")

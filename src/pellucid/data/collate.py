@@ -36,6 +36,17 @@ class Collate:
     Args:
         pipeline: augments the batch.
         names, backend, gray, draft: see `collate`.
+
+    Errors:
+        As `collate`; InvalidType for samples that are neither pictures nor tuples or dicts of targets, InvalidArgument for some
+        that are numbered beside some that are not.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.data import collate
+        >>> pictures = [torch.rand(3, 20, 30), torch.rand(3, 24, 30)]
+        >>> collate(pellucid.Pipeline([pellucid.CenterCrop(16)]))(pictures).shape
+        torch.Size([2, 3, 16, 16])
     """
 
     pipeline: Any
@@ -57,7 +68,21 @@ class Collate:
         return Drafts(self.pipeline)
 
     def read(self, samples: Sequence[Any]) -> list[Any]:
-        """The first half alone, for workers whose samples a `Prefetcher` augments: pictures become tensors."""
+        """Return the samples with tensors for pictures: the first half alone, for workers whose samples a `Prefetcher` augments.
+
+        Args:
+            samples: as in the call.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import numpy, pellucid
+            >>> from pellucid.data import collate
+            >>> augment = collate(pellucid.Pipeline([pellucid.CenterCrop(16)]))
+            >>> [tuple(picture.shape) for picture in augment.read([numpy.zeros((20, 30, 3), numpy.uint8)])]
+            [(3, 20, 30)]
+        """
         numbered = _numbered(samples)
         if not numbered:
             return [self._read(sample, None) for sample in samples]
@@ -140,8 +165,14 @@ def collate(
     PIL images, paths or files' contents. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and
     their number; all others from the worker's own stream.
 
+    Returns:
+        A `Collate`, which can be pickled for workers.
+
     Gradient:
         None is recorded here: call the pipeline in the training step where it learns.
+
+    Errors:
+        InvalidArgument for a backend that does not exist.
 
     Example:
         >>> import torch, pellucid

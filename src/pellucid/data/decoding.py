@@ -46,6 +46,9 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
 
     The orientation that cameras note in EXIF is applied; an alpha channel is dropped; 16-bit pictures keep their range.
 
+    Returns:
+        uint8, (3, H, W) or (1, H, W).
+
     Errors:
         InvalidArgument for what is no picture, or not a whole one; it names the file. ImplementationError for a backend that is
         not installed.

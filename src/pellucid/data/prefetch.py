@@ -36,6 +36,9 @@ class Prefetcher:
 
     A loop that is left early stops the thread. An error in it is raised where its batch would have come.
 
+    Errors:
+        InvalidArgument for a depth below 1; InvalidType for a ``collate`` that is no `Collate`.
+
     Example:
         >>> import torch, pellucid
         >>> from torch.utils.data import DataLoader
@@ -71,11 +74,27 @@ class Prefetcher:
         return len(self.loader)  # type: ignore[arg-type] # which says so itself if it has none
 
     def state_dict(self) -> dict[str, int]:
-        """The epoch and how many of its samples have been handed out, from which `load_state_dict` goes on."""
+        """Return the epoch and how many of its samples have been handed out, from which `load_state_dict` goes on."""
         return {"epoch": self._epoch, "done": self._done}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on where a run was stopped: the loader's `Order` leaves out what was handed out."""
+        """Go on where a run was stopped: the loader's `Order` leaves out what was handed out.
+
+        Args:
+            state: of :meth:`state_dict`.
+
+        Errors:
+            InvalidArgument where the loader's sampler is no `Order`.
+
+        Example:
+            >>> import torch
+            >>> from torch.utils.data import DataLoader
+            >>> from pellucid.data import Indexed, Order, Prefetcher
+            >>> batches = Prefetcher(DataLoader(Indexed(range(6)), 2, sampler=Order(6, shuffle=False), collate_fn=list))
+            >>> batches.load_state_dict({"epoch": 0, "done": 4})
+            >>> [[sample.value for sample in batch] for batch in batches]
+            [[4, 5]]
+        """
         if self._order is None:
             raise invalid("loader", expected="a loader whose sampler is an Order, which can leave samples out", got=self.loader)
         self._epoch, self._done = state["epoch"], state["done"]

@@ -26,6 +26,11 @@ class Sample(NamedTuple):
         epoch: the step of the draw.
         number: names the sample, the index of the draw, from 0 to 2^63 - 1.
         value: what the data set gives.
+
+    Example:
+        >>> from pellucid.data import Sample
+        >>> Sample(epoch=3, number=7, value="cat").number
+        7
     """
 
     epoch: int
@@ -34,7 +39,10 @@ class Sample(NamedTuple):
 
 
 def index_of(name: str | bytes) -> int:
-    """A number for a sample that has a name: 63 bits of its BLAKE2 hash, the same on every machine.
+    """Return a number for a sample that has a name: 63 bits of its BLAKE2 hash, the same on every machine.
+
+    Args:
+        name: text, hashed as UTF-8, or bytes.
 
     Example:
         >>> from pellucid.data import index_of
@@ -53,6 +61,11 @@ class Indexed(Dataset[Sample]):
 
     Errors:
         InvalidType where something else than `Order` chooses the samples: nothing would say which epoch it is.
+
+    Example:
+        >>> from pellucid.data import Indexed
+        >>> Indexed(["cat", "dog"])[3, 1]
+        Sample(epoch=3, number=1, value='dog')
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -83,6 +96,13 @@ class Numbered(IterableDataset[Sample]):
         divided: the stream divides itself among workers, as WebDataset does; else every worker reads all of it and keeps its share.
 
     Set ``epoch`` before each pass; workers that persist see it, too.
+
+    Example:
+        >>> from pellucid.data import Numbered
+        >>> stream = Numbered([{"__key__": 7, "image": "cat"}])
+        >>> stream.epoch = 3
+        >>> stream.epoch, next(iter(stream))
+        (3, Sample(epoch=3, number=7, value={'__key__': 7, 'image': 'cat'}))
     """
 
     def __init__(self, samples: Iterable[Any], *, key: str = "__key__", divided: bool = False) -> None:
@@ -123,6 +143,9 @@ class Order(Sampler[Any]):
     Attributes:
         epoch: of the next pass; set it to begin elsewhere.
         done: samples that the next pass leaves out, because they were seen before the run stopped. It is 0 again afterwards.
+
+    Errors:
+        InvalidArgument for a rank that is not below ``ranks``.
 
     Example:
         >>> from pellucid.data import Order

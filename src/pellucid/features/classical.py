@@ -36,6 +36,12 @@ def structure_tensor(
         InvalidArgument for shapes, widths or block sizes that do not fit; InvalidType for integer images.
     Source:
         ``skimage.feature.structure_tensor``.
+
+    Example:
+        >>> import torch
+        >>> xx, xy, yy = structure_tensor(torch.arange(25.0).expand(1, 1, 25, 25))  # a ramp along x of slope 1
+        >>> [round(product[0, 0, 12, 12].item(), 3) for product in (xx, yy)]
+        [1.0, 0.0]
     """
     check_grey("image", image)
     if block_size is not None and (block_size < 1 or block_size % 2 == 0):
@@ -66,6 +72,9 @@ def harris_response(
         block_size: as in :func:`structure_tensor`.
         k: how much an edge is punished.
 
+    Returns:
+        Of the image's size.
+
     Gradient:
         image: exact, to any order.
     Errors:
@@ -93,6 +102,12 @@ def shi_tomasi_response(
 ) -> Float[Tensor, "b 1 h w"]:
     """Return the smaller eigenvalue of the structure tensor: "good features to track".
 
+    Args:
+        image, derivative_sigma, sigma, block_size: as in :func:`structure_tensor`.
+
+    Returns:
+        Of the image's size.
+
     Gradient:
         image: exact where the eigenvalues differ; the mean of the two eigenvalues' gradients where they are equal.
     Errors:
@@ -111,6 +126,13 @@ def shi_tomasi_response(
 
 def hessian_response(image: Float[Tensor, "b 1 h w"], *, sigma: float = 2.0) -> Float[Tensor, "b 1 h w"]:
     """Return the determinant of the Hessian, times sigma^4 so that scales compare: high on blobs, negative on saddles.
+
+    Args:
+        image: grey.
+        sigma: of the Gaussian under the derivatives, in pixels.
+
+    Returns:
+        Of the image's size.
 
     Gradient:
         image: exact, to any order.
@@ -141,6 +163,9 @@ def dog_response(
         sigma: the narrower blur, in pixels.
         ratio: the wider blur over the narrower one; 2^(1/3) is three steps per octave.
         signed: keep the sign (positive on dark blobs). By default bright and dark blobs are both high.
+
+    Returns:
+        Of the image's size.
 
     Gradient:
         image: exact with ``signed``, otherwise almost everywhere (a kink where the difference is 0).

@@ -87,6 +87,9 @@ class CollapseGuard:
             loss: mean triplet loss of the step.
             descriptors: of different points, from the same step.
             step: for the message.
+
+        Errors:
+            CollapseError where the loss or a descriptor is not finite, and where descriptors have come together.
         """
         value = float(loss)
         distance = float(mean_off_diagonal_distance(descriptors))
@@ -109,9 +112,24 @@ class CollapseGuard:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to judge as the interrupted one would have."""
+        """Return what a resumed run needs to judge as the interrupted one would have.
+
+        Example:
+            >>> CollapseGuard(margin=1.0).state_dict()
+            {'looks': 0, 'suspicious': 0, 'mean_loss': nan}
+        """
         return {"looks": self._looks, "suspicious": self._suspicious, "mean_loss": self._mean_loss}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from :meth:`state_dict`."""
+        """Continue from :meth:`state_dict`.
+
+        Args:
+            state: of :meth:`state_dict`.
+
+        Example:
+            >>> guard = CollapseGuard(margin=1.0)
+            >>> guard.load_state_dict({"looks": 3, "suspicious": 1, "mean_loss": 0.9})
+            >>> guard.state_dict()["looks"]
+            3
+        """
         self._looks, self._suspicious, self._mean_loss = int(state["looks"]), int(state["suspicious"]), float(state["mean_loss"])

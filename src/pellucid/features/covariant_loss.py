@@ -42,12 +42,22 @@ def covariant_index_loss(
         offset: (y, x) of the first window, modulo its side: draw it at random, so that no place is always at a border.
         stop_gradient: take the second view's maxima as targets, constant to the gradient.
 
+    Returns:
+        A scalar, at least 0.
+
     Gradient:
         responses: exact, but for the weights, which are constants by declaration.
     Errors:
         InvalidArgument for windows larger than the maps.
     Source:
         Barroso-Laguna et al., "Key.Net", ICCV 2019 (the multi-scale index proposal loss).
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import covariant_index_loss, share_view
+        >>> response = torch.rand(1, 1, 40, 40)
+        >>> covariant_index_loss(share_view(response, response, torch.eye(3)[None]))
+        tensor(0.)
     """
     total = view.first.new_zeros(())
     for side in _sides(windows):
@@ -78,10 +88,22 @@ def agreement_loss(
         offset: (y, x) of the first window, modulo its side: draw it at random.
         tolerance: standard deviation of w in pixels: how far apart two places still count as the same. 0 counts equal pixels.
 
+    Returns:
+        A scalar.
+
     Gradient:
         responses: exact.
     Errors:
         InvalidArgument for windows larger than the maps.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import agreement_loss, share_view
+        >>> peak = torch.zeros(1, 1, 40, 40)
+        >>> peak[..., 20, 20] = 20.0
+        >>> views = [share_view(peak, other, torch.eye(3)[None]) for other in (peak, torch.zeros_like(peak))]
+        >>> bool(agreement_loss(views[0]) < agreement_loss(views[1]))
+        True
     """
     total = view.first.new_zeros(())
     for side in _sides(windows):
@@ -97,8 +119,25 @@ def agreement_loss(
 def peakiness_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offset: tuple[int, int] = (0, 0)) -> Float[Tensor, ""]:
     """One minus the mean over windows of (highest minus average) softmax weight: 0 where each window has one sharp peak.
 
+    Args:
+        response: of one view.
+        window: its side in pixels.
+        offset: (y, x) of the first window, modulo its side.
+
+    Returns:
+        A scalar from 0 to 1.
+
     Gradient:
         response: almost everywhere (kinks where the maximum changes).
+
+    Errors:
+        InvalidArgument for a window larger than the map.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import peakiness_loss
+        >>> peakiness_loss(torch.zeros(1, 1, 32, 32))
+        tensor(1.)
     """
     weights = cut_windows(response, window, _offset(offset, window)).flatten(-2).softmax(-1)
     return 1 - (weights.amax(-1) - weights.mean(-1)).mean()
@@ -107,10 +146,29 @@ def peakiness_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offs
 def dispersity_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offset: tuple[int, int] = (0, 0)) -> Float[Tensor, ""]:
     """Mean distance of a window's softmax weight from its soft-argmax, in units of the window's side.
 
+    Args:
+        response: of one view.
+        window: its side in pixels.
+        offset: (y, x) of the first window, modulo its side.
+
+    Returns:
+        A scalar, at least 0; 0 for sharp peaks.
+
     Gradient:
         response: exact, but that the soft-argmax is a constant by declaration.
+
+    Errors:
+        InvalidArgument for a window larger than the map.
+
     Source:
         Zhao et al., "ALIKE", 2022 (the dispersity peak loss).
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import dispersity_loss
+        >>> response = torch.rand(1, 1, 32, 32)
+        >>> bool(dispersity_loss(100 * response) < dispersity_loss(response))
+        True
     """
     weights = cut_windows(response, window, _offset(offset, window)).flatten(-2).softmax(-1)  # b n s*s
     places = window_offsets(window, window, weights) / window  # s*s 2

@@ -24,7 +24,12 @@ Detector = Callable[[Tensor], Any]
 
 
 class Detections(NamedTuple):
-    """Keypoints of each image, and the frames to cut patches from."""
+    """Keypoints of each image, and the frames to cut patches from.
+
+    Args:
+        keypoints: places, scores and which rows hold one.
+        frames: (B, K, 2, 3) image_from_patch; rows without a keypoint lie at (0, 0).
+    """
 
     keypoints: Keypoints
     frames: Tensor
@@ -40,6 +45,9 @@ def detect(detector: Detector, image: Float[Tensor, "b 1 h w"], count: int, *, s
         count: rows of the result; images with fewer maxima have rows marked not valid.
         scale: half the side of the frames in pixels; a network with a scale map multiplies it by up to 4 either way.
         options: of :func:`~pellucid.features.select_keypoints`.
+
+    Returns:
+        Keypoints and frames of each image.
 
     Gradient:
         Through points, orientations and scales of the frames to image and weights. Which pixels are maxima is not differentiated.
@@ -81,8 +89,21 @@ def frame_covariance_loss(
         second_from_first: pixels of the first view to pixels of the second.
         valid: False marks rows that hold no keypoint.
 
+    Returns:
+        A scalar, at least 0; 0 where nothing is shown in both views.
+
     Gradient:
         maps: exact.
+
+    Errors:
+        InvalidArgument for points, a homography or maps of other shapes.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import DetectorMaps, frame_covariance_loss
+        >>> maps = DetectorMaps(torch.rand(1, 1, 16, 16), torch.ones(1, 2, 16, 16), torch.zeros(1, 1, 16, 16))
+        >>> frame_covariance_loss((maps, maps), torch.tensor([[[5.0, 6.0]]]), torch.eye(3)[None])
+        tensor(0.)
     """
     first = _frames_at(maps[0], points.detach())
     mapped = map_frames(first, second_from_first.to(first.dtype))  # NaN behind the horizon

@@ -28,7 +28,12 @@ _STRIDES = (0.7548776662466927, 0.5698402909980532)
 
 
 class DetectorLosses(NamedTuple):
-    """The total, which is what to differentiate, and its parts for the log."""
+    """The total, which is what to differentiate, and its parts for the log.
+
+    Args:
+        total: what to differentiate.
+        agreement, covariant, frames, imitation, consistency: its parts, weighed.
+    """
 
     total: Tensor
     agreement: Tensor

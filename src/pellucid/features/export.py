@@ -24,8 +24,22 @@ def export_descriptor(network: HardNet, path: str | os.PathLike[str]) -> Path:
 
     The input is ``patches`` (N, 1, 32, 32), not normalised, for any N; the output is ``descriptors`` (N, D), of unit length.
 
+    Args:
+        network: in evaluation mode while it is exported.
+        path: of the file.
+
+    Returns:
+        The path.
+
     Errors:
         ``InvalidArgument`` for another ending. ImportError where ONNX is wanted and not installed.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.features import HardNet, export_descriptor
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     export_descriptor(HardNet(width=4).eval(), f"{folder}/descriptor.pt2").name
+        'descriptor.pt2'
     """
     suffix = Path(path).suffix
     if suffix == ".onnx":

@@ -63,6 +63,9 @@ def frames_from_xy(
         scale: half the side of the patch's square, in pixels.
         degrees: orientation, clockwise on screen; 0 is upright.
 
+    Returns:
+        image_from_patch.
+
     Gradient:
         xy, scale, degrees: exact. Second order: yes.
     Errors:
@@ -87,7 +90,24 @@ def _as_degrees(degrees: Tensor | float, like: Tensor) -> Tensor:
 
 
 def frame_center(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 2"]:
-    """Where the middle of the patch lies: (x, y), pixel centres."""
+    """Return where the middle of the patch lies.
+
+    Args:
+        frames: image_from_patch.
+
+    Returns:
+        (x, y), pixel centres.
+
+    Gradient:
+        frames: exact.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> frame_center(frames_from_xy(torch.tensor([50.0, 40.0]), 16.0))
+        tensor([50., 40.])
+    """
     check_frames("frames", frames)
     return frames[..., 2]
 
@@ -105,8 +125,17 @@ def _safe_sqrt(square: Tensor) -> Tensor:
 def frame_scale(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
     """Half the side of the square whose area the patch covers, in pixels: sqrt(|det|).
 
+    Args:
+        frames: image_from_patch.
+
+    Returns:
+        Pixels, at least 0.
+
     Gradient:
         frames: exact; 0 for a frame of area 0.
+
+    Errors:
+        InvalidArgument for frames of another shape.
 
     Example:
         >>> frame_scale(frames_from_xy(torch.tensor([1.0, 2.0]), 16.0, 30.0))
@@ -121,8 +150,17 @@ def frame_orientation(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
 
     ``turn_frames(upright_frames(f), frame_orientation(f))`` is f, for every affine frame.
 
+    Args:
+        frames: image_from_patch.
+
+    Returns:
+        Degrees.
+
     Gradient:
         frames: exact; 0 where the first row is 0.
+
+    Errors:
+        InvalidArgument for frames of another shape.
 
     Example:
         >>> frame_orientation(frames_from_xy(torch.tensor([1.0, 2.0]), 16.0, 30.0))
@@ -141,8 +179,18 @@ def turn_frames(frames: Float[Tensor, "*b 2 3"], degrees: Float[Tensor, "*#b"] |
         frames: image_from_patch.
         degrees: clockwise on screen for a frame that is not mirrored.
 
+    Returns:
+        image_from_patch.
+
     Gradient:
         frames, degrees: exact.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> frame_orientation(turn_frames(frames_from_xy(torch.tensor([50.0, 40.0]), 16.0), 30.0))
+        tensor(30.0000)
     """
     check_frames("frames", frames)
     cosine, sine = cos_sin_degrees(_as_degrees(degrees, frames))
@@ -151,15 +199,27 @@ def turn_frames(frames: Float[Tensor, "*b 2 3"], degrees: Float[Tensor, "*#b"] |
 
 
 def upright_frames(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 2 3"]:
-    """The same ellipses, turned so that the patch's y axis points straight down in the image.
+    """Turn frames so that the patch's y axis points straight down in the image; the ellipses stay.
+
+    Args:
+        frames: image_from_patch.
 
     Returns:
         Frames with ``frames[..., 0, 1] == 0`` and ``frames[..., 0, 0] >= 0``; mirrored frames stay mirrored.
     Gradient:
         frames: exact where the first row is not 0.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
     Source:
         Perdoch, Chum, Matas, "Efficient representation of local geometry for large scale object retrieval", 2009 (the gravity
         vector): the lower triangular factor of A A^T.
+
+    Example:
+        >>> upright_frames(frames_from_xy(torch.tensor([50.0, 40.0]), 16.0, 30.0)).round(decimals=3)
+        tensor([[16.,  0., 50.],
+                [ 0., 16., 40.]])
     """
     check_frames("frames", frames)
     a, b, x, c, d, y = frames.flatten(-2).unbind(-1)
@@ -171,8 +231,22 @@ def upright_frames(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 2 3"]:
 def rescale_frames(frames: Float[Tensor, "*b 2 3"], factor: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b 2 3"]:
     """Let each patch cover ``factor`` times the side about the same centre.
 
+    Args:
+        frames: image_from_patch.
+        factor: above 0.
+
+    Returns:
+        image_from_patch.
+
     Gradient:
         frames, factor: exact.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> frame_scale(rescale_frames(frames_from_xy(torch.tensor([50.0, 40.0]), 16.0), 1.5))
+        tensor(24.)
     """
     check_frames("frames", frames)
     factor = torch.as_tensor(factor, dtype=frames.dtype, device=frames.device)[..., None, None]
@@ -189,8 +263,14 @@ def compose_frames(
         image_from_patch: the outer frames.
         patch_from_inner: maps the inner square to the outer one's [-1, 1]^2; the identity is [[1, 0, 0], [0, 1, 0]].
 
+    Returns:
+        The inner frames in the image: image_from_inner.
+
     Gradient:
         both: exact.
+
+    Errors:
+        InvalidArgument for frames of another shape.
 
     Example:
         >>> half_a_patch_right = torch.tensor([[1.0, 0, 1], [0, 1, 0]])
@@ -219,6 +299,12 @@ def map_frames(frames: Float[Tensor, "*b n 2 3"], dst_from_src: Float[Tensor, "*
         ``InvalidArgument`` for shapes that do not fit.
     Source:
         The derivative of (u / w, v / w) at the centre; autograd's Jacobian of ``transform_points`` in the tests.
+
+    Example:
+        >>> twice = torch.diag(torch.tensor([2.0, 2.0, 1.0]))
+        >>> map_frames(frames_from_xy(torch.tensor([[50.0, 40.0]]), 16.0), twice)
+        tensor([[[ 32.,   0., 100.],
+                 [  0.,  32.,  80.]]])
     """
     check_frames("frames", frames)
     if dst_from_src.shape[-2:] != (3, 3):
@@ -246,10 +332,23 @@ def map_frames(frames: Float[Tensor, "*b n 2 3"], dst_from_src: Float[Tensor, "*
 
 
 def frame_corners(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 4 2"]:
-    """The patch's corners in the image: top left, top right, bottom right, bottom left as the patch shows them.
+    """Return the patch's corners in the image.
+
+    Args:
+        frames: image_from_patch.
+
+    Returns:
+        Top left, top right, bottom right, bottom left as the patch shows them; (x, y) each.
 
     Gradient:
         frames: exact.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> frame_corners(frames_from_xy(torch.tensor([50.0, 40.0]), 16.0))[0]
+        tensor([34., 24.])
     """
     check_frames("frames", frames)
     unit = constant((-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0), frames.dtype, frames.device).view(4, 2)
@@ -268,6 +367,13 @@ def frames_inside(frames: Float[Tensor, "*b 2 3"], image_size: tuple[int, int], 
         False for a frame that is not finite or of area 0.
     Gradient:
         none: the result is a mask.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> frames_inside(frames_from_xy(torch.tensor([[50.0, 40.0], [2.0, 2.0]]), 16.0), (64, 96))
+        tensor([ True, False])
     """
     corners = frame_corners(frames)
     x, y = corners.unbind(-1)  # *b 4

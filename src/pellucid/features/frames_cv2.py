@@ -40,8 +40,18 @@ def frames_from_cv2(
 
     Returns:
         Frames of scale ``factor * size / 2``; (0, 2, 3) for no keypoints.
+
+    Errors:
+        AttributeError for what has no ``pt``, ``size`` and ``angle``.
+
     Source:
         OpenCV's own keypoints, read back in the tests.
+
+    Example:
+        >>> import cv2
+        >>> from pellucid.features import frame_scale, frames_from_cv2
+        >>> frame_scale(frames_from_cv2([cv2.KeyPoint(50.0, 40.0, 8.0)], factor=6.0))
+        tensor([24.])
     """
     rows = [[*point.pt, point.size, 0.0 if upright or point.angle < 0 else point.angle] for point in keypoints]
     numbers = torch.tensor(rows, dtype=torch.float64).reshape(-1, 4)
@@ -55,10 +65,19 @@ def frames_to_cv2(frames: Float[Tensor, "n 2 3"], *, factor: float = 1.0) -> lis
         frames: of one image; those that are not finite are not allowed here.
         factor: the patch's side in units of the keypoint's size, as in :func:`frames_from_cv2`.
 
+    Returns:
+        A ``cv2.KeyPoint`` for each frame.
+
     Gradient:
         none: keypoints are Python objects.
     Errors:
         ``InvalidArgument`` for a batch. ImportError without OpenCV.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import frames_from_xy, frames_to_cv2
+        >>> frames_to_cv2(frames_from_xy(torch.tensor([[50.0, 40.0]]), 16.0))[0].size
+        32.0
     """
     import cv2
 
@@ -85,8 +104,18 @@ def frames_from_ellipses(ellipses: Float[Tensor, "*b 5"], *, factor: float = 1.0
         Frames that map the unit circle to the ellipse; NaN where the numbers describe none.
     Gradient:
         ellipses: exact; 0 where the result is NaN.
+
+    Errors:
+        InvalidArgument for rows of other than five numbers.
+
     Source:
         A lower triangular with A A^T = [[a, b], [b, c]]^-1.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import frame_scale, frames_from_ellipses
+        >>> frame_scale(frames_from_ellipses(torch.tensor([50.0, 40.0, 0.01, 0.0, 0.01])))  # a circle of radius 10
+        tensor(10.)
     """
     if ellipses.dim() < 1 or ellipses.shape[-1] != 5:
         raise invalid("ellipses", expected="shape (..., 5): cx, cy, a, b, c", got=tuple(ellipses.shape))
@@ -102,10 +131,26 @@ def frames_from_ellipses(ellipses: Float[Tensor, "*b 5"], *, factor: float = 1.0
 
 
 def frames_to_ellipses(frames: Float[Tensor, "*b 2 3"], *, factor: float = 1.0) -> Float[Tensor, "*b 5"]:
-    """(cx, cy, a, b, c) of each frame's inscribed ellipse, shrunk by ``factor``; the orientation is lost.
+    """Return each frame's inscribed ellipse; the orientation is lost.
+
+    Args:
+        frames: image_from_patch.
+        factor: how many times smaller the ellipse is.
+
+    Returns:
+        (cx, cy, a, b, c) of a (x - cx)^2 + 2 b (x - cx)(y - cy) + c (y - cy)^2 <= 1.
 
     Gradient:
         frames: exact; not finite for a frame of area 0.
+
+    Errors:
+        InvalidArgument for frames of another shape.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import frames_from_xy, frames_to_ellipses
+        >>> frames_to_ellipses(frames_from_xy(torch.tensor([50.0, 40.0]), 10.0))[2::2]  # a and c of a circle of radius 10
+        tensor([0.0100, 0.0100])
     """
     check_frames("frames", frames)
     a, b, x, c, d, y = frames.flatten(-2).unbind(-1)

@@ -50,9 +50,25 @@ def joint_losses(
         valid: False marks rows that show no point: they take no part in the pair term. Leave them out of ``criterion`` yourself.
         stop_gradient: take the descriptors of ``targets`` as constants in the pair term, so that only ``patches`` moves.
 
+    Returns:
+        Both terms, each a scalar.
+
     Gradient:
         descriptor term: to the weights, exact; none to the patches. pair term: to the patches (and targets), as the descriptor
         declares it; none to the weights. In it the descriptor is evaluated as after training: no dropout, and running statistics.
+
+    Errors:
+        InvalidArgument for a ``valid`` of another shape.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import HardNet, joint_losses
+        >>> from pellucid.losses import hardest_triplet_loss
+        >>> patches = torch.rand(4, 1, 32, 32, requires_grad=True)
+        >>> losses = joint_losses(HardNet(width=4), patches, torch.rand(4, 1, 32, 32), hardest_triplet_loss)
+        >>> (losses.descriptor + losses.pair).backward()
+        >>> patches.grad.shape
+        torch.Size([4, 1, 32, 32])
     """
     if valid is not None and valid.shape != patches.shape[:1]:
         raise invalid("valid", expected=f"shape ({patches.shape[0]},)", got=tuple(valid.shape))
@@ -82,8 +98,18 @@ def keypoint_pair_loss(
         valid: False marks rows of ``first`` that hold no keypoint.
         radius: pairs farther apart, in pixels, are no pairs.
 
+    Returns:
+        A scalar in square pixels; 0 where there is no pair.
+
     Gradient:
         first: exact for fixed pairs. second: none by declaration; call again with the views exchanged.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import keypoint_pair_loss
+        >>> first = torch.tensor([[[5.0, 5.0], [20.0, 5.0]]])
+        >>> keypoint_pair_loss(first, torch.tensor([[[6.0, 5.0], [40.0, 5.0]]]))  # the second has none within 4 pixels
+        tensor(1.)
     """
     target = torch.where(torch.isfinite(second), second, torch.inf).detach()  # b k 2
     table = (first.detach()[:, :, None] - target[:, None]).square().sum(-1)  # b k k

@@ -24,7 +24,14 @@ FEATURES = 10
 
 
 class DetectorMaps(NamedTuple):
-    """What the network says of every pixel."""
+    """What the network says of every pixel.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import KeypointNet
+        >>> KeypointNet()(torch.rand(1, 1, 32, 32)).response.shape
+        torch.Size([1, 1, 32, 32])
+    """
 
     response: Tensor
     """(B, 1, H, W): keypoints are its maxima."""

@@ -35,8 +35,19 @@ def suppress_non_maxima(response: Float[Tensor, "b 1 h w"], radius: int = 4) -> 
 
     A flat neighbourhood and values that are not finite are no maxima. Equal highest values all are.
 
+    Args:
+        response: of each image.
+        radius: in pixels, at least 1.
+
+    Returns:
+        True at maxima.
+
     Gradient:
         none (the result is boolean).
+
+    Errors:
+        InvalidArgument for a radius below 1, and as :func:`structure_tensor` for shapes.
+
     Source:
         ``scipy.ndimage.maximum_filter``.
 

@@ -23,8 +23,21 @@ def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
     Windows compare places near each other only; this compares all of a view, which is what the choice of the K highest needs. It is
     0 for smooth responses too: combine it with a loss that asks for peaks.
 
+    Args:
+        view: both responses in one frame.
+
+    Returns:
+        A scalar from 0 to 2.
+
     Gradient:
         responses: exact; 0 for flat ones, and for a pair that shares nothing.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import consistency_loss, share_view
+        >>> response = torch.rand(1, 1, 16, 16)
+        >>> bool(consistency_loss(share_view(response, response, torch.eye(3)[None])) < 1e-5)
+        True
     """
     return _one_minus_correlation(view.first, view.second, view.visible)
 
@@ -34,8 +47,22 @@ def imitation_loss(response: Float[Tensor, "b 1 h w"], teacher: Float[Tensor, "b
 
     A determinant's highest peaks tower above the rest; under the root the weaker ones, which the K best need too, count as well.
 
+    Args:
+        response: what learns.
+        teacher: of the same shape.
+
+    Returns:
+        A scalar from 0 to 2.
+
     Gradient:
         response: exact; 0 for flat ones. teacher: none by declaration.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import harris_response, imitation_loss
+        >>> teacher = harris_response(torch.rand(1, 1, 16, 16))
+        >>> bool(imitation_loss(teacher.sign() * teacher.abs().sqrt(), teacher) < 1e-5)
+        True
     """
     known = teacher.detach()
     return _one_minus_correlation(response, known.sign() * known.abs().sqrt(), torch.ones_like(response, dtype=torch.bool))

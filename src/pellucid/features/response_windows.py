@@ -44,10 +44,20 @@ def share_view(
         second_from_first: pixels of the first view to pixels of the second.
         border: pixels along the edges of either view that take no part.
 
+    Returns:
+        Both responses in the first view, (B, 1, H, W), and which pixels both views see.
+
     Gradient:
         first, second: exact. second_from_first: almost everywhere.
     Errors:
         InvalidArgument for shapes that do not fit.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import share_view
+        >>> view = share_view(torch.rand(1, 1, 16, 16), torch.rand(1, 1, 16, 16), torch.eye(3)[None])
+        >>> int(view.visible.sum())  # less a border of 4
+        64
     """
     check_grey("first", first)
     check_grey("second", second)

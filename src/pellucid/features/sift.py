@@ -43,6 +43,9 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
         image: one grey image, uint8 or floating point in [0, 1]; what a filter left a little outside is clipped.
         count: how many of the strongest to keep.
 
+    Returns:
+        Points, sizes, angles and scores, strongest first.
+
     Gradient:
         none.
     Errors:
@@ -50,6 +53,13 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
         other integers than uint8; ImportError without OpenCV (``pip install "pellucid[train]"``).
     Source:
         ``cv2.SIFT_create``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import detect_sift
+        >>> place = torch.arange(64.0) - 32
+        >>> detect_sift(torch.exp(-(place[:, None] ** 2 + place**2) / 32), 1).points.round()
+        tensor([[32., 32.]])
     """
     if not isinstance(count, int) or count < 0:
         raise invalid("count", expected="a whole number that is not negative", got=repr(count))
@@ -76,12 +86,23 @@ def describe_sift(
         angles: degrees, as ``cv2.KeyPoint.angle``.
         root: take the square root of the descriptor of unit sum (RootSIFT), so that Euclidean distance compares histograms.
 
+    Returns:
+        float32, a row per keypoint, in their order; 0 for one that OpenCV leaves out.
+
     Gradient:
         none.
     Errors:
         As :func:`detect_sift`; InvalidArgument for shapes that do not fit.
     Source:
         ``cv2.SIFT.compute``; Arandjelović and Zisserman, "Three things everyone should know to improve object retrieval", 2012.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import describe_sift, detect_sift
+        >>> image = torch.rand(64, 64)
+        >>> found = detect_sift(image, 5)
+        >>> describe_sift(image, found.points, found.sizes, found.angles).shape[1]
+        128
     """
     n = points.shape[0]
     if points.shape != (n, 2) or sizes.shape != (n,) or angles.shape != (n,):

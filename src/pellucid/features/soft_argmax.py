@@ -59,6 +59,9 @@ def soft_argmax(
             higher is smoother and pulls to the centre, lower pulls to the nearest pixel.
         inside: False marks pixels that take no part.
 
+    Returns:
+        Pixels, within the window.
+
     Gradient:
         windows: exact for the range (highest minus lowest value) held constant. Finite on flat windows, where the result is the
         centre. Second order: yes. Deterministic: yes.

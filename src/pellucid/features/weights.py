@@ -45,12 +45,38 @@ def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any
         network: its weights and running statistics are written.
         path: the file.
         notes: JSON-ready facts kept in the file's header.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.features import HardNet, save_descriptor
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_descriptor(HardNet(width=4), f"{folder}/descriptor.safetensors", trained_on="nothing").name
+        'descriptor.safetensors'
     """
     return _write(network, path, {"kind": "HardNet", **notes})
 
 
 def save_detector(network: KeypointNet, path: str | os.PathLike[str], **notes: Any) -> Path:
-    """Write a keypoint network as :func:`save_descriptor` writes a descriptor; its shape goes into the header."""
+    """Write a keypoint network as :func:`save_descriptor` writes a descriptor; its shape goes into the header.
+
+    Args:
+        network: its weights and running statistics are written.
+        path: the file.
+        notes: JSON-ready facts kept in the file's header.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.features import KeypointNet, save_detector
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_detector(KeypointNet(), f"{folder}/detector.safetensors").name
+        'detector.safetensors'
+    """
     heads = {"orientation": network.direction is not None, "scale": network.log_scale is not None}
     shape = {"levels": network.levels, "channels": _widths(network), "sigma": network.sigma, **heads}
     return _write(network, path, {"kind": "KeypointNet", "shape": shape, **notes})
@@ -79,8 +105,19 @@ def load_descriptor(path: str | os.PathLike[str]) -> HardNet:
         path: the folder of a run, a ``.safetensors`` file of :func:`save_descriptor`, or a PyTorch checkpoint of a HardNet (the
             state dict, or a dict that has it under ``state_dict``). Nothing in a file is ever executed.
 
+    Returns:
+        The network, on the CPU.
+
     Errors:
         ``InvalidArgument`` for a file that is no HardNet's, or whose weights are not finite.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.features import HardNet, load_descriptor, save_descriptor
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save_descriptor(HardNet(width=4), f"{folder}/descriptor.safetensors")
+        ...     load_descriptor(path).training
+        False
     """
     weights = read_weights(path)
     layers = [weights.get(f"features.{i}.weight") for i in (0, 3, 6, 9, 12, 15, 19)]
@@ -93,8 +130,21 @@ def load_descriptor(path: str | os.PathLike[str]) -> HardNet:
 def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
     """Load a keypoint network written by :func:`save_detector`, or that of a run's folder, in evaluation mode.
 
+    Args:
+        path: the file, or the folder of a run.
+
+    Returns:
+        The network, on the CPU.
+
     Errors:
         ``InvalidArgument`` for a file that is no such network's, or whose weights are not finite.
+
+    Example:
+        >>> import tempfile
+        >>> from pellucid.features import KeypointNet, load_detector, save_detector
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load_detector(save_detector(KeypointNet(), f"{folder}/detector.safetensors")).training
+        False
     """
     notes = detector_notes(path)
     if notes.get("kind") != "KeypointNet":

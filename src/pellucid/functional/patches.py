@@ -115,6 +115,15 @@ def patch_coverage(
         finite.
     Gradient:
         frames: exact almost everywhere.
+
+    Errors:
+        InvalidArgument for frames of another shape; InvalidType for sizes that are none.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.features import frames_from_xy, patch_coverage
+        >>> patch_coverage(frames_from_xy(torch.tensor([[-0.5, 16.0]]), 8.0), (32, 32), 8).mean()  # half of it is outside
+        tensor(0.5000)
     """
     check_frames("frames", frames)
     size = as_size("size", size)

@@ -49,9 +49,21 @@ def augerino_objective(
     Gradient:
         everything ``loss_fn`` depends on, and every learned number: unbiased (see `Pipeline.expected`).
 
+    Errors:
+        As `Pipeline.expected`.
+
     Source:
         Benton, Finzi, Izmailov, Wilson: "Learning invariances in neural networks", NeurIPS 2020, with the entropy in place of
         the width.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.learn import augerino_objective
+        >>> augment = pellucid.Pipeline([pellucid.RandomBrightness(pellucid.Learnable(0.2))], seed=0)
+        >>> objective, loss = augerino_objective(augment, lambda out: out.mean((1, 2, 3)), torch.rand(2, 3, 4, 4), entropy=0.02)
+        >>> objective.backward()
+        >>> all(bool(number.grad != 0) for number in augment.parameters())
+        True
     """
     loss = augment.expected(loss_fn, images, key=key)
     spread = sum(augment.entropy().values(), start=torch.zeros((), dtype=torch.float64))
@@ -64,6 +76,11 @@ class AugerinoSettings(Settings):
 
     Args:
         entropy: nats of training loss that one nat of entropy is worth.
+
+    Example:
+        >>> from pellucid.learn import AugerinoSettings
+        >>> AugerinoSettings(steps=100, entropy=0.05).entropy
+        0.05
     """
 
     entropy: Amount = 0.02

@@ -49,9 +49,21 @@ def unrolled_hypergradient(
     Returns:
         One gradient per entry of ``hyper``; zeros where it has no influence.
 
+    Gradient:
+        None: what comes back are gradients, and constants.
+
     Source:
         Liu, Simonyan, Yang: "DARTS: differentiable architecture search", ICLR 2019, eq. 6, by double backward instead of its
         finite difference; on a quadratic it agrees with the closed form (``tests/learn/test_bilevel.py``).
+
+    Example:
+        >>> import torch
+        >>> from pellucid.learn import unrolled_hypergradient
+        >>> phi, weights = torch.tensor(2.0, requires_grad=True), {"w": torch.tensor(1.0, requires_grad=True)}
+        >>> def inner(now):
+        ...     return phi * now["w"]  # its step is w - rate * phi
+        >>> unrolled_hypergradient(inner, lambda now: now["w"], weights, [phi], rate=0.5)
+        (tensor(-0.5000),)
     """
     losses = [inner] if callable(inner) else list(inner)
     now = dict(weights)
@@ -75,8 +87,26 @@ def implicit_hypergradient(
         rate: of the series; it converges for 0 < rate < 2 / (largest eigenvalue of H) where H is positive.
         terms: of the series. One term is the unrolled step taken at the minimum.
 
+    Returns:
+        One gradient per entry of ``hyper``; zeros where it has no influence.
+
+    Gradient:
+        None: what comes back are gradients, and constants.
+
+    Errors:
+        InvalidArgument for ``terms`` below 1.
+
     Source:
         Lorraine, Vicol, Duvenaud: "Optimizing millions of hyperparameters by implicit differentiation", AISTATS 2020.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.learn import implicit_hypergradient
+        >>> phi, weights = torch.tensor(2.0, requires_grad=True), {"w": torch.tensor(2.0, requires_grad=True)}
+        >>> def inner(now):
+        ...     return (now["w"] - phi) ** 2 / 2  # its minimum is phi
+        >>> implicit_hypergradient(inner, lambda now: now["w"], weights, [phi], rate=1.0, terms=1)
+        (tensor(1.),)
     """
     if terms < 1:
         raise invalid("terms", expected="at least 1", got=terms)
@@ -105,6 +135,11 @@ class BilevelSettings(Settings):
         inner_rate: step size of the unrolled steps, and of the Neumann series: small, so that the loss is nearly linear along
             the step.
         terms: of the Neumann series.
+
+    Example:
+        >>> from pellucid.learn import BilevelSettings
+        >>> BilevelSettings(hypergradient="implicit").terms
+        5
     """
 
     every: Count = 1

@@ -66,17 +66,27 @@ class Critic(nn.Module):
 def gradient_penalty(
     realness: Callable[[Tensor], Tensor], real: Float[Tensor, "b c h w"], fake: Float[Tensor, "b c h w"], share: Float[Tensor, "b"]
 ) -> Float[Tensor, ""]:
-    """The mean of (|gradient of realness| - 1)^2 at points between real and fake pictures.
+    """Return the mean of (|gradient of realness| - 1)^2 at points between real and fake pictures.
 
     Args:
         realness: pictures to (B,) numbers.
         real, fake: pictures; no gradient flows to them.
         share: in (0, 1): where between the two each point lies.
 
+    Returns:
+        At least 0.
+
     Gradient:
         to whatever ``realness`` depends on, through a double backward pass.
     Source:
         Gulrajani, Ahmed, Arjovsky, Dumoulin, Courville: "Improved training of Wasserstein GANs", NeurIPS 2017.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.learn import gradient_penalty
+        >>> real, fake = torch.ones(2, 1, 2, 2), torch.zeros(2, 1, 2, 2)
+        >>> gradient_penalty(lambda x: x.sum((1, 2, 3)), real, fake, torch.rand(2))  # a gradient of length 2
+        tensor(1.)
     """
     share = share[:, None, None, None]
     between = (share * real + (1.0 - share) * fake).detach().requires_grad_()
@@ -96,6 +106,11 @@ class DensitySettings(Settings):
         content: weight of the classification term against the critic.
         critic_steps: steps of the critic per step of the policy.
         penalty: weight of the gradient penalty.
+
+    Example:
+        >>> from pellucid.learn import DensitySettings
+        >>> DensitySettings(pairs=8).penalty
+        10.0
     """
 
     pairs: Number = 0

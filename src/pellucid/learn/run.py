@@ -107,8 +107,22 @@ def learn(
         quiet: no progress bar.
         resume: as in ``training.fit``.
 
+    Returns:
+        An `Outcome`: the folder, the learned numbers at the start and in the end, and the accuracy on the test set.
+
     Errors:
         ``InvalidArgument`` for a recipe, device or pictures that cannot be, and for a folder that holds another run.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pellucid.learn import AugerinoSettings, learn
+        >>> from pellucid.learn.data import Pictures
+        >>> x, y = torch.randint(0, 256, (16, 1, 16, 16), dtype=torch.uint8), torch.arange(16) % 2
+        >>> noise, settings = Pictures("noise", x, y, x, y), AugerinoSettings(images=16, steps=1, batch=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     outcome = learn("augerino", noise, settings, folder, quiet=True)
+        >>> sorted(outcome.learned) == sorted(outcome.start)
+        True
     """
     if recipe not in RECIPES:
         raise invalid("recipe", expected=f"one of {', '.join(RECIPES)}", got=repr(recipe))

@@ -30,6 +30,11 @@ class Settings(RunSettings):
         weight_decay: of the network.
         range_rate: the learning rate of the ranges (Adam), in their unbounded coordinates.
         held: images held out of the training set (the outer loss of bilevel).
+
+    Example:
+        >>> from pellucid.learn import Settings
+        >>> Settings(images=100).images
+        100
     """
 
     images: Count = 500
@@ -48,6 +53,14 @@ class Learning:
         state: what a checkpoint holds.
         augment: the augmentation that learns.
         net: the network that was trained with it, or None where the recipe only searches.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.learn import Learning
+        >>> from pellucid.training import TrainState
+        >>> augment = pellucid.Pipeline([pellucid.RandomRotation(pellucid.Learnable(10.0))])
+        >>> Learning(lambda number: {"loss": 0.0}, TrainState({"augment": augment}), augment, net=None).step(0)
+        {'loss': 0.0}
     """
 
     step: Callable[[int], Mapping[str, float | Tensor]]

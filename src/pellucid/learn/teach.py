@@ -29,15 +29,32 @@ __all__ = ["TeachSettings", "follow", "teach", "teach_losses"]
 def teach_losses(
     student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"], *, caution: float = 1.0
 ) -> Float[Tensor, "b"]:
-    """What the augmenter minimises, per sample: pictures that the teacher still reads and the student does not.
+    """Return what the augmenter minimises, per sample: low where the teacher still reads a picture and the student does not.
 
     It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded
     below, and saturated once the student is wrong, so that nothing is gained by destroying a picture.
+
+    Args:
+        student: logits.
+        teacher: logits.
+        labels: the right classes.
+        caution: weight of the teacher's loss, at least 0.
+
+    Returns:
+        At least 0.
 
     Gradient:
         student, teacher: exact.
     Source:
         Suzuki: "TeachAugment: data augmentation optimization using teacher knowledge", CVPR 2022, with its non-saturating form.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.learn import teach_losses
+        >>> wrong, right = torch.tensor([[0.0, 9.0]]), torch.tensor([[9.0, 0.0]])
+        >>> labels = torch.tensor([0])
+        >>> bool(teach_losses(wrong, right, labels) < teach_losses(right, right, labels))
+        True
     """
     logs = F.log_softmax(student, 1)
     others = logs.masked_fill(F.one_hot(labels, student.shape[1]).bool(), -torch.inf)
@@ -46,7 +63,21 @@ def teach_losses(
 
 
 def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
-    """Move the teacher's weights and buffers to a running average of the student's."""
+    """Move the teacher's weights and buffers to a running average of the student's.
+
+    Args:
+        teacher: changed in place.
+        student: of the same shapes.
+        momentum: what stays of the teacher, in [0, 1].
+
+    Example:
+        >>> import torch
+        >>> from pellucid.learn import follow
+        >>> teacher, student = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
+        >>> follow(teacher, student, momentum=0.0)
+        >>> torch.equal(teacher.weight, student.weight)
+        True
+    """
     with torch.no_grad():
         for mine, other in zip(teacher.parameters(), student.parameters(), strict=True):
             mine.lerp_(other, 1.0 - momentum)
@@ -65,6 +96,11 @@ class TeachSettings(Settings):
         caution: weight of the teacher's loss against the student's.
         augmenter_every: network steps per step of the ranges.
         momentum: of the teacher's running average.
+
+    Example:
+        >>> from pellucid.learn import TeachSettings
+        >>> TeachSettings(caution=5.0).momentum
+        0.99
     """
 
     caution: Amount = 10.0

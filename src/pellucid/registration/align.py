@@ -43,6 +43,12 @@ class Step:
         size: of the level's fixed picture.
         model: what the step could change.
         loss: of every pair.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.registration import Step
+        >>> Step((32, 32), "translation", torch.tensor([0.5])).model
+        'translation'
     """
 
     size: Size
@@ -78,7 +84,32 @@ class Alignment:
     history: tuple[Step, ...]
 
     def warped(self, moving: Shaped[Tensor, "*b c h w"], size: Size, **options: object) -> Shaped[Tensor, "*b c h2 w2"]:
-        """The moving picture in the fixed one's frame, of this (height, width); options as of :func:`pellucid.functional.warp`."""
+        """Return the moving picture in the fixed one's frame.
+
+        Args:
+            moving: the picture that was aligned, or another of its size.
+            size: (height, width) of the fixed picture.
+            options: as of :func:`pellucid.functional.warp`.
+
+        Returns:
+            As :func:`~pellucid.functional.warp` does.
+
+        Gradient:
+            moving: exact. The alignment's matrix and field: almost everywhere.
+
+        Errors:
+            As :func:`~pellucid.functional.warp`.
+
+        Example:
+            >>> import torch
+            >>> from pellucid.functional import gaussian_blur
+            >>> from pellucid.registration import align
+            >>> picture = gaussian_blur(torch.rand(1, 40, 40, generator=torch.Generator().manual_seed(0)), 9, 2.0)
+            >>> fixed, moving = picture[:, 2:34, 3:35], picture[:, 4:36, 4:36]
+            >>> warped = align(fixed, moving, model="translation").warped(moving, (32, 32))
+            >>> bool((warped - fixed)[..., 4:-4, 4:-4].abs().max() < 0.01)
+            True
+        """
         return warp(moving, self.matrix, size=size, displacement=self.field, **options)  # type: ignore[arg-type]
 
 

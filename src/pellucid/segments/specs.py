@@ -30,6 +30,13 @@ class WarpSpec:
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
         bends: the segment comes with displacements.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> spec = pellucid.CenterCrop(8).segment(ImageSpec(3, 32, 32))
+        >>> type(spec).__name__, spec.size, spec.along_axes
+        ('WarpSpec', (8, 8), True)
     """
 
     size: Size
@@ -54,6 +61,12 @@ class ColorSpec:
         clip: ``end`` (once, after the colour run), ``each`` or ``none``.
         stepwise: must be computed step by step on pixels (``clip="each"`` with several steps), so it joins no run.
         pivot: needs the mean luma.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomContrast(0.2).segment(ImageSpec(3, 32, 32))
+        ColorSpec(clip='end', stepwise=False, pivot=True)
     """
 
     clip: ClipRule = "none"
@@ -67,6 +80,12 @@ class CurveSpec:
 
     Args:
         bounded: what was in [0, 1] stays there.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomGamma().segment(ImageSpec(3, 32, 32))
+        CurveSpec(bounded=True)
     """
 
     bounded: bool = True
@@ -79,6 +98,12 @@ class ConvolveSpec:
     Args:
         how: ``separable``: one kernel per axis and sample (`Convolve`); ``interior``: one of 3 x 3 (`Sharpen`); ``dense``: a square
             one (`Filter`); ``median`` (`Median`).
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomSharpness(2.0).segment(ImageSpec(3, 32, 32))
+        ConvolveSpec(how='interior')
     """
 
     how: Literal["separable", "interior", "dense", "median"] = "separable"
@@ -90,6 +115,12 @@ class BlendSpec:
 
     Args:
         noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomErasing().segment(ImageSpec(3, 32, 32))
+        BlendSpec(noise=False)
     """
 
     noise: bool = False
@@ -97,7 +128,14 @@ class BlendSpec:
 
 @dataclass(frozen=True)
 class CodecSpec:
-    """A lossy codec, encoded and decoded."""
+    """A lossy codec, encoded and decoded.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomJPEG().segment(ImageSpec(3, 32, 32))
+        CodecSpec()
+    """
 
 
 @dataclass(frozen=True)
@@ -110,6 +148,12 @@ class LayerSpec:
         covers: the lowest read shows everywhere, whatever is given for it.
         moves: what is shown may lie elsewhere, or be another sample's: boxes and points go along, and nothing leads back.
         num_classes: of labels that are whole numbers; None where there are none.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.MixUp().segment(ImageSpec(3, 32, 32)).partners  # itself, and its neighbour
+        (0, 1)
     """
 
     partners: tuple[int, ...]
@@ -121,7 +165,14 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """A function of the user's, or several lists of transforms beside one another and their mixture."""
+    """A function of the user's, or several lists of transforms beside one another and their mixture.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.Lambda(torch.sin).segment(ImageSpec(3, 32, 32))
+        CallSpec()
+    """
 
 
 SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | CallSpec | LayerSpec

@@ -39,8 +39,18 @@ __all__ = [
 
 
 class Warp(NamedTuple):
-    """A homography in pixels, the crop rectangle (pixel centres x0, y0, x1, y1) if the transform has one, and displacements of
-    its output's pixels that come before the homography if it has those.
+    """Where each output pixel reads: a homography in pixels.
+
+    Args:
+        src_from_dst: output pixel to input pixel.
+        window: the crop rectangle (pixel centres x0, y0, x1, y1), if the transform has one.
+        bend: displacements of the output's pixels, which come before the homography, if it has those.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Warp
+        >>> Warp(torch.eye(3)[None]).window is None
+        True
     """
 
     src_from_dst: Float[Tensor, "b 3 3"]
@@ -49,9 +59,21 @@ class Warp(NamedTuple):
 
 
 class Color(NamedTuple):
-    """matrix @ x + offset + pivot * (mean luma so far), then a hue rotation, then ``post`` @ x.
+    """An affine map of colours: matrix @ x + offset + pivot * (mean luma so far), then a hue rotation, then ``post`` @ x.
 
-    With ``plain_pivot`` the mean of the channels' means in the place of luma.
+    Args:
+        matrix: on channels.
+        offset: added to each channel.
+        pivot: how much of the mean luma is added.
+        hue_shift: of the rotation, in turns.
+        post: on channels, after the rotation.
+        plain_pivot: the mean of the channels' means in the place of luma.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Color
+        >>> Color(-torch.eye(3)[None], torch.ones(1, 3)).pivot is None  # inverts
+        True
     """
 
     matrix: Float[Tensor, "b c c"]
@@ -63,14 +85,37 @@ class Color(NamedTuple):
 
 
 class ColorSteps(NamedTuple):
-    """torchvision's clipped steps: the order per sample, and the factors of those that take part."""
+    """torchvision's clipped steps.
+
+    Args:
+        order: of the four per sample, where it is drawn.
+        factors: of those that take part, by name.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import ColorSteps
+        >>> list(ColorSteps(None, {"brightness": torch.ones(1)}).factors)
+        ['brightness']
+    """
 
     order: Int64[Tensor, "b 4"] | None
     factors: dict[str, Float[Tensor, "b"]]
 
 
 class Curve(NamedTuple):
-    """gain * x ** exponent, then a clip to [0, 1] if asked."""
+    """gain * x ** exponent, then a clip to [0, 1] if asked.
+
+    Args:
+        exponent: at least 0.
+        gain: factor of the result.
+        clip: whether to clip.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Curve
+        >>> Curve(torch.full((1,), 2.2), torch.ones(1), clip=True).clip
+        True
+    """
 
     exponent: Float[Tensor, "b"]
     gain: Float[Tensor, "b"]
@@ -78,7 +123,19 @@ class Curve(NamedTuple):
 
 
 class Hsv(NamedTuple):
-    """What is added to hue, saturation and value, where the gate is open; the latter two clipped."""
+    """What is added to hue, saturation and value, where the gate is open; the latter two clipped.
+
+    Args:
+        hue: in turns.
+        saturation, value: in [-1, 1].
+        gate: 1 where it is open; None: everywhere.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Hsv
+        >>> Hsv(torch.full((1,), 0.1), torch.zeros(1), torch.zeros(1), gate=None).gate is None
+        True
+    """
 
     hue: Float[Tensor, "b"]
     saturation: Float[Tensor, "b"]
@@ -87,7 +144,21 @@ class Hsv(NamedTuple):
 
 
 class Tone(NamedTuple):
-    """A tone curve with jumps, or one read off the histogram, by name, with the surrogate gradients it was given."""
+    """A tone curve with jumps, or one read off the histogram, by name, with the surrogate gradients it was given.
+
+    Args:
+        name: of the curve: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
+        amount: its number, where it has one.
+        gate: 1 where it is open; None: everywhere.
+        image_gradient, magnitude, h: which surrogates, and how wide; as the transforms' options.
+        tiles: rows and columns of tiles, each with a histogram of its own.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Tone
+        >>> Tone("solarize", torch.full((1,), 0.5), None, "straight_through", "secant", 0.1).tiles
+        (1, 1)
+    """
 
     name: str
     amount: Float[Tensor, "b"] | None
@@ -99,34 +170,88 @@ class Tone(NamedTuple):
 
 
 class Convolve(NamedTuple):
-    """A vertical and a horizontal kernel."""
+    """A kernel per axis: one down the columns, then one along the rows.
+
+    Args:
+        vertical: of odd length.
+        horizontal: of odd length.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Convolve
+        >>> Convolve(torch.full((1, 3), 1 / 3), torch.ones(1, 1)).vertical.shape
+        torch.Size([1, 3])
+    """
 
     vertical: Float[Tensor, "b kh"]
     horizontal: Float[Tensor, "b kw"]
 
 
 class Filter(NamedTuple):
-    """A square kernel."""
+    """A square kernel.
+
+    Args:
+        kernel: of odd sides.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Filter
+        >>> Filter(torch.full((1, 3, 3), 1 / 9)).kernel.shape
+        torch.Size([1, 3, 3])
+    """
 
     kernel: Float[Tensor, "b k k"]
 
 
 class Median(NamedTuple):
-    """The median of so many rows and columns, where the gate is open."""
+    """The median of so many rows and columns, where the gate is open.
+
+    Args:
+        taps: rows and columns, odd.
+        gate: 1 where it is open; None: everywhere.
+
+    Example:
+        >>> from pellucid.segments import Median
+        >>> Median((3, 3), gate=None).taps
+        (3, 3)
+    """
 
     taps: tuple[int, int]
     gate: Float[Tensor, "b"] | None
 
 
 class Sharpen(NamedTuple):
-    """A 3x3 kernel on the interior, then a clip to [0, 1] if asked."""
+    """A 3x3 kernel on the interior, then a clip to [0, 1] if asked.
+
+    Args:
+        kernel: what the interior is convolved with; pixels of the border stay.
+        clip: whether to clip.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Sharpen
+        >>> Sharpen(torch.zeros(1, 3, 3), clip=True).clip
+        True
+    """
 
     kernel: Float[Tensor, "b 3 3"]
     clip: bool
 
 
 class Noise(NamedTuple):
-    """Additive Gaussian noise keyed by two words, then a clip to [0, 1] if asked."""
+    """Additive Gaussian noise keyed by two words, then a clip to [0, 1] if asked.
+
+    Args:
+        words: the two words, 32 bits each.
+        mean, sigma: of the noise, in the image's own units.
+        clip: whether to clip.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Noise
+        >>> Noise(torch.tensor([[1, 2]]), torch.zeros(1), torch.full((1,), 0.1), clip=False).sigma
+        tensor([0.1000])
+    """
 
     words: Int64[Tensor, "b 2"]
     mean: Float[Tensor, "b"]
@@ -135,7 +260,22 @@ class Noise(NamedTuple):
 
 
 class Grain(NamedTuple):
-    """Noise by the name of its law: a field keyed by two words, the law's numbers, its gate, and a clip to [0, 1] if asked."""
+    """Noise by the name of its law.
+
+    Args:
+        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light`` or ``shadow``.
+        words: the two words that key the field, 32 bits each.
+        numbers: of the law.
+        gate: 1 where it is open; None: everywhere.
+        clip: whether to clip to [0, 1].
+        most: the largest rate, where the law counts.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Grain
+        >>> Grain("shot", torch.tensor([[1, 2]]), (torch.full((1,), 60.0),), None, clip=True, most=60.0).law
+        'shot'
+    """
 
     law: str
     words: Int64[Tensor, "b 2"]
@@ -146,7 +286,19 @@ class Grain(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Rectangles (pixel edges x0, y0, x1, y1) of a colour, or of noise when ``value`` is None."""
+    """Rectangles (pixel edges x0, y0, x1, y1) of a colour, or of noise when ``value`` is None.
+
+    Args:
+        box: edges in pixels.
+        value: the colour.
+        words: two words that key the noise, 32 bits each; None for a colour.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Patch
+        >>> Patch(torch.tensor([[[0.0, 0.0, 4.0, 4.0]]]), torch.zeros(1, 3), words=None).box.shape
+        torch.Size([1, 1, 4])
+    """
 
     box: Float[Tensor, "b n 4"]
     value: Float[Tensor, "b c"] | None
@@ -154,7 +306,20 @@ class Patch(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """JPEG at a quality where the gate is open, with the surrogate gradients it was given."""
+    """JPEG at a quality where the gate is open, with the surrogate gradients it was given.
+
+    Args:
+        quality: 1 to 100.
+        gate: 1 where it is open; None: everywhere.
+        subsampling: of the colours, such as ``4:2:0``.
+        image_gradient, h: which surrogate, and how wide; as the transform's options.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Codec
+        >>> Codec(torch.full((1,), 75.0), None, "4:2:0", "straight_through", 0.0).quality
+        tensor([75.])
+    """
 
     quality: Float[Tensor, "b"]
     gate: Float[Tensor, "b"] | None
@@ -173,6 +338,12 @@ class Layers(NamedTuple):
         share: of the result, for labels; None where labels stay as they are.
         edge: over how many pixels rectangles fade out; 0: they hold the pixels whose centres they hold.
         fill: what shows where no read does, in the image's own units.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Layers
+        >>> Layers(torch.tensor([[1.0, 0.25]])).opacity.shape  # the picture, and a quarter of another
+        torch.Size([1, 2])
     """
 
     opacity: Float[Tensor, "b k"]
@@ -184,7 +355,19 @@ class Layers(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function of images, where the gate is open, with the gradient to the image that it was given."""
+    """A function of images, where the gate is open, with the gradient to the image that it was given.
+
+    Args:
+        function: images (B, C, H, W) to images of their size.
+        gate: 1 where it is open; None: everywhere.
+        image_gradient: as `Lambda` declares it.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Call
+        >>> Call(torch.sin, None, "exact").image_gradient
+        'exact'
+    """
 
     function: Callable[[Tensor], Tensor]
     gate: Float[Tensor, "b"] | None
@@ -192,7 +375,19 @@ class Call(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """How much of the image stays as it is, and what shares of the rest chains have: each its drawn values by step."""
+    """Chains of transforms beside one another, mixed with the image.
+
+    Args:
+        chains: of each its drawn values by step.
+        share: how much of the image stays as it is, in [0, 1].
+        weights: what shares of the rest the chains have; each row sums to 1.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Mixture
+        >>> Mixture((({},), ({},)), torch.full((1,), 0.5), torch.full((1, 2), 0.5)).weights.sum()
+        tensor(1.)
+    """
 
     chains: tuple[tuple[Mapping[str, Tensor], ...], ...]
     share: Float[Tensor, "b"]
