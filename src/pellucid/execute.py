@@ -23,8 +23,8 @@ from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend import plasma as clouds
 from pellucid.kernels.called import called
-from pellucid.kernels.layers import lay
-from pellucid.kernels.nearest import nearest
+from pellucid.kernels.layers import layers
+from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.resize import resize
 from pellucid.kernels.rows import put, taken
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -201,7 +201,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
         return _apply_run(group, lowered, image, scale, impl, dtype)
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
-        return rounded(_apply_layers(lowered, group.index, _in_units(image), impl, scale), dtype)
+        return _apply_layers(lowered, group.index, image, dtype, impl, scale)
     tabled = lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32)
     if tabled and isinstance(segment, Tone) and segment.name in curve.TABLED:
         amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
@@ -215,6 +215,7 @@ def _apply_layers(
     lowered: Lowered,
     index: int,
     image: Tensor,
+    dtype: torch.dtype | None,
     impl: str,
     scale: float = 1.0,
     fill: float | None = None,
@@ -225,24 +226,21 @@ def _apply_layers(
     assert isinstance(segment, Layers)
     assert isinstance(spec, LayerSpec)
     opacity, box, src_from_dst, _, edge, paint = segment
-    dtype, channels, source = compute_dtype(image.dtype), image.shape[1], shown(lowered, index, image.shape[0])
+    channels, rows = image.shape[1], torch.arange(len(image), device=image.device)
     colors = (paint if isinstance(paint, tuple) else (paint / scale,)) if fill is None else (fill,)
-    ground = constant(colors * (channels // len(colors)), dtype, image.device)[None] if any(colors) else None
-    size = (image.shape[-2], image.shape[-1])
-
-    def read(k: int) -> Tensor:
-        picture = image[source[:, k]] if spec.partners[k] else image
-        if src_from_dst is None:
-            return picture
-        places = src_from_dst[:, k, :2].to(dtype)
-        return _read(picture, pack(places, size=size, interpolation=interpolation, padding_mode="constant", fill=ground), impl)
-
-    opacity, box = opacity.to(dtype), None if box is None else box.to(dtype)
-    if spec.covers:
-        rest = range(1, opacity.shape[1])
-        return lay(read(0), map(read, rest), opacity[:, 1:], None if box is None else box[:, 1:], edge=edge)
-    below = image.new_zeros(()) if ground is None else ground.to(image.dtype)[:, :, None, None]
-    return lay(below.expand_as(image), map(read, range(opacity.shape[1])), opacity, box, edge=edge)
+    return layers(
+        image,
+        shown(lowered, index, len(image)) - rows[:, None],
+        opacity.to(compute_dtype(image.dtype)),
+        box,
+        None if src_from_dst is None else src_from_dst[:, :, :2],
+        ground=colors * (channels // len(colors)),
+        covers=spec.covers,
+        edge=edge,
+        dtype=dtype,
+        interpolation=interpolation,
+        impl=impl,
+    )
 
 
 def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) -> Int64[Tensor, "b k"]:
@@ -443,7 +441,8 @@ def apply_field(
     """
     for group in lowered.plan.groups:
         if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
-            field = _apply_layers(lowered, group.index, field, impl, fill=fill, interpolation=interpolation)
+            kept = field.dtype if field.is_floating_point() else None
+            field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)
@@ -482,13 +481,7 @@ def _warped_field(
         links=links,
         slopes=slopes,
     )
-    return _read(field, resample, impl)
-
-
-def _read(image: Tensor, resample: Resample, impl: str) -> Tensor:
-    """The warp; nearest reads of floating-point numbers have a gradient to their maps that kernels know nothing of."""
-    hard = resample.recipe.interpolation == "nearest" and image.is_floating_point()
-    return (nearest if hard else warp)(image, resample, impl=impl)
+    return read(field, resample, impl=impl)
 
 
 def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
@@ -506,11 +499,11 @@ def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size],
     """
     if any(isinstance(each, BentMap) for each in back):
         places = places_of(back, canvases_of, options["size"], len(image))
-        return _read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl)
+        return read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl=impl)
     src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
     links = [
         Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
         for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
     ]
-    return _read(image, pack(src_from_dst, links=links, **options), impl)
+    return read(image, pack(src_from_dst, links=links, **options), impl=impl)

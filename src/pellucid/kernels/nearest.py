@@ -1,6 +1,6 @@
 """Nearest warps with a gradient to the map: whole pixels forward, the slope between pixels backward.
 
-Owns: `nearest`.
+Owns: `nearest`, and `read`, which is it where that matters.
 Must not: change a value.
 Read next: ``warp/__init__.py``.
 """
@@ -15,7 +15,7 @@ from pellucid.kernels.warp import Resample, warp
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.segments.chain import AffineStage, HueStage, Stage
 
-__all__ = ["nearest"]
+__all__ = ["nearest", "read"]
 
 
 def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
@@ -46,3 +46,9 @@ def _still(stage: Stage) -> Stage:
     if isinstance(stage, AffineStage):
         return AffineStage(stage.matrix.detach(), None if stage.offset is None else stage.offset.detach())
     return HueStage(stage.hue_shift.detach()) if isinstance(stage, HueStage) else stage
+
+
+def read(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
+    """The warp; nearest reads of floating-point numbers have a gradient to their maps that kernels know nothing of."""
+    hard = resample.recipe.interpolation == "nearest" and image.is_floating_point()
+    return (nearest if hard else warp)(image, resample, impl=impl)

@@ -1,10 +1,79 @@
 """Several reads laid over one another.
 
-Owns: the name `lay`.
+Owns: `layers`, which picks an implementation.
 Must not: know which samples are partners, or what for.
 Read next: ``reference.py``.
 """
 
-from pellucid.kernels.layers.reference import lay
+from __future__ import annotations
 
-__all__ = ["lay"]
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor
+
+from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.layers import cpu, reference
+from pellucid.kernels.nearest import read
+
+__all__ = ["layers"]
+
+
+def layers(
+    image: Shaped[Tensor, "b c h w"],
+    offset: Int64[Tensor, "b k"],
+    opacity: Float[Tensor, "b k"],
+    box: Float[Tensor, "b k 4"] | None,
+    src_from_dst: Float[Tensor, "b k 2 3"] | None,
+    *,
+    ground: tuple[float, ...],
+    covers: bool = False,
+    edge: float = 0.0,
+    dtype: torch.dtype | None = None,
+    interpolation: str = "bilinear",
+    impl: str = "auto",
+) -> Shaped[Tensor, "b c h w"]:
+    """See :func:`pellucid.kernels.layers.reference.layers`; ``impl`` says who computes it.
+
+    The compiled one lays pictures, one read after another while a row is in the cache; labels, and what is not interpolated
+    bilinearly, are laid by the reference, whose reads are the compiled warp's. So are Triton's.
+    """
+    work = torch.promote_types(torch.promote_types(image.dtype, opacity.dtype), torch.float32)
+    opacity = opacity.to(work)
+    box, src_from_dst = (None if part is None else part.to(work) for part in (box, src_from_dst))
+    pictures = dtype is not None and image.is_cpu and impl != "triton" and (interpolation == "bilinear" or src_from_dst is None)
+    if pictures and implementation(impl, image.device) == "cpu":
+        table = (
+            part if part is None else part.expand(len(image), *part.shape[1:]) for part in (offset, opacity, box, src_from_dst)
+        )
+        tensors = (part if part is None or dtype != torch.uint8 else part.detach() for part in (image, *table))
+        return run(_LAYERS, (list(ground), covers, edge, dtype), *tensors)
+    return reference.layers(
+        *(image, offset, opacity, box, src_from_dst),
+        ground=ground,
+        covers=covers,
+        edge=edge,
+        dtype=dtype,
+        interpolation=interpolation,
+        resample=partial(read, impl=impl),
+    )
+
+
+def _again(
+    image: Tensor,
+    offset: Tensor,
+    opacity: Tensor,
+    box: Tensor | None,
+    src_from_dst: Tensor | None,
+    ground: list[float],
+    covers: bool,
+    edge: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """What the compiled layers computed, by the reference: for second derivatives."""
+    table = offset, opacity, box, src_from_dst
+    return reference.layers(image, *table, ground=tuple(ground), covers=covers, edge=edge, dtype=dtype)
+
+
+_LAYERS = Primitive("layers", _again, cpu.direct, cpu.forward, cpu.backward)

@@ -1,0 +1,234 @@
+"""The compiled passes: the result row by row, and its gradients to the pictures and to what says how they are laid.
+
+Owns: the order in which reads are laid, and what a thread may write.
+Must not: allocate.
+Read next: ``rows.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.layers.cpu.rows import (
+    give,
+    give_whole,
+    lay,
+    move,
+    read,
+    read_whole,
+    rest,
+    slopes_of_share,
+    span,
+    tap,
+    to_box,
+    to_map,
+    whole,
+)
+from pellucid.kernels.narrow import numbers, steps
+
+__all__ = ["Call", "Reads", "Room", "forward", "to_numbers", "to_sources"]
+
+
+class Call(NamedTuple):
+    """What one call's rows share.
+
+    Args:
+        channels, height, width: of every picture.
+        covers, edge: as the reference takes them.
+        copies: whether the result has the pictures' dtype, so that what is copied needs no arithmetic.
+        unit: what a number of the pictures counts.
+    """
+
+    channels: int
+    height: int
+    width: int
+    covers: bool
+    copies: bool
+    edge: Any
+    unit: Any
+
+
+class Reads(NamedTuple):
+    """The table: of every sample and read the distance to its source, opacity, rectangle and map; and the ground's colours.
+
+    Rectangles, and maps, have no row per read where there are none.
+    """
+
+    offset: Any
+    opacity: Any
+    box: Any
+    maps: Any
+    ground: Any
+
+
+class Room(NamedTuple):
+    """The memory of a thread, line by line: what a row reads, two of shares, and those of pictures."""
+
+    taps: Any
+    index: Any
+    shares: Any
+    lines: Any
+
+
+@fused
+def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[no-untyped-def]
+    """Columns first to last of what read k of sample i shows in row y."""
+    noinline()
+    shape = call.height, call.width
+    at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
+    if len(reads.maps[i]) == 0:
+        read_whole(img, at, shape, call.unit, 0, 0, reads.ground, y, first, last, lines)
+        return
+    m = reads.maps[i, k]
+    if whole(m):
+        read_whole(img, at, shape, call.unit, np.int64(m[2]), np.int64(m[5]), reads.ground, y, first, last, lines)
+        return
+    tap(m, y, first, last, shape, room.taps, room.index)
+    read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
+
+
+@fused
+def _lowest(call, reads, i, y, line):  # type: ignore[no-untyped-def]
+    """The first read that has to be looked at: the last that hides the whole row; -1: the ground shows."""
+    one = line.dtype.type(1.0)
+    for k in range(reads.opacity.shape[1] - 1, -1, -1):
+        first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+        if not varies and share == one and first == 0 and last == call.width:
+            return k
+    return -1
+
+
+@fused
+def _straight(call, reads, i, y, lowest, line):  # type: ignore[no-untyped-def]
+    """Whether a row is nothing but rows of pictures, one covering another."""
+    if not call.copies or lowest < 0 or len(reads.maps[i]) > 0:
+        return False
+    one, zero = line.dtype.type(1.0), line.dtype.type(0.0)
+    for k in range(lowest + 1, reads.opacity.shape[1]):
+        first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+        if last > first and (varies or (share != one and share != zero)):
+            return False
+    return True
+
+
+@entry
+def forward(img, call, reads, room, out, start, stop):  # type: ignore[no-untyped-def]
+    """Rows start to stop of all samples, into ``out``, flat."""
+    raw, raw_out = without_refcount(img), without_refcount(out)
+    img, out = numbers(img), steps(out)
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
+    channels, height, width = call.channels, call.height, call.width
+    line, under, above = room.shares[0], room.lines[:channels], room.lines[channels:]
+    one, zero = line.dtype.type(1.0), line.dtype.type(0.0)
+    for r in range(start, stop):
+        i, y = r // height, r % height
+        lowest = _lowest(call, reads, i, y, line)
+        straight = _straight(call, reads, i, y, lowest, line)
+        for k in range(max(lowest, 0), reads.opacity.shape[1]):
+            first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+            if k == 0 and lowest < 0:
+                for c in range(channels):
+                    under[c, :width] = reads.ground[c]
+            if last <= first or (not varies and share == zero):
+                continue
+            if straight:
+                for c in range(channels):
+                    at = ((i + reads.offset[i, k]) * channels + c) * height + y
+                    to, fro = ((i * channels + c) * height + y) * width, at * width
+                    move(raw[fro + first : fro + last], raw_out[to + first : to + last])
+            elif not varies and share == one:
+                _show(img, call, reads, i, k, y, first, last, room, under)
+            else:
+                _show(img, call, reads, i, k, y, first, last, room, above)
+                lay(under, above, first, last, share, line, varies)
+        if not straight:
+            for c in range(channels):
+                at = ((i * channels + c) * height + y) * width
+                move(under[c], out[at : at + width])
+
+
+@entry
+def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # type: ignore[no-untyped-def]
+    """The gradients of pictures start to stop, each of which this thread alone owns, read by read in the table's order.
+
+    Args:
+        order: the places (sample * reads + read) in the table, source by source, and ``begins`` where each source's begin.
+        into: flat, in the dtype in which everything is computed.
+    """
+    grad, into, order, begins = numbers(grad), without_refcount(into), without_refcount(order), without_refcount(begins)
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
+    channels, height, width = call.channels, call.height, call.width
+    count, shape, size = reads.opacity.shape[1], (height, width), channels * height * width
+    line, factor = room.shares[0], room.shares[1]
+    for j in range(start, stop):
+        into[j * size : (j + 1) * size] = into.dtype.type(0.0)
+        for entry_ in range(begins[j], begins[j + 1]):
+            i, k = order[entry_] // count, order[entry_] % count
+            for y in range(height):
+                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                if last <= first:
+                    continue
+                for u in range(first, last):
+                    factor[u] = line[u] if varies else share
+                for above in range(k + 1, count):
+                    low, high, part, fades = span(reads.opacity[i], reads.box[i], above, call.covers, call.edge, y, width, line)
+                    rest(factor, low, high, part, line, fades, first, last)
+                if len(reads.maps[i]) == 0:
+                    give_whole(into, j * size, shape, channels, 0, 0, grad, i * size, y, first, last, factor)
+                    continue
+                m = reads.maps[i, k]
+                if whole(m):
+                    dx, dy = np.int64(m[2]), np.int64(m[5])
+                    give_whole(into, j * size, shape, channels, dx, dy, grad, i * size, y, first, last, factor)
+                else:
+                    tap(m, y, first, last, shape, room.taps, room.index)
+                    give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
+
+
+@entry
+def to_numbers(grad, img, call, reads, room, sums, start, stop):  # type: ignore[no-untyped-def]
+    """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map."""
+    grad, img, sums = numbers(grad), numbers(img), without_refcount(sums)
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
+    channels, height, width = call.channels, call.height, call.width
+    count, cast = reads.opacity.shape[1], room.lines.dtype.type
+    line, slope, upstream, stack = room.shares[0], room.shares[1], room.lines[:channels], room.lines[channels:]
+    shape, size = (height, width), channels * height * width
+    for i in range(start, stop):
+        sums[i, :, :] = 0.0
+        for y in range(height):
+            under = stack[:channels]
+            for c in range(channels):
+                under[c, :width] = reads.ground[c]
+                at = ((i * channels + c) * height + y) * width
+                for u in range(width):
+                    upstream[c, u] = cast(grad[at + u])
+            for k in range(count):  # what each read covers, kept
+                below, above, after = stack[2 * k * channels :], stack[(2 * k + 1) * channels :], stack[(2 * k + 2) * channels :]
+                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
+                for c in range(channels):
+                    move(below[c], after[c])
+                lay(after[:channels], above[:channels], first, last, share, line, varies)
+            for k in range(count - 1, -1, -1):
+                below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]
+                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                if not (call.covers and k == 0):
+                    slopes_of_share(above, below, upstream, 0, width, slope)
+                    to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
+                if len(reads.maps[i]) > 0 and last > first:
+                    m = reads.maps[i, k]
+                    tap(m, y, first, last, shape, room.taps, room.index)
+                    at, into = (i + reads.offset[i, k]) * size, sums[i, k, 5:]
+                    to_map(
+                        img, at, shape, call.unit, reads.ground, y, first, last, share, line, varies, upstream, room.taps,
+                        room.index, into,
+                    )  # fmt: skip
+                for c in range(channels):
+                    rest(upstream[c], first, last, share, line, varies, 0, width)
