@@ -128,7 +128,28 @@ class Adversary:
     def perturbation(
         self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None
     ) -> Float[Tensor, "*b c h w"]:
-        """What is added to the pictures: one for each, or (1, C, H, W) for all of them."""
+        """Return what the call adds to the pictures.
+
+        Args:
+            images: floating point, from ``low`` to ``high``.
+            labels: one per picture.
+            key: of the first step's draws; by default each step takes one of the pipeline's stream.
+
+        Returns:
+            One for each picture, or (1, C, H, W) for all of them; no longer than ``radius``.
+
+        Gradient:
+            none: the result is a constant.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> attack = Adversary(pellucid.Pipeline([]), lambda x, y: x.mean((1, 2, 3)), radius=0.1, steps=3)
+            >>> attack.perturbation(torch.full((1, 3, 4, 4), 0.5), torch.tensor([0])).mean()
+            tensor(0.1000)
+        """
         if not images.is_floating_point() or images.dim() != 4 or len(labels) != len(images):
             got = f"{images.dtype} {tuple(images.shape)} and {tuple(labels.shape)}"
             raise invalid("images", expected="floating-point (B, C, H, W), and a label for each", got=got)
@@ -182,6 +203,10 @@ def flow_attack(
 
     Gradient:
         none to the images: the result is a constant.
+
+    Errors:
+        InvalidArgument for pictures that are not floating-point (B, C, H, W), and where there is not one loss per picture.
+
     Source:
         Xiao et al., "Spatially transformed adversarial examples", ICLR 2018.
 
@@ -221,7 +246,7 @@ def _roughness(field: Tensor) -> Float[Tensor, "b"]:
 
 
 def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: Key | None = None) -> Float[Tensor, "b"]:
-    """The largest loss of each picture over k draws, with its gradient: train on its mean.
+    """Return the largest loss of each picture over k draws, with its gradient: train on its mean.
 
     k evaluations without gradient, one with (and one more at the first call, which looks whether losses mix).
 
@@ -231,6 +256,9 @@ def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: K
         images: a batch, as in the pipeline's call.
         k: draws of each picture.
         key: as in the pipeline's call.
+
+    Returns:
+        (B,).
 
     Gradient:
         to the model, and to learned ranges through the draw that was worst.

@@ -25,7 +25,12 @@ __all__ = ["View", "draw_several", "steps_named"]
 
 
 class View(NamedTuple):
-    """One of several views: the augmented batch, and what was drawn for it."""
+    """One of several views: the augmented batch, and what was drawn for it.
+
+    Args:
+        result: as a call gives it.
+        record: what was drawn for it.
+    """
 
     result: Any
     record: Record

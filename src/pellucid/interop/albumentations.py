@@ -46,7 +46,16 @@ def from_albumentations(source: Any) -> Pipeline:
 
 
 def read_albumentations(source: Any) -> Imported:
-    """The same, with notes, and with a list of what is missing instead of an error."""
+    """Return what :func:`from_albumentations` imports, with notes, and with a list of what is missing instead of an error.
+
+    Args:
+        source: as there.
+
+    Example:
+        >>> from pellucid.interop import read_albumentations
+        >>> read_albumentations({"__class_fullname__": "Rotate", "limit": 20, "p": 1.0}).missing
+        ()
+    """
     version, plain = described(source)
     return Reader(_TABLE, _NEAREST, version).imported(plain)
 

@@ -22,11 +22,14 @@ Described = dict[str, Any]
 
 
 def to_torchvision(pipeline: Pipeline | Sequence[Transform], *, plain: bool = False) -> Any:
-    """A pipeline as a ``torchvision.transforms.v2.Compose``.
+    """Return a pipeline as a ``torchvision.transforms.v2.Compose``.
 
     Args:
         pipeline: or a list of transforms.
         plain: give the description that :func:`pellucid.interop.from_torchvision` reads instead; torchvision need not be installed.
+
+    Returns:
+        The ``Compose``, or its description under ``plain``.
 
     Errors:
         Unsupported, with a list of what has no equal there: learned ranges, interpolated warps (it mixes fills in twice), and more.

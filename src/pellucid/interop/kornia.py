@@ -44,7 +44,16 @@ def from_kornia(source: Any) -> Pipeline:
 
 
 def read_kornia(source: Any) -> Imported:
-    """The same, with notes, and with a list of what is missing instead of an error."""
+    """Return what :func:`from_kornia` imports, with notes, and with a list of what is missing instead of an error.
+
+    Args:
+        source: as there.
+
+    Example:
+        >>> from pellucid.interop import read_kornia
+        >>> read_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0}).missing
+        ()
+    """
     return Reader(_TABLE, _NEAREST).imported(described(source))
 
 

@@ -49,6 +49,11 @@ class Missing(NamedTuple):
         option: of it, with its value; empty where all of it is meant.
         reason: why.
         nearest: what comes closest here; empty where nothing does.
+
+    Example:
+        >>> from pellucid.interop import read_torchvision
+        >>> print(read_torchvision({"name": "MagicFilter"}).missing[0])
+        pipeline: MagicFilter: nothing here does what it does.
     """
 
     where: str
@@ -79,6 +84,12 @@ class Imported(NamedTuple):
         notes: where draws or roundings differ in a way that results hardly show, in words.
         missing: what could not be imported and was left out.
         total: how many transforms theirs has, choices not counted.
+
+    Example:
+        >>> from pellucid.interop import read_torchvision
+        >>> read = read_torchvision([{"name": "RandomInvert"}, {"name": "MagicFilter"}])
+        >>> len(read.pipeline), [missing.name for missing in read.missing], read.total
+        (1, ['MagicFilter'], 2)
     """
 
     pipeline: Pipeline

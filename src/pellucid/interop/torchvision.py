@@ -44,7 +44,16 @@ def from_torchvision(source: Any) -> Pipeline:
 
 
 def read_torchvision(source: Any) -> Imported:
-    """The same, with notes, and with a list of what is missing instead of an error."""
+    """Return what :func:`from_torchvision` imports, with notes, and with a list of what is missing instead of an error.
+
+    Args:
+        source: as there.
+
+    Example:
+        >>> from pellucid.interop import read_torchvision
+        >>> read_torchvision({"name": "RandomAffine", "degrees": [0, 30]}).notes
+        ()
+    """
     return Reader(_TABLE, _NEAREST).imported(described(source))
 
 

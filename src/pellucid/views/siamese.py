@@ -31,6 +31,10 @@ def same_draw(pipeline: Pipeline, *batches: Any, key: Key | None = None) -> tupl
 
     Gradient:
         as of a call, to every batch.
+
+    Errors:
+        InvalidArgument for no batch, and as a call.
+
     Source:
         Zhao and Bilen, "Dataset condensation with differentiable siamese augmentation", ICML 2021.
 
