@@ -1,4 +1,4 @@
-"""Several views of pictures: one draw for several batches, and predictions over views merged where they were made.
+"""Several views of pictures: one draw for several batches, many crops of one picture, predictions merged where they were made.
 
 Owns: the public names.
 Must not: draw or resample; the pipeline does.
@@ -6,7 +6,8 @@ Read next: ``tta.py``, ``docs/views.md``.
 """
 
 from pellucid.several import View
+from pellucid.views.cutouts import cutouts
 from pellucid.views.siamese import same_draw
 from pellucid.views.tta import TTA
 
-__all__ = ["TTA", "View", "same_draw"]
+__all__ = ["TTA", "View", "cutouts", "same_draw"]
