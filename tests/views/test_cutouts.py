@@ -30,10 +30,12 @@ def test_each_is_a_square_that_lies_in_the_picture(shape):
     assert torch.allclose(step_x[:, :15, :15], step_y[:, :15, :15], atol=1e-9)  # squares
     side = 64 * step_x[:, 0, 0]
     share = (side / min(shape)) ** 2
-    assert 0.2 <= float(share.min()) < 0.25 and 0.95 < float(share.max()) <= 1 + 1e-9
+    assert 0.2 <= float(share.min()) < 0.25
+    assert 0.95 < float(share.max()) <= 1 + 1e-9
     centre = inner.mean((2, 3)) + 0.5  # in edge coordinates
     low, high = centre - side[:, None] / 2, centre + side[:, None] / 2
-    assert float(low.min()) > -1e-9 and (high < torch.tensor(shape[::-1], dtype=F64) + 1e-9).all()
+    assert float(low.min()) > -1e-9
+    assert (high < torch.tensor(shape[::-1], dtype=F64) + 1e-9).all()
     assert (centre.std(0) > 1).all()
 
 
@@ -50,7 +52,8 @@ def test_it_is_the_draw_of_a_pipeline_and_of_nothing_else():
     assert torch.equal(cutouts(image, 5, 6, key=Key(3, 4)), expected)
     assert torch.equal(cutouts(image, 2, 6, key=Key(3, 4)), expected[:2])
     assert not torch.equal(cutouts(image, 5, 6), cutouts(image, 5, 6))
-    assert torch.equal(torch.random.get_rng_state(), before) and image._version == version
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert image._version == version
 
 
 def test_several_pictures_one_after_another():
