@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,11 +46,27 @@ def test_readme_links_exist():
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text()):
             assert (ROOT / link).exists(), f"{name}: {link}"
     for link in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):  # absolute: it is read at the package index, too
+        if link.startswith("https://img.shields.io/"):
+            continue
         found = re.fullmatch(
             r"https://(?:github\.com|raw\.githubusercontent\.com)/pellucid-vision/pellucid/(?:blob/)?main/(.+)", link
         )
         assert found is not None, link
         assert (ROOT / found[1]).exists(), link
+
+
+def test_the_badges_are_true():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (torch_needed,) = (need for need in project["dependencies"] if need.startswith("torch>"))
+    wanted = {
+        "python": project["requires-python"].removeprefix(">="),
+        "torch": torch_needed.removeprefix("torch>="),
+        "license": project["license"].replace("-", "--"),
+    }
+    badges = re.findall(
+        r"img\.shields\.io/badge/(\w+)-(?:%E2%89%A5_)?(.+)-\w+\)", (ROOT / "README.md").read_text().replace(") ![", ")\n![")
+    )
+    assert dict(badges) == wanted
 
 
 def test_the_figures_of_the_readme_are_those_of_the_pages():

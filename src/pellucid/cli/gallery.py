@@ -230,7 +230,8 @@ def fragment(entry: Entry, folder: Path) -> str:
             picture.save(buffer, format="WEBP", quality=85)
             write_bytes(folder / file, buffer.getvalue())
             size = f'width="{picture.width}" height="{picture.height}"'
-            caption += "" if picture.size == (SIZE, SIZE) else f" ({picture.height} x {picture.width})"
+            if title == "draws" and picture.size != (SIZE, SIZE):  # those of a sweep are alike
+                caption += f" ({picture.height} x {picture.width})"
             alternative = f"{name}: {caption}"
             cells.append(
                 f'<figure><img src="{file}" {size} loading="lazy" alt="{escape(alternative)}">'
