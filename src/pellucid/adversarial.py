@@ -289,7 +289,7 @@ class AugMax:
         step_size: of each: of the logits, and as a share of the range of a drawn value where it has one.
 
     Gradient:
-        result: to the images, at the mixture that was found.
+        result: to the images, at the worst mixture.
     Errors:
         InvalidArgument where the pipeline changes the size, or there is not one loss per picture.
     Source:

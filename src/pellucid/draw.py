@@ -54,7 +54,7 @@ def draw_params(
 
 
 def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
-    """The same from a tape. Only exact arithmetic is taped, so the result is that of the code, bit for bit."""
+    """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit."""
     tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
     if tape is None:
         return params_of(plan, draw_uniforms(plan, seed, step, index), {})

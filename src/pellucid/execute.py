@@ -95,7 +95,7 @@ def hops(lowered: Lowered) -> list[BackHop]:
 
 
 def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
-    """The same where layers lie on the way: the hops before, between and after them, and each layer as the number of its step."""
+    """What `hops` gives, cut at layers: the hops before, between and after them, and each layer as the number of its step."""
     plan = lowered.plan
     if not plan.moving_layers:
         return [hops(lowered)]
@@ -327,7 +327,7 @@ def _spreads(kernel: Float[Tensor, "b k"]) -> Tensor:
 
 
 def _rows(part: Any, rows: Tensor) -> Any:
-    """Of a segment's number for every sample those of some; what all share, and what is no number, as it is."""
+    """A segment's numbers for some of the samples; what all samples share, and what is no number, stays as it is."""
     if isinstance(part, tuple):
         return tuple(_rows(each, rows) for each in part)
     return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part

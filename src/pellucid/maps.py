@@ -36,7 +36,7 @@ class ViewMap:
     of that resolution: ``a.at(size).map_to(b.at(size))``.
 
     Args:
-        a: the record of the view that points are given in.
+        a: the record of the view in which the points lie.
         b: the record of the view that they are sent to.
 
     Gradient:

@@ -59,7 +59,7 @@ class Options:
     drop_invalid: bool = False
 
     def __post_init__(self) -> None:
-        """Check every option, and fill in the interpolations that are not given."""
+        """Check every option, and fill in the default interpolations."""
         named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
         for name in ("same_on_batch", "fuse", "return_valid", "pad_targets", "drop_invalid"):
             check_flag(name, getattr(self, name))
@@ -107,7 +107,7 @@ class Options:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as text, numbers, lists and tables, without what is empty."""
+        """The options as text, numbers, lists and tables, without those that are empty."""
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}

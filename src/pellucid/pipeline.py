@@ -426,7 +426,7 @@ class Pipeline(nn.Module):
         Errors:
             InvalidArgument where the losses of some samples change with the draws of others and an estimator takes each for its
             own. The first call with a loss looks, by two further evaluations without gradient on a fixed state of torch's
-            generator (which is given back); a compiled call does not.
+            generator (which is restored); a compiled call does not.
 
         Example:
             >>> import torch, pellucid

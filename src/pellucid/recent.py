@@ -23,7 +23,7 @@ class Recent(Generic[_Key, _Made]):
     Threads may share it: each step is one call of the dictionary, and the worst that a race does is to make something twice.
 
     Args:
-        most: how many are kept; who was not asked for longest goes first.
+        most: how many values stay; the one not used for longest goes first.
     """
 
     def __init__(self, most: int) -> None:

@@ -127,7 +127,7 @@ def search_cube(
 
 
 def _slope(loss: Tensor, leaf: Tensor) -> Tensor:
-    """Of the loss in the words; 0 where it has none, as under gates and choices alone."""
+    """The slope of the loss in the uniforms; 0 where there is none, as under gates and choices alone."""
     found = torch.autograd.grad(loss, [leaf], allow_unused=True)[0] if loss.requires_grad else None
     return torch.zeros_like(leaf) if found is None else found
 

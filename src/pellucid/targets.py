@@ -66,7 +66,7 @@ class Parsed:
     """A batch, understood.
 
     Args:
-        entries: what is transformed, in the order given.
+        entries: what is transformed, in the batch's order.
         untouched: labels and passthrough entries.
         lead: how many leading axes are batch axes: 0 (one sample), 1 (batch), 2 (video).
         form: what the input looked like.
@@ -138,7 +138,7 @@ def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed
 
 
 def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed:
-    """The same for a batch whose parts are named."""
+    """Read a batch whose parts are named already."""
     bare = named.form.bare
     entries = []
     for key, tensor in named.values.items():

@@ -72,5 +72,5 @@ class ImageSpec:
         return (self.height, self.width)
 
     def resized(self, size: Size) -> ImageSpec:
-        """The same channels at another (height, width)."""
+        """This kind of image at another (height, width)."""
         return ImageSpec(self.channels, size[0], size[1])

@@ -44,7 +44,7 @@ def worst_draw(
     Args:
         pipeline: whose distributions are searched.
         loss_fn: takes the augmented batch, returns (B,) losses, one per sample. The model behind it stays as it was: no gradient is
-            left in its parameters, its buffers and torch's generator are given back.
+            left in its parameters, its buffers and torch's generator are restored.
         batch: as in the pipeline's call; not a list of pictures.
         draws: how many starts, the plain draw of this key among them; or how many places on the scale of each number, such as
             ``{"degrees": 31, "translate_x": 5, "translate_y": 5}``.
@@ -62,7 +62,7 @@ def worst_draw(
     `docs/worst-case.md` has figures.
 
     Gradient:
-        result: to images and learned ranges, at the draw that was found.
+        result: to images and learned ranges, at the worst draw.
     Errors:
         InvalidArgument where there is not one loss per sample, where losses change with the draws of other samples (seen by an
         evaluation at the first call with a loss), and where only some of the transforms share a draw.

@@ -50,7 +50,7 @@ def draw_targets(sample: Mapping[str, Tensor]) -> Image:
 
 
 def draw_outline(picture: Image, corners: Sequence[tuple[float, float]]) -> Image:
-    """Draw a closed polygon, given in edge coordinates."""
+    """Draw a closed polygon, in edge coordinates."""
     from PIL import Image, ImageDraw
 
     overlay = Image.new("RGBA", (picture.width * _FINE, picture.height * _FINE))

@@ -29,7 +29,7 @@ def check_png(name: str, path: Path) -> Path:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file at once: whoever looks sees the old content or the new, never a part."""
+    """Write a file at once: a reader sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as draft:
         draft.write_bytes(content)

@@ -31,10 +31,10 @@ NAMES: tuple[str, ...] = tuple(TABLE)
 """The fifteen, in the order of the paper."""
 
 GRADIENTS: Mapping[str, str] = MappingProxyType({name: one.gradient for name, one in TABLE.items()})
-"""Of each the gradient to the image."""
+"""By name, the declared gradient to the image."""
 
 _FROSTS = 5
-"""Of six pictures of frost the published code draws among the first five."""
+"""The published code has six pictures of frost and draws among the first five."""
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 

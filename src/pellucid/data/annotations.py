@@ -167,7 +167,7 @@ class Voc:
         return {"boxes": _rows([np.array(box) - (1, 1, 0, 0) for box in boxes], 4)}, tree
 
     def write(self, known: Any, result: Mapping[str, Any], picture: PurePosixPath, size: Size, out: Path) -> None:
-        """The same tree with new boxes, without the objects that are gone."""
+        """Write the tree that was read, with the new boxes and without the objects that are no longer visible."""
         tree = ET.fromstring(ET.tostring(known))
         objects = list(tree.iter("object"))
         for item, box, valid in zip(objects, result["boxes"].tolist(), result["boxes_valid"].tolist(), strict=True):

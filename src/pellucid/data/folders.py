@@ -67,7 +67,7 @@ class Job:
     gray: bool = False
 
     def name(self, picture: PurePosixPath, copy: int) -> PurePosixPath:
-        """Of a copy, relative to the folder: ``cat/01.jpg`` becomes ``cat/01_0.jpg``."""
+        """The path of a copy, relative to the folder: that of ``cat/01.jpg`` is ``cat/01_0.jpg``."""
         return picture.with_name(f"{picture.stem}_{copy}{picture.suffix}")
 
     def work(self, picture: PurePosixPath) -> Outcome:
@@ -126,7 +126,7 @@ class Job:
 
 
 def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
-    """The same transforms for targets as `Annotations` read them, whatever the pipeline's own batches look like."""
+    """The pipeline's transforms, with the options that fit targets as `Annotations` read them."""
     plain = {"box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
     return Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), **plain})
 

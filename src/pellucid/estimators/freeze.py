@@ -94,7 +94,7 @@ def _settled(number: Any, value: Any) -> Any:
 
 
 def _rebuilt(value: Any, change: Any, *, inside: bool = False) -> Any:
-    """The same structure of fields, pairs and distributions, with every learned number changed; transforms inside stay."""
+    """Fields, pairs and distributions with ``change`` applied to every learned number; transforms inside stay as they are."""
     if isinstance(value, Learnable | Tensor):
         return change(value)
     if isinstance(value, Transform) and inside:

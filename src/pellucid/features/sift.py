@@ -77,7 +77,7 @@ def describe_sift(
     *,
     root: bool = True,
 ) -> Float[Tensor, "n 128"]:
-    """Describe given keypoints of one image by SIFT or RootSIFT, as vectors of unit length.
+    """Describe keypoints of one image by SIFT or RootSIFT, as vectors of unit length.
 
     Args:
         image: as in :func:`detect_sift`.

@@ -36,7 +36,7 @@ def get_rotation_matrix2d(center: PointsLike, angle: Factor, scale: Factor) -> F
 
     Returns:
         Input pixel to output pixel, (2, 3), or (B, 2, 3) if any argument has a batch axis: what `warp_affine` takes. The dtype is
-        that of the tensors given, float64 when all are numbers.
+        that of the tensors, float64 when all are numbers.
 
     Gradient:
         center, angle, scale: exact, to any order.
@@ -85,7 +85,7 @@ def get_perspective_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor,
 
     Returns:
         The matrix with last entry 1, (3, 3) or (B, 3, 3): what `warp_perspective` takes. All NaN, with zero gradient, where there
-        is no such matrix. The dtype is that of the tensors given, float64 when there is none.
+        is no such matrix. The dtype is that of the tensors, float64 when there is none.
 
     Gradient:
         src, dst: exact, to any order.
@@ -116,7 +116,7 @@ def get_affine_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor, "*b 
 
     Returns:
         (2, 3) or (B, 2, 3): what `warp_affine` takes. All NaN, with zero gradient, where there is no such matrix. The dtype is that
-        of the tensors given, float64 when there is none.
+        of the tensors, float64 when there is none.
 
     Gradient:
         src, dst: exact, to any order.

@@ -26,7 +26,7 @@ def anneal(start: float, steps: int, *, end: float = 0.5) -> Float[Tensor, "step
     Rows of a tensor are tensors, so a compiled step is compiled once.
 
     Args:
-        start: the first scale in pixels, > 0; about half the largest shift that is to be found, at most 16.
+        start: the first scale in pixels, > 0; about half the largest shift to correct, at most 16.
         steps: how many steps, >= 1.
         end: the last scale, in (0, start].
 

@@ -29,7 +29,7 @@ Source: Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-splin
 """
 
 _POLE = math.sqrt(3.0) - 2.0
-"""Of the filter from values at knots to a cubic B-spline's numbers."""
+"""The pole of the filter that turns values at knots into a cubic B-spline's coefficients."""
 
 _STEPS = 6
 _SOLVED = 1e-6  # pixels; coordinates in float32 cannot ask for more than a thousand times that
@@ -52,7 +52,7 @@ class Bend(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Of points along one axis: the first knot that matters, weights and slopes of the four from there on, per pixel."""
+    """Points along one axis: per pixel the first of four knots, and the weights and slopes of the four."""
 
     first: Int64[Tensor, "b n"]
     weights: tuple[Tensor, ...]
@@ -152,7 +152,7 @@ def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> lis
 
 
 def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2"]:
-    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method have found none.
+    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method do not converge.
 
     Gradient:
         points, control: exact, first and second derivatives: two more steps with the last slopes are part of the graph.

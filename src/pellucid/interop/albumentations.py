@@ -297,7 +297,7 @@ def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _brightness(given: Given, reader: Reader, where: str) -> Made:
-    """Of version 1: the two alone."""
+    """RandomBrightness and RandomContrast of version 1: one of the two numbers each."""
     return ours.RandomBrightnessContrast(_around(given("limit", 0.2), "limit"), 0.0, p=given("p", 0.5))
 
 

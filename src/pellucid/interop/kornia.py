@@ -142,7 +142,7 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
-    """As torchvision's, unlike the single ones."""
+    """ColorJitter: its factors mean what torchvision's do, unlike those of kornia's single transforms."""
     given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
     reader.note("ColorJitter: one order for the batch there, one per sample here")
     parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation", "hue")}

@@ -97,7 +97,7 @@ def _mode(given: Given, default: str) -> str:
 
 
 def _resizing(given: Given) -> Any:
-    """Of resizes, whose nearest reads the pixel before; ours is its ``nearest-exact``."""
+    """A resize's interpolation. Its ``nearest`` reads the pixel before; ours is its ``nearest-exact``."""
     value = given("interpolation|resample", "bilinear")
     if str(getattr(value, "value", value)) == "nearest-exact":
         return "nearest"

@@ -91,7 +91,7 @@ class Task:
     y_test: Int64[Tensor, "t"]
 
     def to(self, device: torch.device | str) -> Task:
-        """The same on another device."""
+        """This task on another device."""
         tensors = ("x", "y", "x_held", "y_held", "x_test", "y_test")
         return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 

@@ -60,7 +60,7 @@ def numbers_of(augment: nn.Module) -> dict[str, float]:
 
 
 def readable(numbers: Mapping[str, float]) -> dict[str, str]:
-    """The same for people: ``{"0 RandomAffine degrees": "-12.3 .. 12.3"}``."""
+    """The numbers as text for people: ``{"0 RandomAffine degrees": "-12.3 .. 12.3"}``."""
     lines: dict[str, str] = {}
     for stem, fields in _grouped(numbers).items():
         title = " ".join(_SHORT.get(part, part) for part in stem.split("."))

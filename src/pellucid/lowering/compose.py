@@ -40,7 +40,7 @@ class Geometry(NamedTuple):
     links: tuple[Link, ...] = ()
 
     def to(self, dtype: torch.dtype) -> Geometry:
-        """The same in another precision."""
+        """This geometry in another precision."""
         src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
         return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
 
@@ -134,7 +134,7 @@ def compose(
     Args:
         plan, run, segment_of: the run and its segments.
         mean: the images' mean colour, where ``run.pivot`` says that a colour map needs it.
-        scale: the image's own units per unit (255 for 8-bit input): fills are given in those.
+        scale: the image's own units per unit (255 for 8-bit input), in which fills are.
         device: of the drawn values.
         nearest: as in :func:`geometry`.
     """

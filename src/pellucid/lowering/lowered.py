@@ -66,7 +66,7 @@ class Lowered:
         return self._taped
 
     def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
-        """The same call of some of its samples alone."""
+        """This call for some of its samples only."""
         params = self.params
         some: Params = params.of(rows) if isinstance(params, Replayed) else [_some(values, rows) for values in params]
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]

@@ -53,14 +53,14 @@ class Openings:
 
     @classmethod
     def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"]) -> Openings | None:
-        """Those of a batch; None where it is no bytes in plain memory, a gradient asks for every pass, or no sample rests in any.
+        """Which samples each pass changes; None unless these are bytes, nothing needs a gradient, and some pass skips a sample.
 
         A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
         """
         plan = lowered.plan
         if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0 or not _one_size(plan):
             return None
-        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # samples that are not apart
+        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
         open_in = np.ones((len(plan.groups), len(image)), bool)
         for g, group in enumerate(plan.groups):

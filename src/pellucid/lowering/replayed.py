@@ -48,7 +48,7 @@ class Replayed(Sequence[Values]):
         return int(self.rows.shape[1]) - 2
 
     def of(self, rows: Tensor) -> Replayed:
-        """The same draw of some samples."""
+        """This draw for some of its samples."""
         return Replayed(self.rows[rows.numpy()], self.unpack, self._play, (self, rows))
 
     @cached_property

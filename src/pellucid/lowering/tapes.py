@@ -86,7 +86,7 @@ class RunTape:
 
 
 class WordsTape:
-    """The same, from the random words themselves.
+    """A tape of the lowering that starts from the random words instead of the drawn values.
 
     Args:
         function: the lowering.

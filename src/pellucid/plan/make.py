@@ -177,7 +177,7 @@ def _check_inside(transform: Transform, segment: SegmentSpec) -> None:
 
 
 def _resizing(steps: Sequence[Step], segments: list[SegmentSpec | None], specs: list[ImageSpec]) -> list[int | None]:
-    """Of each step the outermost choice around it in which sizes change."""
+    """For each step, the outermost choice around it in which sizes change."""
     changing = {gate.choice for i, step in enumerate(steps) if _resizes(segments[i], specs[i]) for gate in step.gates}
     return [next((gate.choice for gate in step.gates if gate.choice in changing), None) for step in steps]
 

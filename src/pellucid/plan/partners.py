@@ -35,7 +35,7 @@ def sources(spec: LayerSpec, rows: int, frames: int, device: torch.device) -> In
 
 
 def keeps_partners(plan: Plan, samples: int, kept: Int64[Tensor, "n"]) -> bool:
-    """Whether some of the samples, in this order, meet in every layer whom they met among all."""
+    """Whether some of the samples, in this order, are mixed in every layer with the partners that they have in the whole batch."""
     specs = [segment for segment in plan.segments if isinstance(segment, LayerSpec)]
     here = kept.device
     return all(torch.equal(kept[sources(s, len(kept), 1, here)], sources(s, samples, 1, here)[kept]) for s in specs)

@@ -81,7 +81,7 @@ class Pending:
         return _Step(spec, cuts(spec, self._tree.specs[index].size))
 
     def _meeting(self, index: int, warps: list[int]) -> str:
-        """As :func:`_meeting`, for the steps that can be open with this one, and with those that cannot: its alternatives."""
+        """How a step meets the run so far, where some of its steps may be closed; alternatives are never open together with it."""
         tree, step = self._tree, self._step(index)
         steps = [*map(self._step, warps), step]
         bent = [s for s in steps if s.spec.bends]
@@ -213,7 +213,7 @@ def _meeting(before: list[_Step], done: int, step: _Step, rule: str) -> str:
 
 
 def _first(warps: list[int], starts: list[int]) -> list[int]:
-    """Those of a run's warps that see the source itself: before the first canvas."""
+    """The warps of a run that read the source itself: those before the first canvas."""
     return warps[: warps.index(starts[0])] if starts else warps
 
 

@@ -154,7 +154,11 @@ def _ranged(name: str, estimator: str, temperature: float) -> Transform:
 
 
 def _around_rest(ends: tuple[float, ...]) -> Distribution:
-    """Of (rest, rest, largest, its opposite), or of (rest, largest) where there is no sign."""
+    """A learned range around rest, up to the largest magnitude.
+
+    Args:
+        ends: (rest, rest, largest, its opposite), or (rest, largest) where there is no sign.
+    """
     rest, reach = ends[0], max(ends) - min(ends)
     if len(ends) == 4:
         return CenteredUniform(rest, Learnable(reach / 4, low=0.0, high=reach / 2))

@@ -105,7 +105,7 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
 
 
 def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
-    """The same error, with the sample it is about."""
+    """Raise the error again, with the number of the sample that it is about."""
     raise type(error)(f"sample {i}: {error}") from None
 
 

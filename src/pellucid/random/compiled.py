@@ -39,7 +39,7 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
 
 
 def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None, numbers: tuple[int, ...]) -> Rows:
-    """The same as an array of float64, which holds 32 bits exactly; every row ends in ``numbers``."""
+    """The words as an array of float64, which holds 32 bits exactly; every row ends in ``numbers``."""
     words = 4 * slots.shape[0]
     rows = np.empty((index.shape[0], words + len(numbers)))
     rows[:, words:] = numbers

@@ -335,7 +335,7 @@ class Constant(Distribution):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array; () for a number."""
+        """The shape of the array; () for a number."""
         return self.value.shape if isinstance(self.value, Learnable) else shape_of(self.value)
 
     @property

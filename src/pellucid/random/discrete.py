@@ -37,7 +37,7 @@ class Bernoulli(Distribution):
 
     Args:
         p: in [0, 1]: a number, a `Learnable` (which gets the bounds (0, 1)), an ``nn.Parameter``, or a module of the images.
-        temperature: of the ``relaxed`` estimator (0.5 if not given): the gate becomes a binary concrete variable, whose values
+        temperature: of the ``relaxed`` estimator (default 0.5): the gate becomes a binary concrete variable, whose values
             above one half have exactly frequency p. Giving a temperature chooses that estimator.
         estimator: how a learned p gets its gradient. ``exact`` evaluates the loss with the gate open and shut; ``arm`` once more
             with every such gate antithetic; ``reinforce`` weighs the score by the loss, less the mean over the rest of the batch;
@@ -131,7 +131,7 @@ def _read_estimator(owner: Bernoulli | Categorical) -> None:
 
 @dataclass(frozen=True)
 class Categorical(Distribution):
-    """One of ``values``, with the given weights.
+    """One of ``values``, drawn by weights.
 
     Args:
         values: the numbers to choose from, or rows of numbers of one length.
@@ -139,7 +139,7 @@ class Categorical(Distribution):
         estimator: how learned weights get their gradient: ``exact`` (the loss at every other value, too), ``arm`` (once more with
             every such draw antithetic) or ``reinforce``, all three in ``pipeline.expected``; ``relaxed`` or ``straight_through``
             (the value is taken to be linear in the probabilities) need no further evaluation and are biased.
-        temperature: of the ``relaxed`` estimator (0.5 if not given): the shares of the values become those of the Gumbel-softmax,
+        temperature: of the ``relaxed`` estimator (default 0.5): the shares of the values become those of the Gumbel-softmax,
             whose largest falls on each value with exactly its weight. Giving a temperature chooses that estimator.
 
     Under ``arm`` a choice among k is drawn as k - 1 gates, each by a uniform of its own: the first that opens is chosen.

@@ -93,7 +93,7 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
 
 
 def around_one(name: str, value: Range) -> Distribution:
-    """As :func:`factor`, and no value below 0."""
+    """What :func:`factor` gives; raises where a value could be below 0."""
     return interval(name, factor(name, value), low=0.0)
 
 

@@ -81,5 +81,5 @@ def _density(call: str, distribution: Distribution, raw: Raw) -> D.Distribution:
 
 
 def _length(density: D.Distribution) -> int:
-    """Of a draw, or of the values to choose from."""
+    """How many numbers a draw has; for a choice, how many values there are."""
     return density.probs.shape[-1] if isinstance(density, D.Categorical) else density.event_shape.numel()

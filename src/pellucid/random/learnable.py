@@ -102,7 +102,7 @@ class Learnable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an array of numbers; () for one."""
+        """The shape of an array of numbers; () for a single number."""
         return shape_of(self.value)
 
     @property

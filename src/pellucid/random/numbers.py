@@ -39,7 +39,7 @@ Raw = Mapping[str, Tensor]
 
 
 def is_finite(number: float) -> bool:
-    """As ``math.isfinite``, but also for the symbols that ``torch.compile(dynamic=True)`` puts in place of a field's numbers."""
+    """``math.isfinite``, also for the symbols that ``torch.compile(dynamic=True)`` puts in place of a field's numbers."""
     return -math.inf < number < math.inf
 
 

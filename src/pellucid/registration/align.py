@@ -29,7 +29,7 @@ __all__ = ["Alignment", "Step", "align"]
 
 _COARSEST = 16
 _TURNS = (0.0, -15.0, 15.0)
-"""Degrees that the coarsest level begins with, beside the given start: it sees too little to find large turns from one."""
+"""Degrees that the coarsest level begins with, beside the start: it sees too little to find large turns from one."""
 _LEAST_OVERLAP, _LEAST_CORRELATION = 0.2, 0.3
 _LEAST_SPREAD = 1e-4
 """Standard deviation below which a picture is constant, in its own units."""
@@ -58,7 +58,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What `align` found.
+    """The result of `align`.
 
     Args:
         matrix: moving pixel from fixed pixel, last entry 1; where a pair was not usable, the start.

@@ -55,7 +55,7 @@ def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Ten
 
 
 def correlation(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
-    """Of (b, c, h, w) with weights (b, 1, h, w)."""
+    """The correlation of two pictures (b, c, h, w) under weights (b, 1, h, w)."""
     return brightness(value.flatten(2), target.flatten(2), _shares(weight, value.shape[1]))[2]
 
 

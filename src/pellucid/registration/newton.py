@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """The normal equations of a least-squares step, and what was found on the way.
+    """The normal equations of a least-squares step, and what is measured with them.
 
     Args:
         left: J' W J, first the model's parameters, then brightness (gain, offset) and gamma where they are solved for.

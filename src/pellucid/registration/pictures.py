@@ -24,7 +24,7 @@ def before_and_after(
 
     Args:
         fixed, moving: in [0, 1], one or three channels.
-        found: of this pair alone; its brightness is applied to the moving picture in both rows.
+        found: the alignment of this pair alone; its brightness is applied to the moving picture in both rows.
         squares: along the longer side.
         gap: white pixels between the parts.
 

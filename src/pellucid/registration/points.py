@@ -34,7 +34,7 @@ def refine_matches(
     reach: float = 3.0,
     steps: int = 15,
 ) -> tuple[Float[Tensor, "n 2"], Bool[Tensor, "n"]]:
-    """Move the points of one picture to where what lies around their partners in the other is found.
+    """Move the points of one picture to where it looks like the surroundings of their partners in the other.
 
     A match's two frames are its approximate local map. Patches of 32 samples a side are cut out through them and aligned by
     Gauss-Newton, with gain and offset.

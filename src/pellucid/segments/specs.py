@@ -145,7 +145,7 @@ class LayerSpec:
     Args:
         partners: of each read, the lowest first, the distance in the batch to the sample that it shows; 0 is the sample itself.
         pairing: which sample lies at a distance d: the i-th xor d, or the one d before it, around the batch.
-        covers: the lowest read shows everywhere, whatever is given for it.
+        covers: the lowest read shows everywhere, whatever its opacity and rectangle.
         moves: what is shown may lie elsewhere, or be another sample's: boxes and points go along, and nothing leads back.
         num_classes: of labels that are whole numbers; None where there are none.
 

@@ -144,7 +144,7 @@ class Hsv(NamedTuple):
 
 
 class Tone(NamedTuple):
-    """A tone curve with jumps, or one read off the histogram, by name, with the surrogate gradients it was given.
+    """A tone curve with jumps, or one read off the histogram, by name, with its surrogate gradients.
 
     Args:
         name: of the curve: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
@@ -306,7 +306,7 @@ class Patch(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """JPEG at a quality where the gate is open, with the surrogate gradients it was given.
+    """JPEG at a quality where the gate is open, with its surrogate gradients.
 
     Args:
         quality: 1 to 100.
@@ -355,7 +355,7 @@ class Layers(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function of images, where the gate is open, with the gradient to the image that it was given.
+    """A function of images, where the gate is open, with the declared gradient to the image.
 
     Args:
         function: images (B, C, H, W) to images of their size.

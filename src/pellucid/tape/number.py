@@ -182,7 +182,7 @@ Number.__hash__ = None  # type: ignore[assignment,method-assign] # equal for one
 
 
 def settled(number: float | Number) -> None:
-    """Whoever plays the tape knows that what was read so far is as it was: it need not be kept."""
+    """Forget what was read of the number so far: the caller of the tape checks that by itself."""
     if isinstance(number, Number):
         number._recorder.settle()
 

@@ -108,7 +108,7 @@ class _Assembly:
         return place
 
     def build(self, tensors: list[Any], sizes: list[Any]) -> Any:
-        """The same of these."""
+        """Build the recorded structure of other tensors and sizes."""
         places = self._places.copy()
         for place, value in zip(self._of_tensors + self._of_numbers, tensors + sizes, strict=True):
             places[place] = value

@@ -73,7 +73,7 @@ def barrier(world: World) -> None:
 
 
 def average_gradients(parameters: Iterable[Tensor], world: World) -> None:
-    """Replace every gradient by its mean over ranks; a missing one counts as zero, so ranks never disagree about who takes part.
+    """Replace every gradient by its mean over ranks; a missing one counts as zero, so that all ranks reduce the same tensors.
 
     Args:
         parameters: the same on every rank, in one order.

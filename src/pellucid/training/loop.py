@@ -54,7 +54,7 @@ def fit(
     """Call ``step(0) .. step(total - 1)``, logging and saving on the way.
 
     A step must depend on its number, the state and torch's generator only. The generator is seeded anew from (seed, step,
-    rank) before each step and given back afterwards, so dropout is exactly resumable and nobody else's numbers change.
+    rank) before each step and restored afterwards, so dropout is exactly resumable and nobody else's numbers change.
 
     Args:
         step: does one step and says what to log; ``loss`` is shown beside the bar.

@@ -271,7 +271,7 @@ def gated(values: Params, value: Tensor, resting: Tensor | float) -> Tensor:
 
 
 def gated_matrix(values: Params, matrix: Tensor) -> Tensor:
-    """The same for square matrices, resting at the identity."""
+    """The drawn matrix where the sample's gate is open, the identity elsewhere."""
     if "gate" not in values:
         return matrix
     return gated(values, matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device))

@@ -62,7 +62,7 @@ class Choice(Transform):
         object.__setattr__(self, "transforms", branches_of(type(self).__name__, self.transforms))
 
     def among(self, branches: Sequence[Sequence[Transform]]) -> Choice:
-        """The same choice among other transforms."""
+        """This choice with other transforms in its branches."""
         return replace(self, transforms=tuple(map(tuple, branches)))  # type: ignore[type-var]
 
     def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"] | None:

@@ -210,7 +210,7 @@ class Denormalize(_Statistics):
     """x * std + mean per channel: undo `Normalize`.
 
     Args:
-        mean, std: the numbers given to `Normalize`.
+        mean, std: those of the `Normalize` that is undone.
 
     Gradient:
         image: exact.

@@ -99,7 +99,7 @@ class RandomElastic(Bending):
             options: further arguments of the transform.
 
         Errors:
-            InvalidArgument where theirs could fold, unless ``allow_folding`` is given.
+            InvalidArgument where theirs could fold, unless ``allow_folding=True``.
 
         Example:
             >>> import pellucid

@@ -94,7 +94,7 @@ class Resize(_Resized):
 
 @dataclass(frozen=True)
 class LongestMaxSize(_Resized):
-    """Resize so that the longer side has a given length, keeping the aspect ratio.
+    """Resize the longer side to ``size`` pixels, keeping the aspect ratio.
 
     `Resize` with an int fixes the shorter side.
 

@@ -12,7 +12,7 @@ from pellucid.features.train.run import train
 from pellucid.features.train.settings import DescriptorSettings, DetectorSettings, JointSettings
 
 train_descriptor = train_detector = train_joint = train
-"""The same function: the settings say what is trained."""
+"""Three names of `train`: the settings say what is trained."""
 
 __all__ = [
     "DescriptorSettings",

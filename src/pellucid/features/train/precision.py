@@ -51,7 +51,7 @@ def compiled(network: nn.Module, wanted: bool) -> Callable[..., Any]:
 
 
 def synchronised(network: M, world: World) -> M:
-    """The same network with batch statistics over all ranks; state dicts fit both. Alone, nothing changes."""
+    """Take batch statistics over all ranks; state dicts fit both networks. With one rank nothing changes."""
     if world.size == 1:
         return network
     # torch's conversion finds the batch norms; ours needs no GPU and differentiates through the reduction.

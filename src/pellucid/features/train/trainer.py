@@ -26,9 +26,9 @@ class Trainer(ABC):
     """Everything a run changes, and the step that changes it."""
 
     title: ClassVar[str]
-    """Of the progress bar."""
+    """What the progress bar is called."""
     panels: ClassVar[Mapping[str, Sequence[str]]]
-    """Of the curves."""
+    """Panels of the plotted curves: title -> columns of the log."""
     folder: ClassVar[str] = ""
     """Where in the run's folder log and checkpoints are."""
     file: ClassVar[str] = ""
