@@ -7,6 +7,7 @@ Read next: ``report.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -131,6 +132,8 @@ class Measure:
             where finite differences disagree, ``unverified`` where they agree to fewer digits than float64 has, ``unknown`` where
             nothing can be said.
         coverage: the share of its elements that take part, in [0, 1].
+        seen, reachable, antialiased: of a picture, how many elements have a gradient, lie in the footprint of some sample, also
+            where a weight happens to be zero, and would have a gradient with ``antialias=``; None where that is not known.
         error: the largest relative difference between gradient and finite differences.
         precision, tolerance: to which digits it was compared.
         modes: what else was tried (forward mode, vmap, ...), and how it went.
@@ -148,6 +151,9 @@ class Measure:
     shape: tuple[int, ...]
     gradient: str = "unknown"
     coverage: float = 0.0
+    seen: int = 0
+    reachable: int | None = None
+    antialiased: int | None = None
     error: float = float("nan")
     precision: str = ""
     tolerance: float = float("nan")
@@ -156,6 +162,19 @@ class Measure:
     magnitude: np.ndarray[Any, Any] | None = None
     state: np.ndarray[Any, Any] | None = None
 
+    @property
+    def shares(self) -> tuple[float, float | None, float | None]:
+        """Of all elements: seen, reachable, antialiased.
+
+        Example:
+            >>> from pellucid.audit import Measure
+            >>> Measure("input", (2, 4), coverage=0.5, seen=4, reachable=6).shares
+            (0.5, 0.75, None)
+        """
+        count = max(1, math.prod(self.shape))
+        near, far = (None if figure is None else figure / count for figure in (self.reachable, self.antialiased))
+        return self.coverage, near, far
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that ``json`` accepts; pictures are left to the HTML report."""
         return {
@@ -163,6 +182,9 @@ class Measure:
             "shape": list(self.shape),
             "gradient": self.gradient,
             "coverage": self.coverage,
+            "seen": self.seen,
+            "reachable": self.reachable,
+            "antialiased": self.antialiased,
             "error": _plain(self.error),
             "precision": self.precision,
             "tolerance": _plain(self.tolerance),

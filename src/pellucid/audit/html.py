@@ -75,12 +75,15 @@ def _finding(finding: Finding) -> str:
 def _table(report: AuditReport) -> str:
     modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
     head = "".join(
-        f"<th>{escape(h)}</th>" for h in ["name", "kind", "shape", "gradient", "coverage", "error", "checked in", *modes]
+        f"<th>{escape(h)}</th>"
+        for h in ["name", "kind", "shape", "gradient", "seen", "reachable", "antialiased", "error", "checked in", *modes]
     )
     rows = []
     for name, m in report.measures.items():
         cells = f"<td><code>{escape(name)}</code></td><td>{m.kind}</td><td>{' × '.join(map(str, m.shape)) or 'scalar'}</td>"
-        cells += f'<td>{m.gradient}</td><td class="number">{100 * m.coverage:.1f} %</td><td class="number">{m.error:.1e}</td>'
+        counts = zip((m.seen, m.reachable, m.antialiased), m.shares, strict=True)
+        figures = ["" if share is None else f"{count} ({100 * share:.1f} %)" for count, share in counts]
+        cells += f"<td>{m.gradient}</td>" + "".join(f'<td class="number">{cell}</td>' for cell in (*figures, f"{m.error:.1e}"))
         cells += f"<td>{m.precision} to {m.tolerance:.0e}</td>" if m.precision else "<td></td>"
         words = "".join(f"<td>{m.modes.get(mode, '')}</td>" for mode in modes)
         rows.append(f"<tr>{cells}{words}</tr>")

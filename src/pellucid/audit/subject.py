@@ -120,6 +120,15 @@ class Subject:
             self.modes.remove(mode)
 
     @contextmanager
+    def calling(self, call: Callable[..., Any]) -> Iterator[None]:
+        """Call something else instead."""
+        kept, self._call = self._call, call
+        try:
+            yield
+        finally:
+            self._call = kept
+
+    @contextmanager
     def lifted(self, lift: AbstractContextManager[Any] | None) -> Iterator[None]:
         """Run calls at float64 points with this lift instead."""
         kept, self.lift = self.lift, lift

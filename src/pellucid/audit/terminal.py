@@ -47,11 +47,22 @@ def show(report: AuditReport, console: Console | None = None) -> None:
     if report.measures:
         modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
         table = Table(
-            *("leaf", "shape", "gradient", "coverage", "error", "checked in", *(_SHORT.get(mode, mode) for mode in modes))
+            *(
+                "leaf",
+                "shape",
+                "gradient",
+                "seen",
+                "reachable",
+                "antialiased",
+                "error",
+                "checked in",
+                *(_SHORT.get(mode, mode) for mode in modes),
+            )
         )
         for name, m in report.measures.items():
             shape = "x".join(map(str, m.shape)) or "scalar"
-            numbers = (f"{100 * m.coverage:.0f} %", f"{m.error:.0e}", f"{m.precision} to {m.tolerance:.0e}" if m.precision else "")
+            shares = ("" if share is None else f"{100 * share:.0f} %" for share in m.shares)
+            numbers = (*shares, f"{m.error:.0e}", f"{m.precision} to {m.tolerance:.0e}" if m.precision else "")
             table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
         out.print(table)
     out.print(Text(f"{report.seconds:.2f} s, exit code {report.exit_code}", style="dim"))

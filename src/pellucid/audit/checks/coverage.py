@@ -14,6 +14,7 @@ from pellucid.audit.blame import blamed, blamed_hook
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.probing import directions, measure_slope, takes_part
+from pellucid.audit.reachable import reachable
 
 __all__ = ["cover"]
 
@@ -27,6 +28,8 @@ def cover(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
     zero = magnitude == 0
     dead = int(zero.sum())
     measure.coverage = 1.0 - dead / value.numel()
+    measure.seen = value.numel() - dead
+    measure.reachable, measure.antialiased = reachable(context, name, ~zero)
     measure.magnitude = magnitude.double().cpu().numpy()
     state = torch.where(zero, _AWAY, _LIVE)
     if dead:

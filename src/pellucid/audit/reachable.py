@@ -1,0 +1,162 @@
+"""How much of a picture a warp could reach: between which pixels its samples lie, and what it would read when antialiased.
+
+Owns: moving the maps of known warps by a hair, and asking them for antialiasing.
+Must not: guess at callables whose map is not known.
+Read next: ``checks/coverage.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.audit.context import Context
+
+__all__ = ["reachable"]
+
+_HAIR = 2.0**-10
+"""Pixels: what has no weight here because a sample lies on a pixel centre has some there."""
+_PICTURES = ("image", "images", "batch", "input")
+
+Call = Callable[..., Any]
+
+
+def reachable(context: Context, name: str, seen: Tensor) -> tuple[int | None, int | None]:
+    """How many elements of a picture lie in the footprint of a sample, and how many the same call reaches with antialiasing.
+
+    Known are the warps of ``pellucid.functional``, partials of them, pipelines, and the first figure of ``F.grid_sample``: the call
+    is repeated with its map moved by a thousandth of a pixel towards each corner, and once with ``antialias=True``.
+
+    Args:
+        context: of the audit.
+        name: of the input.
+        seen: which of its elements have a gradient.
+
+    Returns:
+        Two counts; None is not known.
+    """
+    value = context.given[name]
+    if name.split(".")[-1] not in _PICTURES or value.dim() < 3 or name in context.subject.params:
+        return None, None
+    find = _pipeline if hasattr(context.subject.fn, "draw") else _warp
+    moved, wide = find(context)
+    around, far = (_support(context, name, calls) for calls in (moved, wide))
+    return None if around is None else int((around | seen).sum()), None if far is None else int(far.sum())
+
+
+def _support(context: Context, name: str, calls: list[Call]) -> Tensor | None:
+    """Where the gradient of any of these calls is not zero; None where there are none, or where one raises."""
+    found = torch.zeros_like(context.generic[name], dtype=torch.bool)
+    for call in calls:
+        try:
+            with context.subject.calling(call):
+                slope = context.subject.gradient(context.generic)[1][name]
+        except Exception:  # a call that has no antialiasing here, for instance
+            return None
+        found = found if slope is None else found | (slope != 0)
+    return found if calls else None
+
+
+def _hairs() -> Iterator[tuple[float, float]]:
+    return ((x, y) for x in (-_HAIR, _HAIR) for y in (-_HAIR, _HAIR))
+
+
+def _warp(context: Context) -> tuple[list[Call], list[Call]]:
+    """Calls of a functional warp whose map is moved, and of one that antialiases."""
+    from pellucid import functional
+
+    subject: Any = context.subject.fn
+    whole = subject if isinstance(subject, functools.partial) else functools.partial(subject)
+    fn, before, options = whole.func, whole.args, whole.keywords
+    moves = {
+        functional.warp: _move_matrix,
+        functional.warp_affine: _move_opencv,
+        functional.warp_perspective: _move_opencv,
+        functional.remap: _move_maps,
+        torch.nn.functional.grid_sample: _move_grid,
+    }
+    move = next((move for known, move in moves.items() if fn is known), None)
+    if move is None:
+        return [], []
+    form = inspect.signature(fn)
+
+    def call(change: Callable[[dict[str, Any]], None], *args: Any, **kwargs: Any) -> Any:
+        bound = form.bind(*before, *args, **{**options, **kwargs})
+        bound.apply_defaults()
+        change(bound.arguments)
+        return fn(*bound.args, **bound.kwargs)
+
+    moved: list[Call] = [functools.partial(call, functools.partial(move, x=x, y=y)) for x, y in _hairs()]
+    wide: list[Call] = (
+        [] if fn is torch.nn.functional.grid_sample else [functools.partial(call, lambda given: given.update(antialias=True))]
+    )
+    return moved, wide
+
+
+def _numbers(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.as_tensor(value, dtype=torch.float64)
+
+
+def _move_matrix(given: dict[str, Any], x: float, y: float, name: str = "src_from_dst") -> None:
+    matrix = _numbers(given[name]).to(torch.float64)
+    last = matrix[..., 2:, :] if matrix.shape[-2] == 3 else matrix.new_tensor([[0.0, 0.0, 1.0]])
+    given[name] = torch.cat((matrix[..., :2, :] + matrix.new_tensor([[x], [y]]) * last, matrix[..., 2:, :]), -2)
+
+
+def _move_opencv(given: dict[str, Any], x: float, y: float) -> None:
+    flags = given["interpolation"]
+    if given["inverse_map"] or (isinstance(flags, int) and flags & 16):
+        return _move_matrix(given, x, y, "M")
+    matrix = _numbers(given["M"]).to(torch.float64)
+    given["M"] = torch.cat((matrix[..., :2], matrix[..., 2:] - matrix[..., :2] @ matrix.new_tensor([[x], [y]])), -1)
+    return None
+
+
+def _move_maps(given: dict[str, Any], x: float, y: float) -> None:
+    given.update(map_x=_numbers(given["map_x"]) + x, map_y=_numbers(given["map_y"]) + y)
+
+
+def _move_grid(given: dict[str, Any], x: float, y: float) -> None:
+    height, width = given["input"].shape[-2:]
+    given["grid"] = given["grid"] + given["grid"].new_tensor([2 * x / width, 2 * y / height])
+
+
+def _pipeline(context: Context) -> tuple[list[Call], list[Call]]:
+    """Replays of a pipeline's draw with a shift in it, and with antialiasing wherever it is an option."""
+    import pellucid
+
+    fn = context.subject.fn
+    if not isinstance(fn, pellucid.Pipeline):
+        return [], []
+    batch, *_ = context.subject.arguments(context.generic)[0]
+    context.subject.rewind()
+    record = fn.draw(batch)
+
+    plan, parts = record.plan, list[Any](fn)
+    if len(parts) != len(plan.steps):  # choices
+        return [], []
+    # What shows nothing outside of its source reads nothing there: the shift stands before the first step that does.
+    at = next((k for k, segment in enumerate(plan.segments) if getattr(segment, "exposes", False)), len(parts))
+
+    def again(changed: pellucid.Pipeline, more: int, batch: Any) -> Any:
+        """The same draw through other transforms; the values of what was added come from a draw of its own."""
+        with torch.no_grad():
+            other = changed.draw(batch)
+        params = (*record.params[:at], *other.params[at : at + more], *record.params[at:])
+        return changed.apply(batch, replace(other, params=params))
+
+    height, width = plan.specs[at].height, plan.specs[at].width
+    shifts = (pellucid.RandomTranslate(((x / width, x / width), (y / height, y / height))) for x, y in _hairs())
+    moved: list[Call] = [
+        functools.partial(again, fn[:at] + [shift] + fn[at:], 1)  # noqa: RUF005 - keeps the pipeline's options
+        for shift in shifts
+    ]
+    options = [{field.name for field in fields(part)} for part in parts]
+    wide = [replace(part, antialias=True) if "antialias" in known else part for part, known in zip(parts, options, strict=True)]
+    return moved, [functools.partial(again, fn[:0] + wide, 0)] if any("antialias" in known for known in options) else []
