@@ -521,6 +521,9 @@ class Pipeline(nn.Module):
         Args:
             batch: as in :meth:`ranges`.
 
+        Errors:
+            As :meth:`ranges`.
+
         Example:
             >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).numbers()
@@ -535,6 +538,9 @@ class Pipeline(nn.Module):
 
         Args:
             batch: as in :meth:`ranges`.
+
+        Errors:
+            As :meth:`ranges`.
 
         Example:
             >>> import pellucid
@@ -558,6 +564,9 @@ class Pipeline(nn.Module):
 
         Gradient:
             To the learned numbers: exact.
+
+        Errors:
+            As :meth:`ranges`.
 
         Example:
             >>> import pellucid
@@ -594,6 +603,9 @@ class Pipeline(nn.Module):
     def frozen(self) -> Pipeline:
         """Return the same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a
         file.
+
+        Errors:
+            InvalidArgument for numbers that a module predicts from images.
 
         Example:
             >>> import pellucid

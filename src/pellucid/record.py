@@ -133,7 +133,7 @@ class Record:
             points, drawn values: exact; under fields, too, which Newton's method inverts (first and second derivatives).
 
         Errors:
-            InvalidArgument for points of another shape.
+            InvalidArgument for points of another shape, and where samples are mixed.
 
         Example:
             >>> import torch, pellucid
@@ -155,6 +155,9 @@ class Record:
 
         Gradient:
             drawn values: exact.
+
+        Errors:
+            InvalidArgument where samples are mixed: several pixels are read then.
 
         Example:
             >>> import torch, pellucid

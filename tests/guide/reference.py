@@ -9,8 +9,8 @@ The rules:
 * **Args** names every parameter; what a base class or a field's own docstring says counts.
 * **Returns** stands where something other than None is returned. Where that is no tensor, a first sentence that begins with
   "Return" will do; a property's first sentence always says it.
-* **Errors** (or Raises) stands where the code raises, or calls a function of the library that raises by itself;
-  a base class may say it.
+* **Errors** (or Raises) stands where the code raises, or calls functions of the library or methods of ``self`` that do, up to four
+  calls deep; a base class may say it.
 * **Gradient** stands where tensors that may hold fractions go in and come out.
 * **Example** has a line that runs. A method's or property's may be its class's that reads it; a result's (a named tuple, a frozen
   dataclass) may be that of a public function or method that returns it.
@@ -23,13 +23,14 @@ import ast
 import enum
 import inspect
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pellucid_bench.site.pages import PACKAGES, names
@@ -110,7 +111,8 @@ def missing(entry: Entry) -> tuple[str, ...]:
         lacks.append("Returns")
     bases = [set(_sections(_clean(base.__doc__))) for base in entry.value.__mro__] if inspect.isclass(entry.value) else []
     warned = any({"Errors", "Raises"} & titles for titles in (set(written), *bases))
-    if not warned and any(_raises(function, 1) for function in entry.functions):
+    owner = entry.value if inspect.isclass(entry.value) else entry.owner
+    if not warned and any(_raises(function, owner) for function in entry.functions):
         lacks.append("Errors")
     if _differentiable(entry) and "Gradient" not in written:
         lacks.append("Gradient")
@@ -131,13 +133,20 @@ def _told_elsewhere(entry: Entry) -> str:
     """What base classes and the fields' own docstrings say of a class's parameters."""
     if not inspect.isclass(entry.value):
         return ""
-    bases = [base for base in entry.value.__mro__ if _ours(base)]
-    told = [_sections(_clean(base.__doc__)).get("Args", "") for base in bases]
-    for base in bases:
-        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
-            if isinstance(node, ast.ClassDef):
-                told += [ast.unparse(a) for a, b in pairwise(node.body) if isinstance(a, ast.AnnAssign) and isinstance(b, ast.Expr)]
-    return "\n".join(told)
+    return "\n".join(_told_by(base) for base in entry.value.__mro__ if _ours(base))
+
+
+@cache
+def _told_by(kind: type) -> str:
+    body = _body(sys.modules[kind.__module__])[kind.__qualname__]
+    fields = [ast.unparse(a) for a, b in pairwise(body) if isinstance(a, ast.AnnAssign) and isinstance(b, ast.Expr)]
+    return "\n".join((_sections(_clean(kind.__doc__)).get("Args", ""), *fields))
+
+
+@cache
+def _body(module: ModuleType) -> dict[str, list[ast.stmt]]:
+    """What each class of a module consists of."""
+    return {node.name: node.body for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
 
 
 @cache
@@ -188,17 +197,24 @@ def _sections(text: str) -> dict[str, str]:
 
 
 @cache
-def _raises(function: Callable[..., Any], deep: int) -> bool:
-    """Whether the function raises, or, ``deep`` calls further, a function of the library does."""
+def _raises(function: FunctionType, owner: type | None, deep: int = 4) -> bool:
+    """Whether the function raises, or what it calls by name, or of ``self``, up to ``deep`` calls further."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
         return False
     if any(isinstance(node, ast.Raise) and "NotImplemented" not in ast.dump(node) for node in ast.walk(tree)):
         return True
-    called = [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    callees = (inspect.unwrap(value) for name in called if callable(value := function.__globals__.get(name)))
-    return deep > 0 and any(isinstance(callee, FunctionType) and _ours(callee) and _raises(callee, deep - 1) for callee in callees)
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [(function.__globals__.get(call.id), None) for call in calls if isinstance(call, ast.Name)]
+    own = [call.attr for call in calls if isinstance(call, ast.Attribute) and ast.unparse(call.value) == "self"]
+    callees = [*named, *((inspect.getattr_static(owner, name, None), owner) for name in own if owner is not None)]
+    return deep > 0 and any(
+        isinstance(callee := inspect.unwrap(value) if callable(value) else None, FunctionType)
+        and _ours(callee)
+        and _raises(callee, of, deep - 1)
+        for value, of in callees
+    )
 
 
 def _ours(value: Any) -> bool:

@@ -106,6 +106,9 @@ def standardize_bags(
     Gradient:
         As :func:`pellucid.nn.standardize` on each bag alone.
 
+    Errors:
+        InvalidArgument for other than one bag per instance; InvalidType for bags that are no integers.
+
     Example:
         >>> x = torch.tensor([[1.0], [10.0], [3.0]])
         >>> standardize_bags(x, torch.tensor([0, 1, 0]), eps=1e-12).flatten().tolist()

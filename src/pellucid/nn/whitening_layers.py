@@ -92,6 +92,9 @@ class ZCAWhitening(_Whitening):
         x: exact given the transform; through the fit too (at any order, also for isotropic and rank-deficient data) with
         ``detach_transforms=False``.
 
+    Errors:
+        InvalidArgument for a ``dim`` that x has not, for x without features, and for a layer that is not fitted.
+
     Example:
         >>> white = ZCAWhitening().fit(torch.randn(100, 3, 4, 4))
         >>> x = torch.randn(5, 3, 4, 4)
@@ -111,6 +114,9 @@ class PCAWhitening(_Whitening):
 
     Gradient:
         x: exact given the transform; through the fit, exact where eigenvalues are distinct and finite elsewhere.
+
+    Errors:
+        InvalidArgument for a ``dim`` that x has not, for x without features, and for a layer that is not fitted.
 
     Example:
         >>> PCAWhitening()(torch.randn(100, 8), include_fit=True).shape
