@@ -17,7 +17,7 @@ _COLORS = (1, 3, 4)
 _PERMUTE = {3: "(2, 0, 1)", 4: "(0, 3, 1, 2)", 5: "(0, 1, 4, 2, 3)"}
 
 CHANNELS_FIRST = "Arrays and PIL images are (H, W, C): torch.from_numpy(numpy.array(image)).permute(2, 0, 1) is (C, H, W)"
-"""What to tell those who bring no tensor."""
+"""What errors advise where the image is no tensor."""
 
 
 def check_axes(name: str, shape: Sequence[int], *, option: str = "") -> None:

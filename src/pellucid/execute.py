@@ -167,8 +167,8 @@ def apply_image(
 
     Args:
         lowered: the plan and its values.
-        image: floating point in [0, 1] units, or uint8: fills are given in its own units.
-        impl: who computes.
+        image: floating point in [0, 1] units, or uint8; fills are in its own units.
+        impl: which implementation computes.
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
     """
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
@@ -433,7 +433,7 @@ def apply_field(
         interpolation: as in the warp kernel.
         padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
         fill: what lies outside.
-        impl: who computes.
+        impl: which implementation computes.
 
     Gradient:
         field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
@@ -491,7 +491,7 @@ def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size],
         image: the end of the path.
         back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
         canvases_of: (height, width) of those between.
-        impl: who computes.
+        impl: which implementation computes.
         options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
 
     Gradient:

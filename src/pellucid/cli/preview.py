@@ -28,7 +28,7 @@ _TILE = 224
 
 @dataclass(frozen=True)
 class _Picture:
-    """A picture to show: where it lies, the index of its draws, and who reads its annotations."""
+    """A picture to show: where it lies, the index of its draws, and the reader of its annotations."""
 
     folder: Path
     name: PurePosixPath

@@ -278,7 +278,7 @@ class Coco:
     def finish(self, pictures: list[PurePosixPath], out: Path) -> None:
         """All parts that are there as one file, numbered anew."""
         there: list[PurePosixPath] = []
-        # Another shard may end at the same time: who writes last has seen everything.
+        # Another shard may end at the same time: the last to write has seen everything.
         while (now := [picture for picture in pictures if (out / picture).exists() and _part(picture, out).exists()]) != there:
             there = now
             self._write_all(there, out)

@@ -156,7 +156,7 @@ def collate(
         pipeline: a `Pipeline`, or a choice among lists of transforms.
         names: what keys of dict samples mean here, such as ``{"jpg": "image", "cls": "label"}``. Keys that are named after no kind
             of target are put together as they are.
-        backend: who decodes paths and files' contents; see `decode`.
+        backend: the decoder of paths and files' contents; see `decode`.
         gray: decode to one channel.
         draft: decode JPEGs at a fraction of their size where the crop drawn for them, at the start of the pipeline, is larger than
             its result, and the sample has no other targets. The pixels are then those of the smaller picture.

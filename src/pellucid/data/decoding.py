@@ -1,6 +1,6 @@
 """Pictures from files and bytes, as bytes (C, H, W).
 
-Owns: who decodes, orientation, and decoding at a fraction of the size.
+Owns: the choice of a decoder, orientation, and decoding at a fraction of the size.
 Must not: know of pipelines.
 Read next: ``collate.py``.
 """

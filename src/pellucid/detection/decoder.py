@@ -73,7 +73,7 @@ class DetectionDecoder(nn.Module):
         dtype of ``logits``, boxes at least in float32 (float16 steps by 2 beyond 2048 pixels).
 
     Gradient:
-        logits, boxes: exact for the detections that come out valid (which these are is not differentiated), zero for all others.
+        logits, boxes: exact for the detections that come out valid (their choice has no gradient), zero for all others.
         A NaN logit counts as the lowest and gets no gradient. Second order: yes. Deterministic: on CPU; on CUDA as ``gather``'s
         backward, which sums in any order where one query appears under several labels.
 

@@ -37,7 +37,7 @@ def joint_losses(
     valid: Bool[Tensor, "n"] | None = None,
     stop_gradient: bool = False,
 ) -> JointLosses:
-    """Train a descriptor on patches, and let only the distance of each pair flow back to whoever placed the patches.
+    """Train a descriptor on patches, and let only the distance of each pair flow back to what placed the patches.
 
     Negatives are chosen by the batch: they say how a descriptor should tell points apart, not where a keypoint should lie, and
     their gradient is noise to the detector (the signal-to-noise ratio falls by 40 % when the whole triplet loss flows back).

@@ -91,7 +91,7 @@ def select_keypoints(
 
     Gradient:
         points: to the response inside the refinement window, and through it to weights and image (soft-argmax; which pixels are
-        maxima is not differentiated; no gradient with ``refine=0``). scores: exact. Second order: yes. Deterministic: yes.
+        maxima has no gradient; none at all with ``refine=0``). scores: exact. Second order: yes. Deterministic: yes.
     Errors:
         InvalidArgument for shapes and numbers that do not fit; InvalidType for integers.
     Source:

@@ -40,7 +40,7 @@ def second_order_similarity_loss(
         The loss, at least in float32; 0 where both sides agree exactly. A descriptor with NaN counts as everybody's neighbour.
 
     Gradient:
-        anchors, positives: almost everywhere for fixed neighbours (who is a neighbour is not differentiated); zero where both sides
+        anchors, positives: almost everywhere for fixed neighbours (the choice of neighbours has no gradient); zero where both sides
         agree exactly. Second order: yes. Deterministic: yes.
 
     Errors:

@@ -1,7 +1,7 @@
 """Which samples of a batch meet in a layer: decided by their places alone.
 
 Owns: the pairing of samples.
-Must not: draw; whom a sample meets depends on no value.
+Must not: draw; which samples are mixed depends on no value.
 Read next: ``../execute.py``.
 """
 

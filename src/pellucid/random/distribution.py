@@ -76,7 +76,7 @@ class Distribution:
         return {name: raw for name, number in self.numbers().items() for name, raw in start(name, number).items()}
 
     def learned(self) -> dict[str, Learnable]:
-        """Return the `Learnable` behind each name of :meth:`start`: it says who supplies the number.
+        """Return the `Learnable` behind each name of :meth:`start`: it says where the number comes from.
 
         Example:
             >>> import pellucid

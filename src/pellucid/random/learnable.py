@@ -1,6 +1,6 @@
 """Learnable numbers: what a user writes where a number would stand, to have it trained with the model.
 
-Owns: `Learnable` (a plain value: start, bounds, and who supplies it) and the reparameterisations that keep it inside its bounds.
+Owns: `Learnable` (a plain value: start, bounds, and what predicts it) and the reparameterisations that keep it inside its bounds.
 Must not: hold the parameter the pipeline makes; the pipeline does.
 Read next: ``numbers.py``.
 """

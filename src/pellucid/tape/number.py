@@ -1,7 +1,7 @@
 """Numbers that a tape is given, as Python's arithmetic sees them while recording: sizes of images.
 
 Owns: `Number`.
-Must not: look like a number to code that would not be recorded: who needs the value itself reads it, and a reading is kept.
+Must not: pass for a plain number in code that is not recorded: such code reads the value, and the reading is noted.
 Read next: ``recorder.py``.
 """
 

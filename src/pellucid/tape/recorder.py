@@ -32,7 +32,7 @@ Rows: TypeAlias = np.ndarray[Any, Any]
 
 
 class TapeError(Exception):
-    """The code does something that no rule covers; whoever wanted a tape runs the code itself."""
+    """The code does something that no rule covers; the caller runs the code itself instead of a tape."""
 
 
 def is_plain_eager() -> bool:

@@ -1,7 +1,7 @@
 """A recorded function with a structured result, and where recordings are kept.
 
 Owns: where each tensor of the result stands in a tape's outputs, and the lifetime of recordings.
-Must not: decide who records what.
+Must not: decide what is recorded.
 Read next: ``../lowering/tapes.py``.
 """
 
