@@ -6,7 +6,7 @@ import torch
 import pellucid as P
 from pellucid import Key, Pipeline, execute
 from pellucid.lowering import Openings
-from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
+from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 
 RARE = [
     P.RandomGaussianBlur(p=0.4),
@@ -27,6 +27,15 @@ CASES = {
     "relaxed": [P.OneOf([P.RandomPosterize(p=1.0), P.RandomAutoContrast(p=1.0)], temperature=0.5)],
     "cropped": [P.RandomResizedCrop(24), P.RandomHorizontalFlip(), TrivialAugmentWide()],
     "crop inside": [P.OneOf([P.RandomResizedCrop((33, 40)), P.RandomCrop((33, 40))]), P.RandomEqualize(p=0.5)],
+    "curves": [P.RandomEqualize(p=0.6), P.RandomPosterize(3, p=0.6), P.RandomAutoContrast(p=0.6), P.RandomSolarize(p=0.6)],
+    "curves and others": [
+        P.RandomSolarize(p=0.5),
+        P.OneOf([P.RandomEqualize(p=0.5), P.RandomInvert(p=0.5), P.RandomRotation(20, p=0.5)]),
+        P.RandomPosterize(p=0.5),
+        P.RandomEqualize(p=0.5),
+    ],
+    "mixture": [P.RandomHorizontalFlip(), AugMix("torchvision")],
+    "mixture of bytes": [AugMix(), P.RandomEqualize(p=0.5)],
     "normalised": [TrivialAugmentWide(), P.Normalize((0.5,) * 3, (0.2,) * 3)],
 }
 
@@ -58,12 +67,23 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
 
 def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
     seen = []
-    look_up = execute.curve.tone_of_bytes
-    monkeypatch.setattr(execute.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or look_up(image, *rest))
+    bend = execute.curve.Curves.bend
+    monkeypatch.setattr(execute.curve.Curves, "bend", lambda self, rows, *rest: seen.append(len(rows)) or bend(self, rows, *rest))
     augment = Pipeline([P.RandomEqualize(p=0.6), P.RandomRotation(20, p=0.5)], seed=3)
     _, record = augment(pictures(), return_record=True)
     assert sum(seen) == int(record.params[0]["gate"].sum())
     assert 0 < sum(seen) < 12
+
+
+def test_curves_on_curves_are_looked_up_once(monkeypatch):
+    looked = []
+    read = execute.curve.Curves.read
+    monkeypatch.setattr(execute.curve.Curves, "read", lambda self, rows, dtype: looked.append(len(rows)) or read(self, rows, dtype))
+    augment = Pipeline([P.RandomEqualize(p=0.7), P.RandomPosterize(p=0.7), P.RandomSolarize(p=0.7)], seed=3)
+    _, record = augment(pictures(), return_record=True)
+    opened = torch.stack([step["gate"] for step in record.params]).sum(0)
+    assert opened.max() == 3
+    assert sum(looked) == int((opened > 0).sum())
 
 
 @pytest.mark.parametrize(

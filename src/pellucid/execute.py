@@ -8,6 +8,7 @@ Read next: ``targets.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -26,7 +27,7 @@ from pellucid.kernels.called import called
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.resize import resize
-from pellucid.kernels.rows import put, taken
+from pellucid.kernels.rows import add, put, taken
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import canvas_kind, unpack
@@ -71,6 +72,9 @@ __all__ = [
     "total_src_from_dst",
     "unwarp",
 ]
+
+_Put: TypeAlias = Callable[[Tensor, Tensor], None]
+"""Takes the numbers of some samples, and what became of them."""
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
 """The map to a canvas from the next one, and that one's (height, width)."""
@@ -174,25 +178,54 @@ def apply_image(
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
     openings = Openings.of(lowered, image)
     if openings is not None:
-        return _apply_sparsely(openings, lowered, image, impl, dtype)
+        out = torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype)
+        _apply_sparsely(openings, lowered, image, impl, dtype, partial(put, out))
+        return out
     *before, last = lowered.plan.groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
     return rounded(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
 
 
-def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between."""
+def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype, put_last: _Put) -> None:
+    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between.
+
+    Where curves alone have changed a sample, its bytes are still the first ones, and its curve becomes another.
+    """
+    computed = compute_dtype(image.dtype)
     size = (len(image), image.shape[1], *lowered.plan.size_out)
-    out, computed = torch.empty(size, dtype=dtype), compute_dtype(image.dtype)
     between = torch.empty(size if openings.meets else 0, dtype=computed)  # what is not written costs nothing
+    curves = curve.Curves(image) if openings.looks_up and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     if len(openings.resting):
         still = taken(image, openings.resting)
-        put(out, openings.resting, still if dtype == image.dtype else rounded(_in_units(still), dtype))
+        put_last(openings.resting, still if dtype == image.dtype else rounded(_in_units(still), dtype))
     for group, rows, first, last in openings:
-        part = taken(image if first else between, rows)
-        put(out if last else between, rows, _apply_group(group, lowered.of(rows), part, 255.0, impl, dtype if last else computed))
-    return out
+        on_curves = torch.zeros(len(rows), dtype=torch.bool) if curves is None else curves.held(rows)
+        for held, some in ((True, rows[on_curves]), (False, rows[~on_curves])):
+            if not len(some):
+                continue
+            inside, returned = lowered.of(some), dtype if last else computed
+            if held and curves is not None and (looked := _looked_up(group, inside)) is not None:
+                curves.bend(some, *looked)
+                if last:
+                    put_last(some, curves.read(some, dtype))
+                continue
+            if held and curves is not None:
+                part = taken(image, some) if first else curves.read(some, torch.float32)
+                curves.leave(some)
+            else:
+                part = taken(image if first else between, some)
+            made = _apply_group(group, inside, part, 255.0, impl, returned)
+            put_last(some, made) if last else put(between, some, made)
+
+
+def _looked_up(group: Group, lowered: Lowered) -> tuple[str, Tensor | None, Tensor | None] | None:
+    """Name, amount and gate of a curve that bytes are looked up in; None for other passes."""
+    segment = None if isinstance(group, Run) else lowered.segment(group.index)
+    if not isinstance(segment, Tone) or segment.name not in curve.TABLED:
+        return None
+    amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
+    return segment.name, amount, gate
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -202,10 +235,10 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
-    tabled = lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32)
-    if tabled and isinstance(segment, Tone) and segment.name in curve.TABLED:
-        amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
-        return curve.tone_of_bytes(image, segment.name, amount, gate, dtype)
+    if lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32):
+        looked = _looked_up(group, lowered)
+        if looked is not None:
+            return curve.tone_of_bytes(image, *looked, dtype)
     if isinstance(segment, Mixture):
         return rounded(_mixture(segment, group.index, lowered, image, impl), dtype)
     return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
@@ -258,10 +291,13 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
     total = share[:, None, None, None] * _in_units(image)
     for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
         plan = lowered.plan_beside((index, k), chain, ImageSpec(image.shape[1], image.shape[2], image.shape[3]))
-        part = apply_image(
-            Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames), image, impl=impl, dtype=total.dtype
-        )
-        total = torch.addcmul(total, ((1.0 - share) * weights[:, k])[:, None, None, None], part)
+        inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
+        weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
+        openings = Openings.of(inside, image)
+        if openings is None:
+            total = torch.addcmul(total, weight, apply_image(inside, image, impl=impl, dtype=total.dtype))
+        else:
+            _apply_sparsely(openings, inside, image, impl, total.dtype, partial(add, total, weight))
     return total
 
 

@@ -7,7 +7,7 @@ Read next: ``../execute.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -44,20 +44,33 @@ class Lowered:
         device: of the images and everything else.
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
         frames: of each sample.
+        taped: what `taped` says, where that is known.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs without a field are composed by playing a
     tape.
     """
 
-    def __init__(self, plan: Plan, params: Params, device: torch.device, slopes: Tensor | None = None, frames: int = 1) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        params: Params,
+        device: torch.device,
+        slopes: Tensor | None = None,
+        frames: int = 1,
+        taped: bool | None = None,
+    ) -> None:
         self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
         self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (
-            device.type == "cpu"
-            and is_plain_eager()
-            and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
-            and numba_works()
+            taped
+            if taped is not None
+            else (
+                device.type == "cpu"
+                and is_plain_eager()
+                and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
+                and numba_works()
+            )
         )
 
     @property
@@ -68,9 +81,9 @@ class Lowered:
     def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
         """This call for some of its samples only."""
         params = self.params
-        some: Params = params.of(rows) if isinstance(params, Replayed) else [_some(values, rows) for values in params]
+        some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
-        return Lowered(self.plan, some, self.device, slopes, self.frames)
+        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
         """The plan of a chain that one of the steps holds, made once for images of one kind."""
@@ -138,8 +151,22 @@ class Lowered:
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
 
 
-def _some(values: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
-    return {name: value[rows] for name, value in values.items()}
+class _Some(Sequence[Mapping[str, Tensor]]):
+    """The values of some samples, taken out step by step as somebody asks for them."""
+
+    def __init__(self, params: Params, rows: Int64[Tensor, "n"]) -> None:
+        self._params, self._rows = params, rows
+        self._known: dict[int, dict[str, Tensor]] = {}
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if at not in self._known:
+            self._known[at] = {name: value[self._rows] for name, value in self._params[at].items()}
+        return self._known[at]
 
 
 def _geometry(

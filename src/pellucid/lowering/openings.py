@@ -38,7 +38,8 @@ class Opening(NamedTuple):
 class Openings:
     """The passes of a plan, each with the samples in which some step of it is open.
 
-    ``meets`` says whether two of them change one sample, ``resting`` names the samples that none changes.
+    ``meets`` says whether two of them change one sample, ``resting`` names the samples that none changes, ``looks_up`` says
+    whether some of them are curves.
 
     Args:
         plan: the passes.
@@ -49,6 +50,7 @@ class Openings:
         self._plan, self._open_in = plan, open_in
         counts = open_in.cumsum(0)
         self._first, self._last = open_in & (counts == 1), open_in & (counts == counts[-1:])
+        self.looks_up = any(isinstance(segment, CurveSpec) for segment in plan.segments)
         self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
 
     @classmethod
