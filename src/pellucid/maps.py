@@ -41,6 +41,18 @@ class ViewMap:
 
     Gradient:
         To points and to the drawn values of both records: exact.
+
+    Errors:
+        InvalidArgument for records of pictures of different sizes, or of different numbers of them.
+
+    Example:
+        >>> import torch, pellucid
+        >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])
+        >>> (x, a), (y, b) = augment.views(torch.rand(2, 3, 4, 8))
+        >>> a.map_to(b).samples, torch.equal(a.map_to(b).matrix[0], torch.eye(3, dtype=torch.float64))  # both are mirrored
+        (2, True)
+        >>> a.map_to(b).points(torch.tensor([[1.0, 3.0]]))[0], a.map_to(b).visible(torch.tensor([[1.0, 9.0]]))[0]
+        (tensor([[1., 3.]]), tensor([False]))
     """
 
     a: Record
@@ -56,20 +68,50 @@ class ViewMap:
 
     @property
     def samples(self) -> int:
-        """B."""
+        """How many samples: the larger number of the two records."""
         return max(self.a.samples, self.b.samples)
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
-        """``b_from_a``, float64."""
+        """``b_from_a``, float64.
+
+        Gradient:
+            drawn values of both records: exact.
+
+        Errors:
+            InvalidArgument where a field moves pixels, or samples are mixed.
+        """
         return self.b.matrix @ self.a.src_from_dst
 
     def points(self, xy: Float[Tensor, "*b n 2"]) -> Float[Tensor, "b n 2"]:
-        """Where points of view a lie in view b, inside of it or not; in the dtype of ``xy``, (B, N, 2) or (N, 2) for all."""
+        """Return where points of view a lie in view b, inside of it or not.
+
+        Args:
+            xy: (B, N, 2), or (N, 2) for all samples.
+
+        Returns:
+            In the dtype of ``xy``; NaN for those that have no image there.
+
+        Gradient:
+            xy, drawn values of both records: exact.
+
+        Errors:
+            InvalidArgument for points of another shape, and where samples are mixed.
+        """
         return self._sent(xy)[0]
 
     def visible(self, xy: Float[Tensor, "*b n 2"]) -> Bool[Tensor, "b n"]:
-        """Which points of view a show the picture there, and are seen in view b: no crop on either way had cut them off."""
+        """Which points of view a show the picture there, and are seen in view b: no crop on either way had cut them off.
+
+        Args:
+            xy: as in :meth:`points`.
+
+        Returns:
+            True where both views show the point.
+
+        Errors:
+            As :meth:`points`.
+        """
         return self._sent(xy)[1]
 
     def grid(self, size: Size | None = None) -> Float[Tensor, "b h w 2"]:
@@ -77,12 +119,42 @@ class ViewMap:
 
         Args:
             size: (height, width) of the cells that view a is divided in; default its pixels.
+
+        Returns:
+            (x, y) for each cell.
+
+        Errors:
+            InvalidType or InvalidArgument for a size that is none, and as :meth:`points`.
+
+        Example:
+            >>> import torch, pellucid
+            >>> a = pellucid.Pipeline([]).draw(torch.rand(1, 3, 8, 8))
+            >>> a.map_to(a).grid((2, 2))[0, 0]  # the upper two of four cells
+            tensor([[1.5000, 1.5000],
+                    [5.5000, 1.5000]], dtype=torch.float64)
         """
         size = self._cells(size)
         return self.points(self._centres(size)).unflatten(1, size)
 
     def valid(self, size: Size | None = None) -> Bool[Tensor, "b h w"]:
-        """Which of those centres are `visible`."""
+        """Return which centres of view a's cells are `visible`.
+
+        Args:
+            size: as in :meth:`grid`.
+
+        Returns:
+            (B, h, w).
+
+        Errors:
+            As :meth:`grid`.
+
+        Example:
+            >>> import torch, pellucid
+            >>> images = torch.rand(1, 3, 8, 8)
+            >>> whole, middle = (pellucid.Pipeline(steps).draw(images) for steps in ([], [pellucid.CenterCrop(4)]))
+            >>> whole.map_to(middle).valid((4, 4)).sum()
+            tensor(4)
+        """
         size = self._cells(size)
         return self.visible(self._centres(size)).unflatten(1, size)
 

@@ -5,9 +5,10 @@ Must not: draw or resample; the pipeline does.
 Read next: ``tta.py``, ``docs/views.md``.
 """
 
+from pellucid.maps import ViewMap
 from pellucid.several import View
 from pellucid.views.cutouts import cutouts
 from pellucid.views.siamese import same_draw
 from pellucid.views.tta import TTA
 
-__all__ = ["TTA", "View", "cutouts", "same_draw"]
+__all__ = ["TTA", "View", "ViewMap", "cutouts", "same_draw"]
