@@ -116,28 +116,30 @@ def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bo
 
 
 def _tile(sample: dict[str, Any], transforms: tuple[Any, ...]) -> Image:
-    """A picture with its targets that fits the sheet's cell; small ones are enlarged by whole factors, pixel by pixel."""
+    """A picture that fits the sheet's cell, small ones enlarged by whole factors; its targets are drawn at that size."""
     import torch
     from PIL import Image
+    from torch.nn.functional import interpolate
 
     from pellucid.cli.draw import draw_targets
+    from pellucid.cli.files import to_picture, to_tensor
     from pellucid.figures import displayable
 
-    image = displayable(transforms, sample["image"])
-    k = max(1, _TILE // max(image.shape[-2:]))
-    shown = {"image": image.repeat_interleave(k, -1).repeat_interleave(k, -2)}
-    for name, move in (("boxes", 0.0), ("keypoints", 0.5)):
+    picture = to_picture(displayable(transforms, sample["image"]))
+    longest = max(picture.size)
+    scale = _TILE // longest or _TILE / longest
+    width, height = (max(1, round(side * scale)) for side in picture.size)
+    how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.LANCZOS
+    shown = {"image": to_tensor(picture.resize((width, height), how))}
+    stretch = torch.tensor([width / picture.width, height / picture.height])
+    for name, edge in (("boxes", 0.0), ("keypoints", 0.5)):
         if name in sample:
             rows = sample[name]
-            shown[name] = (rows + move) * k - move
+            shown[name] = ((rows.unflatten(-1, (-1, 2)) + edge) * stretch - edge).flatten(-2)
             shown[f"{name}_valid"] = sample.get(f"{name}_valid", torch.ones(len(rows), dtype=torch.bool))
     if "mask" in sample:
         mask = sample["mask"].long()
         if mask.dim() == 3:  # a channel for each object
             mask = (mask * torch.arange(1, len(mask) + 1)[:, None, None]).amax(0)
-        shown["mask"] = mask.repeat_interleave(k, -1).repeat_interleave(k, -2)
-    picture = draw_targets(shown)
-    scale = min(1.0, _TILE / max(picture.size))
-    if scale == 1.0:
-        return picture
-    return picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))), Image.Resampling.LANCZOS)
+        shown["mask"] = interpolate(mask[None, None].double(), (height, width), mode="nearest-exact")[0, 0].long()
+    return draw_targets(shown)
