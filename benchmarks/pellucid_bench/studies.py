@@ -122,3 +122,35 @@ def worst(
         write.mkdir(parents=True, exist_ok=True)
         (write / "worst-case.json").write_text(json.dumps({"data": pictures.name, "rows": rows}, indent=1) + "\n")
         draw(rows, write / "img" / "worst-case.png")
+
+
+@app.command()
+def watermark(
+    write: Annotated[Path | None, typer.Option(help="Write watermark.json and img/watermark.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many trainings of each kind.")] = 3,
+    arms: Annotated[str, typer.Option(help="Which gradients of JPEG; nothing is training without distortions.")] = (
+        "nothing,none,straight_through,proximity"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
+) -> None:
+    """What a watermark survives by what it was trained through; goes on where it was stopped, from the file that it writes."""
+    need("demo", "skimage", *(() if write is None else ("matplotlib",)))
+    from pellucid.random.arguments import check_choice
+    from pellucid_bench.runs import example, run_all
+    from pellucid_bench.watermark import NAMES, as_markdown, draw
+
+    made, steps = example("watermark"), 4 if quick else 500
+    chosen = arms.split(",")
+    for arm in chosen:
+        check_choice("arms", arm, tuple(NAMES))
+    rows = run_all(
+        lambda arm, seed: made.main(arm, steps, seed),
+        chosen,
+        seeds,
+        about={"steps": steps},
+        path=None if write is None else write / "watermark.json",
+        say=lambda line: typer.echo(f"... {line}", err=True),
+    )
+    typer.echo(as_markdown(rows))
+    if write is not None:
+        draw(rows, write / "img" / "watermark.png")

@@ -14,7 +14,15 @@ def _blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
-PAGES = {"functional.md": 2, "corruptions.md": 3, "adversarial-warp.md": 5, "registration.md": 1, "views.md": 6, "worst-case.md": 4}
+PAGES = {
+    "functional.md": 2,
+    "corruptions.md": 3,
+    "adversarial-warp.md": 5,
+    "registration.md": 1,
+    "views.md": 6,
+    "worst-case.md": 4,
+    "watermark.md": 2,
+}
 
 
 @pytest.mark.parametrize(("page", "least"), PAGES.items())

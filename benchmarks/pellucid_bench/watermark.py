@@ -1,0 +1,54 @@
+"""``pellucid study watermark``: what a watermark survives that was trained through distortions, by the gradient of JPEG.
+
+Owns: the table and the picture.
+Must not: train or test; ``examples/watermark.py`` does.
+Read next: ``runs.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from pellucid_bench.plot import pyplot
+from pellucid_bench.runs import Row, each
+
+__all__ = ["NAMES", "TESTS", "as_markdown", "draw"]
+
+NAMES = {
+    "nothing": "nothing",
+    "none": "distortions, JPEG without a gradient",
+    "straight_through": "distortions, JPEG straight through",
+    "proximity": "distortions, JPEG by its declared surrogate",
+}
+TESTS = ("as it is", "JPEG 50", "rotation", "crop, rotation, JPEG 70")
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """A table: the mean over seeds, and each."""
+    lines = [f"| trained through | seeds | PSNR, dB | {' | '.join(TESTS)} |", f"|{'---|' * (3 + len(TESTS))}"]
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        mine = [row for row in rows if row["arm"] == arm]
+        found = " | ".join(each([row[name] for row in mine], ".3f") for name in TESTS)
+        lines.append(f"| {NAMES[arm]} | {len(mine)} | {mean(row['PSNR'] for row in mine):.2f} | {found} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Bit accuracy after each distortion, a point for each seed."""
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(7, 3.6))
+    for number, arm in enumerate(dict.fromkeys(row["arm"] for row in rows)):
+        for row in rows:
+            if row["arm"] == arm:
+                places = [at + 0.12 * number for at in range(len(TESTS))]
+                axis.plot(
+                    places, [row[name] for name in TESTS], "o", color=f"C{number}", label=NAMES[arm] if row["seed"] == 0 else None
+                )
+    axis.axhline(0.5, color="0.6", linestyle=":")
+    axis.set(xticks=range(len(TESTS)), xticklabels=TESTS, ylabel="bit accuracy")
+    axis.legend(fontsize=7, loc="lower left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
