@@ -67,6 +67,117 @@ def test_what_is_certain_is_the_same(A, name):
     assert apart.max() <= levels
 
 
+def turned(drawn):
+    """Degrees, of the matrix that they turn by."""
+    return np.degrees(np.arctan2(drawn["matrix"][0, 1], drawn["matrix"][0, 0]))
+
+
+def moved(drawn):
+    """How far the middle of the picture moves, as fractions of its size."""
+    middle = np.array([19.5, 19.5, 1.0])
+    return ((drawn["matrix"] @ middle - middle) / 40)[:2]
+
+
+# From random numbers to one of theirs; what was drawn, as our values; levels that pixels may be apart.
+DRAWN = {
+    "rotate": (lambda A, r: A.Rotate((-r(50), r(50)), border_mode=4, p=1), lambda d: {"degrees": turned(d)}, 8),
+    "affine": (
+        lambda A, r: A.Affine(rotate=(-r(30), r(30)), scale=(1 - r(0.3), 1 + r(0.3)), keep_ratio=True, p=1),
+        lambda d: {"degrees": d["rotate"], "scale": d["scale"]["x"]},
+        8,
+    ),
+    "shift": (
+        lambda A, r: A.Affine(translate_percent={"x": (-r(0.2), r(0.2)), "y": (0, r(0.2))}, border_mode=1, p=1),
+        lambda d: {"translate_x": moved(d)[0], "translate_y": moved(d)[1]},
+        8,
+    ),
+    "shift rotate": (
+        lambda A, r: A.ShiftScaleRotate((-r(0.1), r(0.1)), 0, (-r(40), 5), border_mode=2, p=1),
+        lambda d: {"degrees": d["rotate"], "translate_x": moved(d)[0], "translate_y": moved(d)[1]},
+        8,
+    ),
+    "brightness contrast": (
+        lambda A, r: A.RandomBrightnessContrast((-r(0.4), r(0.4)), (-r(0.5), r(0.5)), p=1),
+        lambda d: {"brightness": d["beta"] / 255, "contrast": d["alpha"] - 1},
+        1,
+    ),
+    "rgb shift": (
+        lambda A, r: A.RGBShift((-r(50), r(50)), (0, r(60)), (-r(9), 0), p=1),
+        lambda d: dict(zip(("red", "green", "blue"), d["noise_map"] / 255, strict=True)),
+        1,
+    ),
+    "hsv": (
+        lambda A, r: A.HueSaturationValue((-r(30), r(30)), (-r(60), r(60)), (-r(50), r(50)), p=1),
+        lambda d: {"hue": d["hue_shift"] / 180, "saturation": d["sat_shift"] / 255, "value": d["val_shift"] / 255},
+        10,
+    ),
+    "gamma": (lambda A, r: A.RandomGamma((100 - r(50), 100 + r(90)), p=1), lambda d: {"gamma": d["gamma"]}, 1),
+    "solarize": (lambda A, r: A.Solarize((r(0.5), 0.5 + r(0.5)), p=1), lambda d: {"threshold": d["threshold"]}, 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:ShiftScaleRotate is a special case")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_configurations_with_the_values_that_were_drawn(A, name, seed):
+    make, values, levels = DRAWN[name]
+    random = np.random.default_rng(seed)
+    theirs = A.ReplayCompose([make(A, lambda most: float(random.uniform(0.1, 1)) * most)])
+    theirs.set_random_seed(seed)
+    result = theirs(image=SMOOTH)
+    ours = from_albumentations(A.to_dict(A.Compose(list(theirs.transforms))))
+    record = ours.draw(SMOOTH)
+    for one, value in values(result["replay"]["transforms"][0]["params"]).items():
+        low, high = ours[0]._fixed[one].span()
+        slack = 1 / 40 if one.startswith("translate") else 1e-6  # whole pixels there
+        assert low - slack <= value <= high + slack, one
+        record = record.with_param(0, one, torch.full_like(record.params[0][one], float(value)))
+    found = ours.apply(SMOOTH, record).movedim(0, -1).numpy().astype(int)
+    apart = np.abs(found - result["image"].astype(int))
+    assert np.median(apart) <= 1
+    assert apart[8:-8, 8:-8].max() <= levels
+
+
+def test_scales_that_are_drawn_for_each_axis_are_refused():
+    """From version 2 on ShiftScaleRotate draws two."""
+    table = {"__class_fullname__": "ShiftScaleRotate"}
+    with pytest.raises(Unsupported, match="one factor for both axes"):
+        from_albumentations(table)
+    assert from_albumentations({**table, "scale_limit": 0})[0].scale == (1.0, 1.0)
+    assert from_albumentations({"__version__": "1.3.1", "transform": table})[0].scale == (0.9, 1.1)
+
+
+def test_elastic_fields_have_units_of_their_own():
+    table = {"__class_fullname__": "ElasticTransform", "alpha": 40, "sigma": 6, "p": 1.0, "border_mode": 4}
+    ours = from_albumentations({**table, "noise_distribution": "uniform"})[0]
+    wanted = P.RandomElastic.from_alpha_sigma(40, 6, library="albumentations", padding_mode="reflect_101")
+    assert ours == wanted
+    assert from_albumentations({"__version__": "1.4.0", "transform": {**table, "alpha_affine": None}})[0] == wanted
+    for more, word in (({}, "divided by its largest"), ({"noise_distribution": "uniform", "same_dxdy": True}, "apart")):
+        with pytest.raises(Unsupported, match=word):
+            from_albumentations({**table, **more})
+    with pytest.raises(Unsupported, match="three points"):
+        from_albumentations({"__version__": "1.3.1", "transform": table})
+
+
+def test_holes_in_pixels_need_a_size_that_is_known():
+    holes = {"__class_fullname__": "CoarseDropout", "max_holes": 3, "max_height": 8, "max_width": 16, "p": 1.0}
+
+    def read(*before):
+        table = {"__class_fullname__": "Compose", "transforms": [*before, holes]}
+        return from_albumentations({"__version__": "1.3.1", "transform": table})
+
+    def named(name, **options):
+        return {"__class_fullname__": name, **options}
+
+    assert read(named("Resize", height=32, width=64))[1] == P.CoarseDropout(3.0, (0.25, 0.25), (0.25, 0.25), p=1.0)
+    assert read(named("RandomCrop", height=16, width=64))[1].height == (0.5, 0.5)
+    resize = named("Resize", height=32, width=64)
+    for before in ([], [resize, named("LongestMaxSize", max_size=9)], [resize, named("PadIfNeeded")], [{**resize, "p": 0.5}]):
+        with pytest.raises(Unsupported, match="which is not known"):
+            read(*before)
+
+
 def test_normalize_and_targets(A):
     boxes = A.BboxParams(format="yolo", label_fields=["labels"], min_area=3, min_visibility=0.2)
     theirs = A.Compose([A.HorizontalFlip(p=1), A.Normalize()], bbox_params=boxes, seed=3)
@@ -82,9 +193,11 @@ def test_normalize_and_targets(A):
 
 @pytest.mark.filterwarnings("ignore:ShiftScaleRotate is a special case")
 def test_ranges_and_version(A):
-    both = from_albumentations(A.Compose([A.Rotate(30, p=0.4), A.ShiftScaleRotate(p=0.3), A.RandomGamma(p=0.2)])).transforms
+    both = from_albumentations(
+        A.Compose([A.Rotate(30, p=0.4), A.ShiftScaleRotate(scale_limit=0, p=0.3), A.RandomGamma(p=0.2)])
+    ).transforms
     assert both[0] == P.RandomRotation((-30.0, 30.0), padding_mode="constant", p=0.4)
-    assert (both[1].degrees, both[1].scale, both[1].translate[0]) == ((-45.0, 45.0), (0.9, 1.1), (-0.0625, 0.0625))
+    assert (both[1].degrees, both[1].scale, both[1].translate[0]) == ((-45.0, 45.0), (1.0, 1.0), (-0.0625, 0.0625))
     assert both[2] == P.RandomGamma((0.8, 1.2), p=0.2)
 
 
@@ -117,10 +230,11 @@ def test_defaults_are_those_of_the_version():
         ({"name": "Rotate", "border_mode": 3}, "border_mode=3"),
         ({"name": "Resize", "height": 3, "width": 4, "interpolation": 2}, "interpolation=2"),
         ({"name": "CoarseDropout", "max_holes": 8}, "max_height"),
+        ({"name": "GaussianBlur", "blur_limit": [3, 7]}, "blur_limit=(3, 7)"),
         ({"name": "GaussNoise", "var_limit": [10, 50]}, "var_limit"),
         ({"name": "RandomBrightnessContrast", "brightness_by_max": False}, "brightness_by_max=False"),
         ({"name": "Normalize", "normalization": "min_max"}, "normalization='min_max'"),
-        ({"name": "ElasticTransform"}, ""),
+        ({"name": "ElasticTransform"}, "noise_distribution='gaussian'"),
         ({"name": "HorizontalFlip", "axis": 3}, "axis=3"),
     ],
 )

@@ -1,10 +1,11 @@
 """Exported to torchvision: its transform does the same, and comes back as ours."""
 
+import numpy as np
 import pytest
 import torch
 
 import pellucid as P
-from pellucid.interop import Unsupported, from_torchvision, to_torchvision
+from pellucid.interop import Unsupported, from_albumentations, from_torchvision, to_albumentations, to_torchvision
 from tests.peers import torchvision_functional
 
 IMAGE = torch.rand(3, 21, 26, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -65,3 +66,71 @@ def test_ranges_come_back():
 def test_what_would_differ_is_refused(ours):
     with pytest.raises(Unsupported):
         to_torchvision([ours])
+
+
+ALBUMENTATIONS = [
+    P.RandomHorizontalFlip(p=1.0),
+    P.RandomVerticalFlip(p=1.0),
+    P.RandomInvert(p=1.0),
+    P.RandomGrayscale(p=1.0),
+    P.RandomBrightnessContrast((0.2, 0.2), (-0.3, -0.3), p=1.0),
+    P.RGBShift((0.1, 0.1), (-0.2, -0.2), (0.0, 0.0), p=1.0),
+    P.RandomSolarize(0.4, p=1.0),
+    P.RandomGamma(1.4),
+    P.RandomCrop((21, 26)),
+    P.Normalize((0.4, 0.5, 0.6), (0.1, 0.2, 0.3)),
+    P.Apply([P.RandomInvert(p=1.0), P.RandomHorizontalFlip(p=1.0)], p=1.0),
+    P.OneOf([P.RandomInvert(p=1.0), [P.RandomHorizontalFlip(p=1.0), P.RandomVerticalFlip(p=1.0)]], weights=(0.0, 1.0)),
+]
+BYTES = np.random.default_rng(0).integers(0, 256, (21, 26, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("ours", ALBUMENTATIONS, ids=[f"{type(one).__name__}-{i}" for i, one in enumerate(ALBUMENTATIONS)])
+def test_what_albumentations_reads_comes_back(ours):
+    wanted = P.Pipeline([ours])(BYTES).double()
+    found = from_albumentations(to_albumentations([ours], plain=True))(BYTES).double()
+    assert (found - wanted).abs().max() <= (1 if wanted.max() > 10 else 1e-5)
+
+
+@pytest.mark.parametrize("ours", ALBUMENTATIONS, ids=[f"{type(one).__name__}-{i}" for i, one in enumerate(ALBUMENTATIONS)])
+def test_what_is_certain_is_the_same_in_albumentations(ours):
+    import os
+
+    os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
+    pytest.importorskip("albumentations", reason="albumentations is not installed: its differential tests need it")
+    wanted = P.Pipeline([ours])(BYTES).movedim(0, -1).double().numpy()
+    found = to_albumentations([ours])(image=BYTES)["image"].astype(float)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= (1 if wanted.max() > 10 else 1e-5)
+
+
+def test_ranges_come_back_from_albumentations():
+    steps = [
+        P.RandomBrightnessContrast(0.1, (-0.3, 0.2), p=0.4),
+        P.RGBShift(0.1, (0.0, 0.2), 0.3, p=0.2),
+        P.RandomGamma((0.5, 1.5)),
+    ]
+    back = from_albumentations(to_albumentations(steps, plain=True))
+    for one, other in zip(steps, back, strict=True):
+        assert (type(one), one.p) == (type(other), other.p)
+        for name, distribution in one._fixed.items():
+            assert other._fixed[name].span() == pytest.approx(distribution.span())
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        P.RandomRotation(5),
+        P.RandomGamma(P.Uniform(P.Learnable(0.5), 1.5)),
+        P.RandomGamma(gain=(0.9, 1.0)),
+        P.RandomCrop(8, padding=2),
+        P.CenterCrop(8),
+        P.RandomBrightnessContrast(clip="none"),
+        P.RandomInvert(same_on_batch=True),
+        P.OneOf([P.RandomHue(0.1)]),
+    ],
+    ids=repr,
+)
+def test_what_albumentations_would_do_otherwise_is_refused(ours):
+    with pytest.raises(Unsupported):
+        to_albumentations([ours])

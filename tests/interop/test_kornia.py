@@ -49,6 +49,59 @@ def test_what_is_certain_is_the_same(K, name):
     assert (found - wanted).abs().max() < 2e-4
 
 
+# From random numbers to one of theirs, and what was drawn as our values.
+DRAWN = {
+    "affine": (
+        lambda K, r: K.RandomAffine((-r(40), r(40)), translate=(r(0.2), r(0.2)), scale=(1 - r(0.3), 1 + r(0.3)), p=1.0),
+        lambda d: {
+            "degrees": -d["angle"],
+            "translate_x": d["translations"][:, 0] / 26,
+            "translate_y": d["translations"][:, 1] / 20,
+            "scale": d["scale"][:, 0],
+        },
+    ),
+    "rotation": (lambda K, r: K.RandomRotation((-r(90), r(90)), p=1.0), lambda d: {"degrees": d["degrees"]}),
+    "brightness": (
+        lambda K, r: K.RandomBrightness((1 - r(0.5), 1 + r(0.5))),
+        lambda d: {"brightness": d["brightness_factor"] - 1},
+    ),
+    "contrast": (lambda K, r: K.RandomContrast((1 - r(0.5), 1 + r(0.5))), lambda d: {"brightness": d["contrast_factor"]}),
+    "hue": (lambda K, r: K.RandomHue((-r(0.5), r(0.5))), lambda d: {"hue": d["hue_factor"]}),
+    "gamma": (
+        lambda K, r: K.RandomGamma((1 - r(0.7), 1 + r(1.0)), (1 - r(0.5), 1 + r(0.5))),
+        lambda d: {"gamma": d["gamma_factor"], "gain": d["gain_factor"]},
+    ),
+    "rgb shift": (
+        lambda K, r: K.RandomRGBShift((-r(0.5), r(0.5)), (0.0, r(0.5)), (-r(0.5), 0.0), p=1.0),
+        lambda d: {"red": d["r_shift"], "green": d["g_shift"], "blue": d["b_shift"]},
+    ),
+    "blur": (lambda K, r: K.RandomGaussianBlur((3, 7), (0.3 + r(0.5), 1 + r(2)), p=1.0), lambda d: {"sigma": d["sigma"]}),
+    "solarize": (
+        lambda K, r: K.RandomSolarize((r(0.5), 0.5 + r(0.5)), (0.0, 0.0), p=1.0),
+        lambda d: {"threshold": d["thresholds"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_configurations_with_the_values_that_were_drawn(K, name, seed):
+    make, values = DRAWN[name]
+    random = torch.Generator().manual_seed(seed)
+    theirs = make(K, lambda most: float(torch.empty(()).uniform_(0.1, 1, generator=random)) * most)
+    torch.manual_seed(seed)
+    wanted = theirs(IMAGE)
+    ours = from_kornia(theirs)
+    record = ours.draw(IMAGE)
+    for one, value in values(theirs._params).items():
+        low, high = ours[0]._fixed[one].span()
+        slack = 1 / 20 if one.startswith("translate") else 1e-5  # whole pixels there
+        assert low - slack <= value.min(), one
+        assert value.max() <= high + slack, one
+        record = record.with_param(0, one, value.to(record.params[0][one]))
+    assert (ours.apply(IMAGE, record) - wanted).abs().max() < 2e-4
+
+
 def test_ranges_are_read_from_where_kornia_keeps_them(K):
     assert from_kornia(K.RandomAffine((-5.0, 20.0), translate=(0.1, 0.2), p=0.3))[0] == P.RandomAffine(
         (-20.0, 5.0), translate=(0.1, 0.2), p=0.3

@@ -8,6 +8,7 @@ import torch
 import pellucid as P
 from pellucid import Pipeline
 from pellucid.interop import Unsupported, from_torchvision, read_torchvision
+from pellucid.policy import AugMix
 from tests.peers import torchvision_functional
 
 IMAGE = torch.rand(3, 21, 26, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -175,12 +176,24 @@ def test_published_policies(tv):
     assert from_torchvision(tv.AutoAugment(tv.AutoAugmentPolicy.SVHN))[0] == AutoAugment("svhn")
 
 
+def test_augmix_and_elastic(tv):
+    assert from_torchvision(tv.AugMix(severity=2, mixture_width=4, chain_depth=1))[0] == AugMix(
+        "torchvision", severity=2, width=4, depth=1
+    )
+    assert from_torchvision(tv.AugMix())[0] == AugMix("torchvision")
+    with pytest.raises(Unsupported, match="all_ops=False"):
+        from_torchvision(tv.AugMix(all_ops=False))
+    assert from_torchvision(tv.ElasticTransform(40.0, 6.0))[0] == P.RandomElastic.from_alpha_sigma(40.0, 6.0)
+    with pytest.raises(Unsupported, match="alike along both axes"):
+        from_torchvision(tv.ElasticTransform([40.0, 20.0]))
+
+
 def test_what_has_no_equal_is_listed_with_place_option_reason_and_what_is_nearest():
     source = {
         "name": "Compose",
         "transforms": [
             {"name": "RandomRotation", "degrees": 10, "expand": True},
-            {"name": "RandomApply", "p": 0.5, "transforms": [{"name": "ElasticTransform"}, {"name": "RandomInvert"}]},
+            {"name": "RandomApply", "p": 0.5, "transforms": [{"name": "FiveCrop"}, {"name": "RandomInvert"}]},
             {"name": "Resize", "size": 9, "shape": 3},
             {"name": "Resize", "size": -1},
             {"name": "RandomErasing", "value": "random"},
@@ -191,7 +204,7 @@ def test_what_has_no_equal_is_listed_with_place_option_reason_and_what_is_neares
     found = [(one.where, one.name, one.option) for one in caught.value.missing]
     assert found == [
         ("pipeline.transforms[0]", "RandomRotation", "expand=True"),
-        ("pipeline.transforms[1].transforms[0]", "ElasticTransform", ""),
+        ("pipeline.transforms[1].transforms[0]", "FiveCrop", ""),
         ("pipeline.transforms[2]", "Resize", "shape=3"),
         ("pipeline.transforms[3]", "Resize", ""),
         ("pipeline.transforms[4]", "RandomErasing", "value='random'"),

@@ -6,7 +6,7 @@ Read next: ``reading.py``.
 """
 
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
-from pellucid.interop.exporting import to_torchvision
+from pellucid.interop.exporting import to_albumentations, to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
 from pellucid.interop.torchvision import from_torchvision, read_torchvision
@@ -21,5 +21,6 @@ __all__ = [
     "read_albumentations",
     "read_kornia",
     "read_torchvision",
+    "to_albumentations",
     "to_torchvision",
 ]

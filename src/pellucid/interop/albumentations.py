@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms
+from pellucid.interop.albumentations_tables import NEAREST, chance_of, described
 from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, gated, integers, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
@@ -57,27 +58,7 @@ def read_albumentations(source: Any) -> Imported:
         ()
     """
     version, plain = described(source)
-    return Reader(_TABLE, _NEAREST, version).imported(plain)
-
-
-def described(source: Any) -> tuple[int, Any]:
-    """The major version, and a pipeline as plain data."""
-    if not isinstance(source, Mapping):
-        source = source.to_dict() if hasattr(source, "to_dict") else {"__class_fullname__": type(source).__name__}
-    version = int(str(source.get("__version__", "2")).partition(".")[0] or 2)
-    return max(version, 1), _named(source.get("transform", source))
-
-
-def _named(table: Any) -> Any:
-    if not isinstance(table, Mapping):
-        return table
-    found: dict[str, Any] = {"name": str(table.get("__class_fullname__", table.get("name"))).rpartition(".")[2]}
-    found |= {key: value for key, value in table.items() if key not in ("__class_fullname__", "name", "always_apply")}
-    if table.get("always_apply") is True:
-        found["p"] = 1.0
-    if isinstance(table.get("transforms"), list | tuple):
-        found["transforms"] = [_named(one) for one in table["transforms"]]
-    return found
+    return Reader(_TABLE, NEAREST, version).imported(plain)
 
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:
@@ -110,7 +91,7 @@ def _row(given: Given, reader: Reader, where: str) -> list[Any]:
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
     """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
     branches = given.options.get("transforms") or ()
-    weights = tuple(float(one.get("p", _chance_of(one.get("name")))) for one in branches)
+    weights = tuple(float(one.get("p", chance_of(one.get("name")))) for one in branches)
     sure = [{**one, "p": 1.0} for one in branches]
     found = reader.each(sure, f"{where}.transforms")
     given.ignore("transforms")
@@ -127,10 +108,6 @@ def _some_of(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.SomeOf(branches, n=min(n, len(branches))), given("p", 1.0))
 
 
-def _chance_of(name: Any) -> float:
-    return 1.0 if name in _CERTAIN else 0.5
-
-
 _BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
 _RESIZES = {1: ("bilinear", False), 6: ("nearest", False)}
 
@@ -140,7 +117,7 @@ def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
     given.ignore("mask_interpolation", "fill_mask", "mask_value", "cval_mask", "rotate_method", "approximate")
     mode = {0: "nearest", 1: "bilinear"}.get(given("interpolation", 1))
     if mode is None:
-        raise Cannot("interpolation", "of OpenCV's, INTER_NEAREST and INTER_LINEAR are the same here", "INTER_LINEAR")
+        raise Cannot("interpolation", "of OpenCV's, INTERNEAREST and INTER_LINEAR are the same here", "INTER_LINEAR")
     flag = given("border_mode|mode", border)
     if flag not in _BORDERS:
         raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
@@ -174,6 +151,8 @@ def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
     both = given("shift_limit", 0.0625)
     x, y = (given(f"shift_limit_{axis}") for axis in "xy")
     scale = _around(given("scale_limit", 0.1), "scale_limit")
+    if reader.version >= 2 and scale[0] != scale[1]:
+        raise Cannot(f"scale_limit={scale}", "one factor for both axes here, and it draws two", "Affine(keep_ratio=True)")
     if reader.version >= 2:
         reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
     return ours.RandomAffine(
@@ -241,7 +220,7 @@ def _resizing(given: Given) -> dict[str, Any]:
         reason = (
             "OpenCV's nearest reads half a pixel off"
             if flag == 0
-            else "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
+            else "of OpenCV's, INTER_LINEAR and INTERNEAREST_EXACT are the same"
         )
         raise Cannot(f"interpolation={flag}", reason, "INTER_LINEAR")
     mode, antialias = _RESIZES[flag]
@@ -251,14 +230,18 @@ def _resizing(given: Given) -> dict[str, Any]:
 def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
+    reader.ends(where, size if given("p", 1.0) == 1 else None)
     return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given))
 
 
 def _resize(given: Given, reader: Reader, where: str) -> Made:
-    return gated(ours.Resize(_size(given), **_resizing(given)), given("p", 1.0))
+    size, p = _size(given), given("p", 1.0)
+    reader.ends(where, size if p == 1 else None)
+    return gated(ours.Resize(size, **_resizing(given)), p)
 
 
 def _longest(given: Given, reader: Reader, where: str) -> Made:
+    reader.ends(where, None)
     given.only("max_size_hw", None, default=None, reason="one length for all", nearest="LongestMaxSize")
     size = given("max_size", 1024)
     if not is_number(size):
@@ -270,11 +253,16 @@ def _longest(given: Given, reader: Reader, where: str) -> Made:
 def _crop(given: Given, reader: Reader, where: str) -> Made:
     given.ignore("fill_mask", "pad_position", "border_mode", "fill")
     given.only("pad_if_needed", False, default=False, reason="its padding has a place of its own", nearest="PadIfNeeded before it")
+    if given.name == "CenterCrop":
+        reader.note("CenterCrop: half a pixel is cut off there, and rounded here")
     kind = ours.RandomCrop if given.name == "RandomCrop" else ours.CenterCrop
-    return gated(kind((given("height"), given("width"))), given("p", 1.0))
+    size, p = (given("height"), given("width")), given("p", 1.0)
+    reader.ends(where, size if p == 1 else None)
+    return gated(kind(size), p)
 
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:
+    reader.ends(where, None)
     given.ignore("fill_mask", "mask_value", "padding")  # of its base class
     given.only("position", "center", default="center", reason="padding is even on both sides here", nearest="Pad")
     for name in ("pad_height_divisor", "pad_width_divisor"):
@@ -361,10 +349,28 @@ def _median(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in _odd(given, (3, 7))]), given("p", 0.5))
 
 
+def _holes(given: Given, reader: Reader) -> Made:
+    """Of version 1: a number of holes and their sides, in pixels or as fractions; each between the least and the most."""
+    most = {name: given(f"max_{name}", 8) for name in ("holes", "height", "width")}
+    least = {name: most[name] if given(f"min_{name}") is None else given(f"min_{name}") for name in most}
+    sides = []
+    for side, at in (("height", 0), ("width", 1)):
+        ends = (least[side], most[side])
+        if any(isinstance(end, int) for end in ends) and ends[0] != ends[1]:
+            raise Cannot(f"min_{side}={ends[0]}", "sides are drawn as whole pixels there", "one height and one width")
+        if isinstance(ends[0], int):
+            if reader.size is None:
+                raise Cannot(f"max_{side}", "holes are fractions of the size here, which is not known", "Resize before it")
+            ends = (ends[0] / reader.size[at],) * 2
+        sides.append(ends)
+    reader.note("CoarseDropout: holes are at whole pixels there")
+    return ours.CoarseDropout(integers((least["holes"], most["holes"]), "max_holes"), *sides, value=_fill(given), p=given("p", 0.5))
+
+
 def _dropout(given: Given, reader: Reader, where: str) -> Made:
     given.ignore("fill_mask", "mask_fill_value")
     if reader.version < 2 or given.has("max_holes"):
-        raise Cannot("max_height", "holes are fractions of the size here", "CoarseDropout(count, height, width)")
+        return _holes(given, reader)
     sides = [given(f"hole_{name}_range", (0.1, 0.2)) for name in ("height", "width")]
     if any(isinstance(one, int) and one >= 1 for side in sides for one in side):
         raise Cannot("hole_height_range", "holes are fractions of the size here, not pixels", "a fraction")
@@ -394,6 +400,37 @@ def _to_float(given: Given, reader: Reader, where: str) -> Made:
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
     given.ignore(*given.options)
     return None
+
+
+def _elastic(given: Given, reader: Reader, where: str) -> Made:
+    """Another field of the same deviation and smoothness."""
+    given.only(
+        "alpha_affine",
+        0,
+        None,
+        default=50 if reader.version < 2 else 0,
+        reason="it moves three points, too",
+        nearest="RandomAffine before it",
+    )
+    given.only("same_dxdy", False, default=False, reason="the two axes move apart here", nearest="same_dxdy=False")
+    given.only("approximate", False, default=False, reason="a kernel of 17 taps whatever sigma is", nearest="approximate=False")
+    if reader.version >= 2:
+        reason = "normal noise is divided by its largest value, which depends on the picture's size"
+        given.only("noise_distribution", "uniform", default="gaussian", reason=reason, nearest="noise_distribution='uniform'")
+    reader.note("ElasticTransform: fields are splines here, of the same deviation and width")
+    options = {"p": given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0))}
+    return ours.RandomElastic.from_alpha_sigma(given("alpha", 1.0), given("sigma", 50.0), library="albumentations", **options)
+
+
+def _gaussian(given: Given, reader: Reader, where: str) -> Made:
+    reason = "its taps do not follow from its width"
+    taps, widths = (
+        given("blur_limit", (3, 7) if reader.version < 2 else 0),
+        given("sigma_limit", 0 if reader.version < 2 else (0.5, 3.0)),
+    )
+    if taps not in (0, (0, 0)):
+        raise Cannot(f"blur_limit={taps!r}", reason, "blur_limit=0, or RandomGaussianBlur")
+    return ours.RandomGaussianBlur(sigma=_fixed(widths, "sigma_limit"), p=given("p", 0.5))
 
 
 def _solarize(given: Given, reader: Reader, where: str) -> Made:
@@ -475,6 +512,8 @@ _TABLE: Table = {
     "Posterize": _posterize,
     "Blur": _box_blur,
     "MedianBlur": _median,
+    "GaussianBlur": _gaussian,
+    "ElasticTransform": _elastic,
     "GaussNoise": _noise,
     "SaltAndPepper": _salt,
     "CoarseDropout": _dropout,
@@ -483,37 +522,4 @@ _TABLE: Table = {
     "ToTensorV2": _nothing,
     "ToTensor": _nothing,
     "NoOp": _nothing,
-}
-
-_CERTAIN = (
-    *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),
-    *("Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
-)
-"""What is applied for certain by default."""
-
-_NEAREST = {
-    "Equalize": ("its levels are up to 3 away from Pillow's", "RandomEqualize"),
-    **dict.fromkeys(("ImageCompression", "JpegCompression"), ("what it decodes is not what Pillow reads", "RandomJPEG")),
-    "ElasticTransform": ("its displacements are in other units, below 0.1 pixel by default", ""),
-    "GridDistortion": ("its grid is a pixel off at rest", ""),
-    "OpticalDistortion": ("a lens has other parameters here", ""),
-    "GaussianBlur": ("its width is drawn with the number of taps", "RandomGaussianBlur"),
-    "MotionBlur": ("its lines are drawn with whole pixels", "RandomMotionBlur"),
-    "CLAHE": ("it equalises lightness alone", "RandomCLAHE"),
-    "Sharpen": ("its kernel is another one", "RandomSharpness"),
-    "Emboss": ("nothing here embosses", ""),
-    "Perspective": ("its corners move by a normal distribution", "RandomPerspective"),
-    "SafeRotate": ("it shrinks so that all is seen", "RandomRotation"),
-    "RandomScale": ("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas"),
-    "RandomSizedCrop": ("its crops are of drawn heights in pixels", "RandomResizedCrop"),
-    "Cutout": ("holes are fractions of the size here", "CoarseDropout"),
-    "GridDropout": ("its grid is in pixels", "GridDropout"),
-    "ISONoise": ("its noise is of hue and lightness", "PoissonGaussianNoise"),
-    "MultiplicativeNoise": ("noise is added here", "ShotNoise"),
-    "Downscale": ("it shrinks and enlarges", "Resize, twice"),
-    "IAAAdditiveGaussianNoise": ("imgaug's transforms left albumentations", "RandomGaussianNoise"),
-    "IAASharpen": ("imgaug's transforms left albumentations", "RandomSharpness"),
-    "IAAPerspective": ("imgaug's transforms left albumentations", "RandomPerspective"),
-    "PiecewiseAffine": ("a mesh of its own", ""),
-    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
 }

@@ -1,4 +1,4 @@
-"""Our pipelines as torchvision's, where both do the same.
+"""Our pipelines as torchvision's or albumentations', where both do the same.
 
 Owns: what each of our transforms is called there.
 Must not: export what would only look alike.
@@ -8,15 +8,16 @@ Read next: ``torchvision.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid import transforms as ours
 from pellucid.interop.reading import Cannot, Missing, Unsupported
 from pellucid.pipeline import Pipeline
+from pellucid.random import Constant, Uniform
 from pellucid.random.arguments import is_number
 from pellucid.transforms.base import Transform, as_padding
 
-__all__ = ["to_torchvision"]
+__all__ = ["to_albumentations", "to_torchvision"]
 
 Described = dict[str, Any]
 
@@ -40,25 +41,72 @@ def to_torchvision(pipeline: Pipeline | Sequence[Transform], *, plain: bool = Fa
         >>> to_torchvision([pellucid.RandomCrop(8, padding=1)], plain=True)["transforms"][0]["name"]
         'RandomCrop'
     """
-    missing: list[Missing] = []
-    found = {"name": "Compose", "transforms": _row(tuple(pipeline), "pipeline", missing)}
-    if missing:
-        raise Unsupported(missing)
+    found = {"name": "Compose", "transforms": _exported(pipeline, "torchvision", _TABLE)}
     return found if plain else _built(found)
 
 
-def _row(transforms: Sequence[Transform], where: str, missing: list[Missing]) -> list[Described]:
+def to_albumentations(pipeline: Pipeline | Sequence[Transform], *, plain: bool = False) -> Any:
+    """Return a pipeline as a ``Compose`` of albumentations, version 2.
+
+    Args:
+        pipeline: or a list of transforms.
+        plain: give what ``A.to_dict`` gives instead; albumentations need not be installed.
+
+    Returns:
+        ``A.Compose``, or the dictionary. On bytes it does the same for the same drawn values, within one grey level.
+
+    Errors:
+        Unsupported, with a list of what has no equal there: warps (OpenCV rounds coordinates), learned ranges, and more.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.interop import to_albumentations
+        >>> to_albumentations([pellucid.RandomGamma((0.5, 1.5))], plain=True)["transform"]["transforms"][0]["gamma_limit"]
+        [50.0, 150.0]
+    """
+    steps = _exported(pipeline, "albumentations", _ALBUMENTATIONS)
+    found = {"__version__": "2.0.8", "transform": _called({"name": "Compose", "transforms": steps, "p": 1.0})}
+    if plain:
+        return found
+    import albumentations
+
+    return albumentations.from_dict(found)
+
+
+class _Export(NamedTuple):
+    """One export: for whom, what each of ours is called there, and what is missing."""
+
+    library: str
+    table: Mapping[str, Callable[..., Described]]
+    missing: list[Missing]
+
+
+def _exported(pipeline: Pipeline | Sequence[Transform], library: str, table: Mapping[str, Callable[..., Described]]) -> Any:
+    export = _Export(library, table, [])
+    found = _row(tuple(pipeline), "pipeline", export)
+    if export.missing:
+        raise Unsupported(export.missing)
+    return found
+
+
+def _called(described: Described) -> Described:
+    """As ``A.to_dict`` names classes."""
+    inner = {"transforms": [_called(one) for one in described["transforms"]]} if "transforms" in described else {}
+    return {"__class_fullname__": described["name"], **{k: v for k, v in described.items() if k != "name"}, **inner}
+
+
+def _row(transforms: Sequence[Transform], where: str, export: _Export) -> list[Described]:
     found = []
     for i, one in enumerate(transforms):
         name = type(one).__name__
         try:
-            if name not in _TABLE:
-                raise Cannot("", "torchvision has nothing that does the same")
+            if name not in export.table:
+                raise Cannot("", f"{export.library} has nothing that does the same")
             if getattr(one, "same_on_batch", False):
-                raise Cannot("same_on_batch=True", "torchvision draws for each picture")
-            found.append(_TABLE[name](one, f"{where}[{i}]", missing))
+                raise Cannot("same_on_batch=True", f"{export.library} draws for each picture")
+            found.append(export.table[name](one, f"{where}[{i}]", export))
         except Cannot as error:
-            missing.append(Missing(f"{where}[{i}]", name, error.option, error.reason, error.nearest))
+            export.missing.append(Missing(f"{where}[{i}]", name, error.option, error.reason, error.nearest))
     return found
 
 
@@ -78,7 +126,7 @@ def _number(one: Any, name: str) -> Any:
     value = getattr(one, name)
     if is_number(value) or (isinstance(value, tuple) and all(map(is_number, value))):
         return value
-    raise Cannot(f"{name}={value!r}", "torchvision takes numbers alone", "Pipeline.frozen()")
+    raise Cannot(f"{name}={value!r}", "only numbers are known there", "Pipeline.frozen()")
 
 
 def _gate(one: Any, described: Described) -> Described:
@@ -87,7 +135,7 @@ def _gate(one: Any, described: Described) -> Described:
 
 
 def _alone(name: str) -> Callable[..., Described]:
-    return lambda one, where, missing: {"name": name, "p": _number(one, "p")}
+    return lambda one, where, export: {"name": name, "p": _number(one, "p")}
 
 
 _PADDINGS = {"zeros": "constant", "constant": "constant", "border": "edge", "reflection": "symmetric", "reflect_101": "reflect"}
@@ -106,7 +154,7 @@ def _center(one: Any) -> Any:
     return None if one.center is None else [one.center[0] + 0.5, one.center[1] + 0.5]
 
 
-def _rotation(one: Any, where: str, missing: list[Missing]) -> Described:
+def _rotation(one: Any, where: str, export: _Export) -> Described:
     _nearest(one)
     if getattr(one, "expand", False):
         raise Cannot("expand=True", "each angle has a canvas of its own there")
@@ -114,7 +162,7 @@ def _rotation(one: Any, where: str, missing: list[Missing]) -> Described:
     return _gate(one, {"name": "RandomRotation", **options})
 
 
-def _crop(one: Any, where: str, missing: list[Missing]) -> Described:
+def _crop(one: Any, where: str, export: _Export) -> Described:
     left_top_right_bottom = None if one.padding is None else list(as_padding("padding", one.padding))
     options = {"size": one.size, "padding": left_top_right_bottom, "pad_if_needed": one.pad_if_needed, "fill": _fill(one)}
     if one.p != 1.0:
@@ -122,7 +170,7 @@ def _crop(one: Any, where: str, missing: list[Missing]) -> Described:
     return {"name": "RandomCrop", **options, "padding_mode": _PADDINGS[one.padding_mode]}
 
 
-def _pad(one: Any, where: str, missing: list[Missing]) -> Described:
+def _pad(one: Any, where: str, export: _Export) -> Described:
     return {
         "name": "Pad",
         "padding": list(as_padding("padding", one.padding)),
@@ -131,7 +179,7 @@ def _pad(one: Any, where: str, missing: list[Missing]) -> Described:
     }
 
 
-def _resize(one: Any, where: str, missing: list[Missing]) -> Described:
+def _resize(one: Any, where: str, export: _Export) -> Described:
     if one.interpolation == "bicubic" and not one.antialias:
         raise Cannot("antialias=False", "its bicubic has a = -0.75 then, ours a = -0.5", "antialias=True")
     mode = "nearest-exact" if one.interpolation == "nearest" else one.interpolation
@@ -139,40 +187,40 @@ def _resize(one: Any, where: str, missing: list[Missing]) -> Described:
     return {"name": "Resize", "size": size, "interpolation": mode, "antialias": one.antialias}
 
 
-def _center_crop(one: Any, where: str, missing: list[Missing]) -> Described:
+def _center_crop(one: Any, where: str, export: _Export) -> Described:
     if one.fill != 0:
         raise Cannot(f"fill={one.fill}", "it pads with 0")
     return {"name": "CenterCrop", "size": one.size}
 
 
-def _jitter(one: Any, where: str, missing: list[Missing]) -> Described:
+def _jitter(one: Any, where: str, export: _Export) -> Described:
     if one.clip != "each":
         raise Cannot(f"clip={one.clip!r}", "it clips after every step", "clip='each'")
     parts = {name: _number(one, name) for name in ("brightness", "contrast", "saturation", "hue")}
     return _gate(one, {"name": "ColorJitter", **parts})
 
 
-def _normalize(one: Any, where: str, missing: list[Missing]) -> Described:
+def _normalize(one: Any, where: str, export: _Export) -> Described:
     return {"name": "Normalize", "mean": list(one.mean), "std": list(one.std)}
 
 
-def _apply(one: Any, where: str, missing: list[Missing]) -> Described:
-    inner = [_row(branch, f"{where}.transforms", missing) for branch in one.branches]
+def _apply(one: Any, where: str, export: _Export) -> Described:
+    inner = [_row(branch, f"{where}.transforms", export) for branch in one.branches]
     return {"name": "RandomApply", "transforms": inner[0], "p": _number(one, "p")}
 
 
-def _branches(one: Any, where: str, missing: list[Missing]) -> list[Described]:
-    rows = [_row(branch, f"{where}.transforms[{i}]", missing) for i, branch in enumerate(one.branches)]
+def _branches(one: Any, where: str, export: _Export) -> list[Described]:
+    rows = [_row(branch, f"{where}.transforms[{i}]", export) for i, branch in enumerate(one.branches)]
     return [row[0] if len(row) == 1 else {"name": "Compose", "transforms": row or [{"name": "Identity"}]} for row in rows]
 
 
-def _choice(one: Any, where: str, missing: list[Missing]) -> Described:
+def _choice(one: Any, where: str, export: _Export) -> Described:
     weights = None if one.weights is None else list(_number(one, "weights"))
-    return {"name": "RandomChoice", "transforms": _branches(one, where, missing), "p": weights}
+    return {"name": "RandomChoice", "transforms": _branches(one, where, export), "p": weights}
 
 
-def _order(one: Any, where: str, missing: list[Missing]) -> Described:
-    return {"name": "RandomOrder", "transforms": _branches(one, where, missing)}
+def _order(one: Any, where: str, export: _Export) -> Described:
+    return {"name": "RandomOrder", "transforms": _branches(one, where, export)}
 
 
 _TABLE: Mapping[str, Callable[..., Described]] = {
@@ -191,4 +239,85 @@ _TABLE: Mapping[str, Callable[..., Described]] = {
     ours.Apply.__name__: _apply,
     ours.OneOf.__name__: _choice,
     ours.Shuffle.__name__: _order,
+}
+
+
+def _ends(one: Any, name: str, scale: float = 1.0) -> list[float]:
+    """The ends of what is drawn uniformly, or always."""
+    distribution = one._fixed.get(name)
+    if type(distribution) not in (Uniform, Constant) or distribution.learned():
+        raise Cannot(f"{name}={getattr(one, name)!r}", "numbers are drawn uniformly there", "Pipeline.frozen()")
+    return [end * scale for end in distribution.span()]
+
+
+def _clipped(one: Any) -> None:
+    if one.clip != "end":
+        raise Cannot(f"clip={one.clip!r}", "bytes are clipped", "clip='end'")
+
+
+def _ranges(name: str, **limits: tuple[str, float]) -> Callable[..., Described]:
+    """A transform whose options are ranges: from our name to theirs and its scale."""
+
+    def described(one: Any, where: str, export: _Export) -> Described:
+        if hasattr(one, "clip"):
+            _clipped(one)
+        ends = {theirs: _ends(one, ours_, scale) for ours_, (theirs, scale) in limits.items()}
+        return {"name": name, **ends, "p": _number(one, "p")}
+
+    return described
+
+
+def _gamma(one: Any, where: str, export: _Export) -> Described:
+    _clipped(one)
+    if _ends(one, "gain") != [1.0, 1.0]:
+        raise Cannot(f"gain={one.gain}", "it has no gain", "gain=1")
+    return {"name": "RandomGamma", "gamma_limit": _ends(one, "gamma", 100.0), "p": _number(one, "p")}
+
+
+def _whole_crop(one: Any, where: str, export: _Export) -> Described:
+    if one.padding is not None or one.pad_if_needed or one.p != 1.0:
+        raise Cannot("padding", "its padding has a place of its own", "Pad before it")
+    height, width = (one.size, one.size) if isinstance(one.size, int) else one.size
+    return {"name": "RandomCrop", "height": height, "width": width, "p": 1.0}
+
+
+def _constants(one: Any, where: str, export: _Export) -> Described:
+    return {"name": "Normalize", "mean": list(one.mean), "std": list(one.std), "p": 1.0}
+
+
+def _together(one: Any, where: str, export: _Export) -> Described:
+    return {"name": "Sequential", "transforms": _row(one.branches[0], f"{where}.transforms", export), "p": _number(one, "p")}
+
+
+def _weighed(one: Any, where: str, export: _Export) -> Described:
+    """What is chosen there is applied for certain, with the weight that its probability is."""
+    weights = [1.0] * len(one.branches) if one.weights is None else list(_number(one, "weights"))
+    branches = []
+    for weight, row in zip(weights, (_row(branch, f"{where}.transforms", export) for branch in one.branches), strict=True):
+        sure = row[0] if len(row) == 1 and row[0]["p"] == 1.0 else {"name": "Sequential", "transforms": row}
+        branches.append({**sure, "p": weight / sum(weights)})
+    return {"name": "OneOf", "transforms": branches, "p": 1.0}
+
+
+def _certain(name: str) -> Callable[..., Described]:
+    return lambda one, where, export: {"name": name, "p": _number(one, "p")}
+
+
+_ALBUMENTATIONS: Mapping[str, Callable[..., Described]] = {
+    ours.RandomHorizontalFlip.__name__: _certain("HorizontalFlip"),
+    ours.RandomVerticalFlip.__name__: _certain("VerticalFlip"),
+    ours.RandomInvert.__name__: _certain("InvertImg"),
+    ours.RandomGrayscale.__name__: _certain("ToGray"),
+    ours.RandomBrightnessContrast.__name__: _ranges(
+        "RandomBrightnessContrast", brightness=("brightness_limit", 1.0), contrast=("contrast_limit", 1.0)
+    ),
+    ours.RGBShift.__name__: _ranges(
+        "RGBShift", red=("r_shift_limit", 255.0), green=("g_shift_limit", 255.0), blue=("b_shift_limit", 255.0)
+    ),
+    ours.RandomSolarize.__name__: _ranges("Solarize", threshold=("threshold_range", 1.0)),
+    ours.RandomGamma.__name__: _gamma,
+    ours.RandomCrop.__name__: _whole_crop,
+    ours.Normalize.__name__: _constants,
+    ours.Apply.__name__: _together,
+    ours.OneOf.__name__: _weighed,
 }

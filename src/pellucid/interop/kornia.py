@@ -285,7 +285,10 @@ _NEAREST = {
     "RandomPerspective": ("its corners are drawn in another way", "RandomPerspective"),
     "RandomErasing": ("its rectangles are of whole pixels", "RandomErasing"),
     "RandomSharpness": ("its factor has another range", "RandomSharpness"),
-    "RandomElasticTransform": ("its displacements are in other units", ""),
+    "RandomElasticTransform": (
+        "its displacements are fractions of the picture, whose size is not known",
+        "RandomElastic.from_alpha_sigma(alpha * size / 2, sigma, library='albumentations')",
+    ),
     "RandomThinPlateSpline": ("its targets do not follow its images", ""),
     "RandomMotionBlur": ("its direction has no gradient, and its line other ends", "RandomMotionBlur"),
     "Resize": ("its default corners are aligned", "Resize"),

@@ -159,6 +159,12 @@ class Reader:
     notes: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     count: int = 0
+    size: tuple[int, int] | None = None
+
+    def ends(self, where: str, size: Any) -> None:
+        """A picture is (height, width) from here on; None where that is not known, as after anything inside a choice."""
+        certain = where.count(".transforms[") <= 1 and isinstance(size, tuple) and len(size) == 2
+        self.size = (int(size[0]), int(size[1])) if certain else None
 
     def note(self, text: str) -> None:
         """Say once where something differs in a way that results hardly show."""

@@ -15,7 +15,7 @@ import torch
 from pellucid import transforms as ours
 from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, gated, integers, whole
 from pellucid.pipeline import Pipeline
-from pellucid.policy import AutoAugment, RandAugment, TrivialAugmentWide
+from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from pellucid.random.arguments import is_number
 
 __all__ = ["described", "from_torchvision", "read_torchvision"]
@@ -302,9 +302,36 @@ def _auto(given: Given, reader: Reader, where: str) -> Made:
     return AutoAugment(str(getattr(policy, "value", policy)))
 
 
+def _augmix(given: Given, reader: Reader, where: str) -> Made:
+    if _mode(given, "bilinear") != "bilinear":
+        raise Cannot("interpolation", "rotations and shears are sampled bilinearly here, as published", "bilinear")
+    _unfilled(given)
+    given.only("all_ops", True, default=True, reason="its other nine are not the published ones", nearest="policy.AugMix('google')")
+    reader.note("AugMix: shifts are cut off to whole pixels there")
+    depth = given("chain_depth", -1)
+    options = {"severity": given("severity", 3), "width": given("mixture_width", 3), "alpha": given("alpha", 1.0)}
+    return AugMix("torchvision", depth=None if depth < 1 else depth, **options)
+
+
+def _elastic(given: Given, reader: Reader, where: str) -> Made:
+    """Another field of the same deviation and smoothness."""
+    alpha, sigma = (given(name, default) for name, default in (("alpha", 50.0), ("sigma", 5.0)))
+    for name, value in (("alpha", alpha), ("sigma", sigma)):
+        if isinstance(value, tuple) and len(set(value)) > 1:
+            raise Cannot(f"{name}={value!r}", "fields are alike along both axes here", "one number")
+    reader.note("ElasticTransform: fields are splines here, of the same deviation and width; there they grow with width / height")
+    numbers = [value[0] if isinstance(value, tuple) else value for value in (alpha, sigma)]
+    options = {"interpolation": _mode(given, "bilinear"), "fill": _fill(given)}
+    return ours.RandomElastic.from_alpha_sigma(*numbers, library="torchvision", **options)
+
+
 def _published(given: Given) -> None:
     if _mode(given, "nearest") != "nearest":
         raise Cannot("interpolation", "policies are sampled nearest here, as published", "nearest")
+    _unfilled(given)
+
+
+def _unfilled(given: Given) -> None:
     if _fill(given) not in (0, 0.0, (0,)):
         raise Cannot("fill", "policies fill with 0 here", "fill=None")
 
@@ -355,6 +382,8 @@ _TABLE: Table = {
     "RandAugment": _rand_augment,
     "TrivialAugmentWide": _trivial,
     "AutoAugment": _auto,
+    "AugMix": _augmix,
+    "ElasticTransform": _elastic,
     **dict.fromkeys(
         ("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ClampBoundingBoxes", "ClampKeyPoints"),
         _nothing,
@@ -362,14 +391,12 @@ _TABLE: Table = {
 }
 
 _NEAREST = {
-    "ElasticTransform": ("its displacements are in other units", ""),
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     "RandomZoomOut": ("its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back"),
     "ScaleJitter": ("its size is drawn, and a batch keeps one", "ScaleJitter, which is it and a crop or pad"),
     "RandomIoUCrop": ("its crops look at boxes", "RandomResizedCrop"),
     "RandomShortestSize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
     "RandomResize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
-    "AugMix": ("its published form has other operations", "policy.AugMix where there is one"),
     "FiveCrop": ("several pictures from one", "functional.five_crop"),
     "TenCrop": ("several pictures from one", "functional.ten_crop"),
     "CutMix": ("pictures of a batch are mixed", ""),

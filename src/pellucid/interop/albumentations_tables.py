@@ -1,0 +1,70 @@
+"""albumentations' pipelines as plain data, and what comes nearest to those of its transforms that have no equal.
+
+Owns: reading names and versions, and the reasons for what is refused as a whole.
+Must not: import albumentations.
+Read next: ``albumentations.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["NEAREST", "chance_of", "described"]
+
+
+def described(source: Any) -> tuple[int, Any]:
+    """The major version, and a pipeline as plain data."""
+    if not isinstance(source, Mapping):
+        source = source.to_dict() if hasattr(source, "to_dict") else {"__class_fullname__": type(source).__name__}
+    version = int(str(source.get("__version__", "2")).partition(".")[0] or 2)
+    return max(version, 1), _named(source.get("transform", source))
+
+
+def _named(table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    found: dict[str, Any] = {"name": str(table.get("__class_fullname__", table.get("name"))).rpartition(".")[2]}
+    found |= {key: value for key, value in table.items() if key not in ("__class_fullname__", "name", "always_apply")}
+    if table.get("always_apply") is True:
+        found["p"] = 1.0
+    if isinstance(table.get("transforms"), list | tuple):
+        found["transforms"] = [_named(one) for one in table["transforms"]]
+    return found
+
+
+NEAREST = {
+    "Equalize": ("its levels are up to 3 away from Pillow's", "RandomEqualize"),
+    **dict.fromkeys(("ImageCompression", "JpegCompression"), ("what it decodes is not what Pillow reads", "RandomJPEG")),
+    "GridDistortion": ("its grid is a pixel off at rest", ""),
+    "OpticalDistortion": ("a lens has other parameters here", ""),
+    "MotionBlur": ("its lines are drawn with whole pixels", "RandomMotionBlur"),
+    "CLAHE": ("it equalises lightness alone", "RandomCLAHE"),
+    "Sharpen": ("its kernel is another one", "RandomSharpness"),
+    "Emboss": ("nothing here embosses", ""),
+    "Perspective": ("its corners move by a normal distribution", "RandomPerspective"),
+    "SafeRotate": ("it shrinks so that all is seen", "RandomRotation"),
+    "RandomScale": ("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas"),
+    "RandomSizedCrop": ("its crops are of drawn heights in pixels", "RandomResizedCrop"),
+    "Cutout": ("holes are fractions of the size here", "CoarseDropout"),
+    "GridDropout": ("its grid is in pixels", "GridDropout"),
+    "ISONoise": ("its noise is of hue and lightness", "PoissonGaussianNoise"),
+    "MultiplicativeNoise": ("noise is added here", "ShotNoise"),
+    "Downscale": ("it shrinks and enlarges", "Resize, twice"),
+    "IAAAdditiveGaussianNoise": ("imgaug's transforms left albumentations", "RandomGaussianNoise"),
+    "IAASharpen": ("imgaug's transforms left albumentations", "RandomSharpness"),
+    "IAAPerspective": ("imgaug's transforms left albumentations", "RandomPerspective"),
+    "PiecewiseAffine": ("a mesh of its own", ""),
+    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
+}
+
+_CERTAIN = (
+    *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),
+    *("Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
+)
+"""What is applied for certain by default."""
+
+
+def chance_of(name: Any) -> float:
+    """The probability that a transform has by default."""
+    return 1.0 if name in _CERTAIN else 0.5
