@@ -384,9 +384,27 @@ def test_a_zoom_blur_is_the_mean_of_zooms():
         np.testing.assert_allclose(out["image"][i, 2].numpy(), total, rtol=0, atol=1e-12)
 
 
-def test_a_grid_that_does_not_divide_is_refused():
-    with pytest.raises(InvalidArgument, match=r"divides 11x13"):
-        pellucid.GridShuffle(3)(pictures(1))
+@pytest.mark.parametrize(("size", "grid"), [((11, 13), (3, 4)), ((7, 9), (4, 2)), ((5, 3), (5, 3)), ((64, 50), (7, 9))])
+def test_tiles_of_unequal_size_are_copied(size, grid):
+    x = pictures(6, size=size)
+    mixing = Pipeline([pellucid.GridShuffle(grid, p=0.8)], seed=2)
+    out, record = mixing(x, return_record=True)
+    rows, columns = ([k * length // count for k in range(count + 1)] for length, count in zip(size, grid, strict=True))
+    for i in range(6):
+        if not record.params[0]["gate"][i]:
+            assert torch.equal(out[i], x[i])
+            continue
+        for tile, taken in enumerate(record.params[0]["order"][i].tolist()):
+            (r, c), (r0, c0) = divmod(tile, grid[1]), divmod(taken, grid[1])
+            height, width = rows[r + 1] - rows[r], columns[c + 1] - columns[c]
+            top, left = min(rows[r0], size[0] - height), min(columns[c0], size[1] - width)
+            here = out[i, :, rows[r] : rows[r + 1], columns[c] : columns[c + 1]]
+            assert torch.equal(here, x[i, :, top : top + height, left : left + width])
+
+
+def test_grids_that_have_no_tiles_are_refused():
+    with pytest.raises(InvalidArgument, match=r"at most 2x13 tiles"):
+        pellucid.GridShuffle(3)(pictures(1, size=(2, 13)))
     with pytest.raises(InvalidArgument, match="at most 64 tiles"):
         pellucid.GridShuffle(9)
 

@@ -128,7 +128,10 @@ class Mosaic(Transform):
 
 @dataclass(frozen=True)
 class GridShuffle(Transform):
-    """Cut the picture into equal tiles and put them back in another order.
+    """Cut the picture into tiles and put them back in another order.
+
+    Where the grid does not divide the picture, tiles differ by a row or a column: one that is put in a larger place shows the next
+    row of the picture, too, one in a smaller place lacks its last.
 
     Args:
         grid: how many tiles, (rows, columns), or a number for both; at most 64.
@@ -143,7 +146,7 @@ class GridShuffle(Transform):
     Identity at:
         p = 0, or one tile.
     Errors:
-        InvalidArgument for a picture that the grid does not divide into tiles of whole pixels.
+        InvalidArgument for a grid of more than 64 tiles, or of more than the picture has pixels.
     Source:
         Copied tiles (numpy, in the tests).
 
@@ -167,12 +170,9 @@ class GridShuffle(Transform):
 
     def segment(self, spec: ImageSpec) -> LayerSpec:
         rows, columns = as_size("GridShuffle.grid", self.grid)
-        if spec.height % rows or spec.width % columns:
+        if rows > spec.height or columns > spec.width:
             raise invalid(
-                "GridShuffle.grid",
-                expected=f"a grid that divides {spec.height}x{spec.width} into tiles of whole pixels",
-                got=f"{rows}x{columns}",
-                fix="Crop or resize before it.",
+                "GridShuffle.grid", expected=f"at most {spec.height}x{spec.width} tiles, a pixel each", got=f"{rows}x{columns}"
             )
         return LayerSpec((0,) * (rows * columns), covers=False)
 
@@ -182,18 +182,20 @@ class GridShuffle(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
         rows, columns = as_size("GridShuffle.grid", self.grid)
-        height, width = spec.height / rows, spec.width / columns
         order = values["order"].to(like.dtype)
-        row = torch.floor(order / columns)
-        column = order - columns * row
         place = torch.arange(rows * columns, dtype=like.dtype, device=like.device)
-        row_here = torch.floor(place / columns)
-        column_here = place - columns * row_here
-        box = torch.stack((column_here, row_here, column_here + 1.0, row_here + 1.0), 1)
-        box = box * torch.stack((like * 0 + width, like * 0 + height, like * 0 + width, like * 0 + height))
-        across, down = gated(values, (column - column_here) * width, 0.0), gated(values, (row - row_here) * height, 0.0)
+        down, top, bottom = _moved(torch.floor(order / columns), torch.floor(place / columns), spec.height, rows)
+        across, left, right = _moved(order % columns, place % columns, spec.width, columns)
+        box = torch.stack((left, top, right, bottom), 1)
+        across, down = gated(values, across, 0.0), gated(values, down, 0.0)
         maps = scale_shift(1.0, across.flatten(), 1.0, down.flatten(), like).unflatten(0, order.shape)
         return Layers(torch.ones_like(across), box=box.expand(len(order), -1, -1), src_from_dst=maps)
+
+
+def _moved(taken: Tensor, here: Tensor, length: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Along one axis, in whole pixels: from a tile's place to what it shows, and where the place begins and ends."""
+    begin, end, source = (torch.floor(at * length / count) for at in (here, here + 1.0, taken))
+    return torch.minimum(source, length - (end - begin)) - begin, begin, end
 
 
 @dataclass(frozen=True)
