@@ -103,7 +103,8 @@ def direct(image: Tensor, *given: Any) -> Tensor:
         call, into = _Call(image, *given), memory(out).reshape(-1)
 
         def task(start: int, stop: int) -> None:
-            sweep(call.image, call.call, call.reads, call.room(2), into, start, stop)
+            spans = scratch("layers' spans", 4 * call.count, np.int64).reshape(-1, 4)
+            sweep(call.image, call.call, call.reads, call.room(2), spans, into, start, stop)
 
         run_split(task, call.batch * call.height, call.grain)
     return out

@@ -222,16 +222,23 @@ def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-unty
         elif share == one:
             move(over, below)
         elif share < half:
-            _toward(over, share, below, below)
+            _toward(over, share, below)
         else:
-            _toward(below, one - share, over, below)
+            _short_of(over, one - share, below)
 
 
 @fused
-def _toward(end, share, start, target):  # type: ignore[no-untyped-def]
+def _toward(over, share, below):  # type: ignore[no-untyped-def]
     noinline()
-    for u in range(len(target)):
-        target[u] = start[u] + share * (end[u] - start[u])
+    for u in range(len(below)):
+        below[u] += share * (over[u] - below[u])
+
+
+@fused
+def _short_of(over, share, below):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(below)):
+        below[u] = over[u] + share * (below[u] - over[u])
 
 
 @fused

@@ -74,76 +74,93 @@ class Room(NamedTuple):
 
 
 @fused
+def _shift(reads, i, k):  # type: ignore[no-untyped-def]
+    """Whether a read moves whole pixels, and how many of them to the right and down it looks."""
+    if len(reads.maps[i]) == 0:
+        return True, np.int64(0), np.int64(0)
+    m = reads.maps[i, k]
+    if whole(m):
+        return True, np.int64(m[2]), np.int64(m[5])
+    return False, np.int64(0), np.int64(0)
+
+
+@fused
 def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[no-untyped-def]
     """Columns first to last of what read k of sample i shows in row y."""
     noinline()
     shape = call.height, call.width
     at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
-    if len(reads.maps[i]) == 0:
-        read_whole(img, at, shape, call.unit, 0, 0, reads.ground, y, first, last, lines)
+    moves, dx, dy = _shift(reads, i, k)
+    if moves:
+        read_whole(img, at, shape, call.unit, dx, dy, reads.ground, y, first, last, lines)
         return
-    m = reads.maps[i, k]
-    if whole(m):
-        read_whole(img, at, shape, call.unit, np.int64(m[2]), np.int64(m[5]), reads.ground, y, first, last, lines)
-        return
-    tap(m, y, first, last, shape, room.taps, room.index)
+    tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
     read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
 
 
 @fused
-def _lowest(call, reads, i, y, line):  # type: ignore[no-untyped-def]
-    """The first read that has to be looked at: the last that hides the whole row; -1: the ground shows."""
-    one = line.dtype.type(1.0)
-    for k in range(reads.opacity.shape[1] - 1, -1, -1):
+def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
+    """Where each read shows in a row: from and to, whether it hides what is below (1) or varies (2), and whether it moves whole
+    pixels that are there. Returns the last that hides the whole row; -1: the ground shows.
+    """
+    noinline()
+    lowest, one, zero = np.int64(-1), line.dtype.type(1.0), line.dtype.type(0.0)
+    for k in range(len(spans)):
         first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
-        if not varies and share == one and first == 0 and last == call.width:
-            return k
-    return -1
+        here = spans[k]
+        here[0], here[1], here[2] = first, last if varies or share != zero else first, 2 if varies else (1 if share == one else 0)
+        if last > first:
+            moves, dx, dy = _shift(reads, i, k)
+            here[3] = 1 if moves & (0 <= y + dy < call.height) & (first + dx >= 0) & (last + dx <= call.width) else 0
+        if here[2] == 1 and first == 0 and last == call.width:
+            lowest = k
+    return lowest
 
 
 @fused
-def _straight(call, reads, i, y, lowest, line):  # type: ignore[no-untyped-def]
-    """Whether a row is nothing but rows of pictures, one covering another."""
-    if not call.copies or lowest < 0 or len(reads.maps[i]) > 0:
-        return False
-    one, zero = line.dtype.type(1.0), line.dtype.type(0.0)
-    for k in range(lowest + 1, reads.opacity.shape[1]):
-        first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
-        if last > first and (varies or (share != one and share != zero)):
-            return False
-    return True
+def _straight(call, spans, lowest):  # type: ignore[no-untyped-def]
+    """Whether a row is nothing but pieces of rows of pictures: side by side from the left, or one covering another."""
+    reach = np.int64(0)
+    for k in range(max(lowest, 0), len(spans)):
+        first, last, kind, there = spans[k]
+        if last > first:
+            if kind != 1 or there != 1:
+                return False
+            reach = max(reach, last) if first <= reach else reach
+    return call.copies and reach == call.width
 
 
 @entry
-def forward(img, call, reads, room, out, start, stop):  # type: ignore[no-untyped-def]
-    """Rows start to stop of all samples, into ``out``, flat."""
-    raw, raw_out = without_refcount(img), without_refcount(out)
+def forward(img, call, reads, room, spans, out, start, stop):  # type: ignore[no-untyped-def]
+    """Rows start to stop of all samples, into ``out``, flat; ``spans`` has four numbers per read."""
+    raw, raw_out, spans = without_refcount(img), without_refcount(out), without_refcount(spans)
     img, out = numbers(img), steps(out)
     reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
     room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
     channels, height, width = call.channels, call.height, call.width
     line, under, above = room.shares[0], room.lines[:channels], room.lines[channels:]
-    one, zero = line.dtype.type(1.0), line.dtype.type(0.0)
     for r in range(start, stop):
         i, y = r // height, r % height
-        lowest = _lowest(call, reads, i, y, line)
-        straight = _straight(call, reads, i, y, lowest, line)
-        for k in range(max(lowest, 0), reads.opacity.shape[1]):
-            first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
-            if k == 0 and lowest < 0:
-                for c in range(channels):
-                    under[c, :width] = reads.ground[c]
-            if last <= first or (not varies and share == zero):
+        lowest = _look(call, reads, i, y, spans, line)
+        straight = _straight(call, spans, lowest)
+        if lowest < 0 and not straight:
+            for c in range(channels):
+                under[c, :width] = reads.ground[c]
+        for k in range(max(lowest, 0), len(spans)):
+            first, last, kind, _ = spans[k]
+            if last <= first:
                 continue
             if straight:
+                _, dx, dy = _shift(reads, i, k)
                 for c in range(channels):
-                    at = ((i + reads.offset[i, k]) * channels + c) * height + y
-                    to, fro = ((i * channels + c) * height + y) * width, at * width
+                    at = ((i + reads.offset[i, k]) * channels + c) * height + y + dy
+                    to, fro = ((i * channels + c) * height + y) * width, at * width + dx
                     move(raw[fro + first : fro + last], raw_out[to + first : to + last])
-            elif not varies and share == one:
+            elif kind == 1:
                 _show(img, call, reads, i, k, y, first, last, room, under)
             else:
                 _show(img, call, reads, i, k, y, first, last, room, above)
+                _, _, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
                 lay(under, above, first, last, share, line, varies)
         if not straight:
             for c in range(channels):
@@ -178,15 +195,11 @@ def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # ty
                 for above in range(k + 1, count):
                     low, high, part, fades = span(reads.opacity[i], reads.box[i], above, call.covers, call.edge, y, width, line)
                     rest(factor, low, high, part, line, fades, first, last)
-                if len(reads.maps[i]) == 0:
-                    give_whole(into, j * size, shape, channels, 0, 0, grad, i * size, y, first, last, factor)
-                    continue
-                m = reads.maps[i, k]
-                if whole(m):
-                    dx, dy = np.int64(m[2]), np.int64(m[5])
+                moves, dx, dy = _shift(reads, i, k)
+                if moves:
                     give_whole(into, j * size, shape, channels, dx, dy, grad, i * size, y, first, last, factor)
                 else:
-                    tap(m, y, first, last, shape, room.taps, room.index)
+                    tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
                     give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
 
 
