@@ -23,6 +23,7 @@ from pellucid_bench.compare import Row, compare
 from pellucid_bench.documents import write_case, write_documents
 from pellucid_bench.loader import loader_table, measure_loader
 from pellucid_bench.measure import on_threads
+from pellucid_bench.mixing import measure_mixing, mixing_table
 from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid_bench.peers import MODULES
@@ -287,6 +288,22 @@ def policies(
         rows = measure_policies(batch=batch, size=size, budget=budget, say=_say)
         data = report("policies", {"batch": batch, "size": size, "budget_s": budget}, rows)
     _finish("policies", data, policies_table(rows), output, docs_page)
+
+
+@app.command()
+def mixing(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on mixing to rewrite.")] = None,
+) -> None:
+    """MixUp, CutMix, Mosaic and GridShuffle, beside torchvision's, kornia's and albumentations'."""
+    with _setting(threads):
+        rows = measure_mixing(batch=batch, size=size, budget=budget, say=_say)
+        data = report("mixing", {"batch": batch, "size": size, "budget_s": budget}, rows)
+    _finish("mixing", data, mixing_table(rows), output, docs_page)
 
 
 def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:
