@@ -89,7 +89,7 @@ def measure_mixing(*, batch: int, size: int, budget: float, say: Say = quiet) ->
                     Pipeline([make()], seed=0), {"image": images, "labels": labels} if name != "GridShuffle" else images
                 )
             }
-            case = {"case": name, "dtype": dtype}
+            case: Row = {"case": name, "dtype": dtype}
             for library, peer in _PEERS.items():
                 try:
                     call = peer(name, images, labels)

@@ -113,7 +113,7 @@ def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
             moves, dx, dy = _shift(reads, i, k)
             here[3] = 1 if moves & (0 <= y + dy < call.height) & (first + dx >= 0) & (last + dx <= call.width) else 0
         if here[2] == 1 and first == 0 and last == call.width:
-            lowest = k
+            lowest = np.int64(k)
     return lowest
 
 
