@@ -302,3 +302,58 @@ def test_matches_are_refined_to_parts_of_a_pixel():
     assert torch.equal(kept[0], off[0])
     assert torch.allclose(kept[1:], found[1:], atol=1e-4)
     assert refine_matches(fixed[0], moving[0], frames[:0], theirs[:0])[0].shape == (0, 2)
+
+
+GRID = torch.stack(torch.meshgrid(torch.arange(float(SIDE)), torch.arange(float(SIDE)), indexing="xy"))
+
+
+def bent_pair(matrix, lens=(0.0, 0.0), control=None):
+    """A window through a lens, a matrix and a B-spline, by hand: where each pixel is read, and the pictures."""
+    middle, half = (SIDE - 1) / 2, SIDE / 2
+    x, y = (GRID - middle) / half
+    grow = 1 + lens[0] * (x**2 + y**2) + lens[1] * (x**2 + y**2) ** 2
+    places = torch.stack((x * grow * half + middle, y * grow * half + middle, torch.ones_like(x))).flatten(1)
+    ends = matrix @ places
+    ends = (ends[:2] / ends[2]).unflatten(1, (SIDE, SIDE))
+    if control is not None:
+        ends = ends + spline_field(control, (SIDE, SIDE), 24.0)[0]
+    fixed = 1.1 * remap(WHOLE, 16 + ends[0], 16 + ends[1], interpolation="bicubic") + 0.03
+    return ends, fixed, warp(WHOLE, WINDOW, size=(SIDE, SIDE))
+
+
+def reads(found):
+    """Where an alignment reads each pixel of the fixed picture."""
+    ends = found.matrix[0] @ torch.cat((GRID, torch.ones(1, SIDE, SIDE))).flatten(1)
+    return (ends[:2] / ends[2]).unflatten(1, (SIDE, SIDE)) + found.field[0]
+
+
+@pytest.mark.parametrize("model", ["affine+lens", "similarity+bspline", "lens"])
+def test_compositions_are_found(model):
+    lens = (0.06, -0.03) if "lens" in model else (0.0, 0.0)
+    control = 1.5 * torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(2)) if "bspline" in model else None
+    matrix = KNOWN["similarity"] if "+" in model else torch.eye(3)
+    ends, fixed, moving = bent_pair(matrix, lens, control)
+    found = align(fixed, moving, model=model)
+    apart = (reads(found) - ends)[:, 6:-6, 6:-6].norm(dim=0).mean()
+    alone = align(fixed, moving, model=model.split("+")[0]) if "+" in model else None
+    assert found.reason == ("converged",)
+    assert float(apart) < 0.15
+    assert (found.lens is None) == ("lens" not in model)
+    if found.lens is not None:
+        assert abs(float(found.lens.sum()) - sum(lens)) < 0.01  # at r = 1
+    if alone is not None:
+        assert float(corner_distance(alone.matrix, matrix[None], (SIDE, SIDE))) > 2 * float(apart)
+
+
+def test_variances_are_those_of_repeated_noise():
+    """The maps found under 60 draws of noise scatter as the covariance says; least squares, the same picture."""
+    random = torch.Generator().manual_seed(4)
+    fixed, moving = pair(KNOWN["affine"], gain=1.0, offset=0.0, noise=0.0)
+    clean = align(fixed, moving, model="affine", levels=1, start=KNOWN["affine"]).matrix
+    noisy = fixed + 0.02 * torch.randn((60, 1, SIDE, SIDE), generator=random)
+    found = align(noisy, moving.expand(60, -1, -1, -1), model="affine", levels=1, start=clean[0], tolerance=1e-5)
+    pixels = frame((SIDE, SIDE), fixed)
+    small = torch.linalg.inv(pixels) @ torch.linalg.inv(clean) @ found.matrix @ pixels - torch.eye(3)
+    numbers = small.flatten(1) @ torch.linalg.pinv(basis("affine", fixed))
+    scatter, told = numbers.var(0).sqrt(), torch.diagonal(found.covariance, dim1=1, dim2=2).mean(0).sqrt()
+    assert bool((scatter / told > 0.7).all() & (scatter / told < 1.4).all()), scatter / told

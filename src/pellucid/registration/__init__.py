@@ -9,5 +9,16 @@ from pellucid.registration.align import Alignment, Step, align
 from pellucid.registration.losses import LOSSES
 from pellucid.registration.maps import MODELS
 from pellucid.registration.points import refine_matches
+from pellucid.registration.volumes import VOLUME_MODELS, VolumeAlignment, align_volumes
 
-__all__ = ["LOSSES", "MODELS", "Alignment", "Step", "align", "refine_matches"]
+__all__ = [
+    "LOSSES",
+    "MODELS",
+    "VOLUME_MODELS",
+    "Alignment",
+    "Step",
+    "VolumeAlignment",
+    "align",
+    "align_volumes",
+    "refine_matches",
+]

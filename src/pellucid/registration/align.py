@@ -19,10 +19,11 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
-from pellucid.registration.descent import covered, descend
+from pellucid.registration.descent import Bends, covered, descend
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
-from pellucid.registration.maps import MODELS, basis, level_from_full, simpler, spline_field, splines
-from pellucid.registration.newton import Equations, Pair, equations, minimise
+from pellucid.registration.maps import lens_field, level_from_full, parts_of, simpler, spline_field, splines
+from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance
+from pellucid.registration.verdicts import LEAST_OVERLAP, problems_of, reasons_of
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]
@@ -30,9 +31,6 @@ __all__ = ["Alignment", "Step", "align"]
 _COARSEST = 16
 _TURNS = (0.0, -15.0, 15.0)
 """Degrees that the coarsest level begins with, beside the start: it sees too little to find large turns from one."""
-_LEAST_OVERLAP, _LEAST_CORRELATION = 0.2, 0.3
-_LEAST_SPREAD = 1e-4
-"""Standard deviation below which a picture is constant, in its own units."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,9 @@ class Alignment:
 
     Args:
         matrix: moving pixel from fixed pixel, last entry 1; where a pair was not usable, the start.
-        field: displacements in pixels of the moving picture, beside the matrix; None unless the model is ``bspline``.
+        field: displacements in pixels of the moving picture, beside the matrix; None unless the model bends.
+        lens: k1 and k2, which are in the field: r goes to r (1 + k1 r^2 + k2 r^4) before the matrix, r from the middle of the fixed
+            picture in halves of its longer side; None unless the model has a ``lens``.
         converged: of each pair.
         reason: why, in words.
         loss, overlap, correlation: at the end, of the full pictures.
@@ -74,6 +74,7 @@ class Alignment:
 
     matrix: Float[Tensor, "b 3 3"]
     field: Float[Tensor, "b 2 h w"] | None
+    lens: Float[Tensor, "b 2"] | None
     converged: Bool[Tensor, "b"]
     reason: tuple[str, ...]
     loss: Float[Tensor, "b"]
@@ -140,7 +141,8 @@ def align(
 
     Args:
         fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
-        model: ``translation``, ``similarity``, ``affine``, ``homography``, or ``bspline``: displacements on top of ``start``.
+        model: ``translation``, ``similarity``, ``affine``, ``homography``; ``lens``: two radial terms; ``bspline``: displacements;
+            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then all of it at once.
         loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
         method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
         photometric: ``none``, ``gain_bias``, or ``gain_bias_gamma`` (Gauss-Newton only; pictures in [0, 1]).
@@ -176,13 +178,13 @@ def align(
         >>> found.matrix[0, :2, 2].round(decimals=1), found.reason
         (tensor([-1., -2.]), ('converged',))
     """
-    check_choice("model", model, (*MODELS, "bspline"))
+    matrix_model, bends = parts_of(model)
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias", "gain_bias_gamma"))
-    exact = model != "bspline" and loss in RESIDUAL
-    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact else ("auto", "adam"))
+    exact = matrix_model is not None and loss in RESIDUAL
+    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
     exact = exact and method != "adam"
-    if photometric == "gain_bias_gamma" and not exact:
+    if photometric == "gain_bias_gamma" and (not exact or bends):
         raise invalid("photometric", expected="none or gain_bias where Adam descends", got=photometric)
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
@@ -191,14 +193,18 @@ def align(
         if levels is None:
             levels = 1 + max(0, round(math.log2(min(*size, *other) / _COARSEST)))
         photometric = "gain_bias" if loss == "ncc" else photometric
-        run = _Run(pair, model, loss, photometric, width, spacing, stiffness, steps, tolerance)
-        return run.newton(matrix, levels, problems) if exact else run.adam(matrix, levels, problems)
+        run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
+        if not exact:
+            return run.adam(matrix, levels, problems)
+        found = run.newton(matrix, levels, problems)
+        return run.adam(found.matrix, levels, problems, found.history) if bends else found
 
 
 @dataclass(frozen=True)
 class _Run:
     pair: Pair
-    model: str
+    model: str | None
+    bends: tuple[str, ...]
     loss: str
     photometric: str
     width: float
@@ -208,6 +214,7 @@ class _Run:
     tolerance: float
 
     def newton(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
+        assert self.model is not None
         matrix, power = start, start.new_ones(len(start))
         history: list[Step] = []
         for level, model in zip(range(levels - 1, -1, -1), simpler(self.model, levels), strict=True):
@@ -228,55 +235,52 @@ class _Run:
                 exponent=power.repeat(len(turns)),
             )
             history += [Step(size, model, loss.unflatten(0, (len(turns), -1)).amin(0)) for loss in found.losses]
-            best = torch.where(found.equations.overlap > _LEAST_OVERLAP, found.equations.loss, torch.inf)
+            best = torch.where(found.equations.overlap > LEAST_OVERLAP, found.equations.loss, torch.inf)
             rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
             matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
             matrix = matrix / matrix[:, 2:, 2:]
             last, settled = Equations(*(part[rows] for part in found.equations)), found.settled[rows]
             power = last.brightness[:, 2]
-        count = len(basis(self.model, matrix))
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
-        inverse = torch.linalg.pinv(torch.nan_to_num(last.left, 0.0, 0.0, 0.0), hermitian=True)
-        covariance = (last.loss / (used - last.left.shape[1]).clamp_min(1.0))[:, None, None] * inverse
+        covariance = noise_covariance(last, used, self.model)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
-        return self._told(matrix, start, None, settled, problems, measured, covariance[:, :count, :count], history)
+        return self._told(matrix, start, None, None, settled, problems, measured, covariance, history)
 
     def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
         exponent = RESIDUAL[self.loss]
         weigh = None if exponent is None else robust(exponent, self.width)
         return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=weigh)
 
-    def adam(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
-        matrix, field = start, None
-        history: list[Step] = []
+    def adam(self, start: Tensor, levels: int, problems: list[str], before: tuple[Step, ...] = ()) -> Alignment:
+        matrix, field, lens = start, None, start.new_zeros(len(start), 2) if "lens" in self.bends else None
+        history = [*before]
         measure = partial(distance, self.loss, photometric=self.photometric, width=self.width)
-        bends = self.model == "bspline"
-        for level, model in zip(range(levels - 1, -1, -1), [""] * levels if bends else simpler(self.model, levels), strict=True):
+        models = simpler(self.model, levels) if self.model and not self.bends else [self.model] * levels
+        for level, model in zip(range(levels - 1, -1, -1), models, strict=True):
             pair, from_full, moving_from_full = self._level(level)
             size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
-            control = None
-            if bends:
-                control = _control(field, size, self.spacing, begin)
             found = descend(
                 pair,
                 begin,
-                control,
+                Bends(_control(field, size, self.spacing, begin) if "bspline" in self.bends else None, lens),
                 measure,
-                model=None if bends else model,
+                model=model,
                 spacing=self.spacing,
                 stiffness=self.stiffness,
                 steps=5 * self.steps,
                 scale=4.0 if level == levels - 1 else 1.0,
                 rate=0.5 if level == levels - 1 else 0.2,
             )
-            history += [Step(size, model or self.model, loss) for loss in found.losses]
-            if bends:
-                assert found.control is not None
-                field = spline_field(found.control, size, self.spacing)
-            else:
-                matrix = torch.linalg.inv(moving_from_full) @ found.matrix @ from_full
-                matrix = matrix / matrix[:, 2:, 2:]
+            history += [Step(size, "+".join([model or "", *self.bends]).strip("+"), loss) for loss in found.losses]
+            lens = found.bends.lens
+            if found.bends.control is not None:
+                field = spline_field(found.bends.control, size, self.spacing)
+            matrix = torch.linalg.inv(moving_from_full) @ found.matrix @ from_full
+            matrix = matrix / matrix[:, 2:, 2:]
+        if lens is not None:
+            bent = lens_field(lens, matrix, (self.pair.fixed.shape[-2], self.pair.fixed.shape[-1]))
+            field = bent if field is None else field + bent
         full = (self.pair.fixed.shape[-2], self.pair.fixed.shape[-1])
         weight = covered(self.pair, matrix, field)
         out = warp(self.pair.moving, matrix, size=full, displacement=field, padding_mode="border")
@@ -284,7 +288,7 @@ class _Run:
         ones = torch.ones_like(overlap)
         agreed = ones if self.loss == "mutual_information" else correlation(out, self.pair.fixed, weight)
         measured = (measure(out, self.pair.fixed, weight), overlap, agreed, torch.stack((ones, 0 * ones, ones), 1))
-        return self._told(matrix, start, field, found.settled, problems, measured, None, history)
+        return self._told(matrix, start, field, lens, found.settled, problems, measured, None, history)
 
     def _level(self, level: int) -> tuple[Pair, Tensor, Tensor]:
         """The pair at half the size so many times, and the maps from full pixels to its own."""
@@ -311,6 +315,7 @@ class _Run:
         matrix: Tensor,
         start: Tensor,
         field: Tensor | None,
+        lens: Tensor | None,
         settled: Tensor,
         problems: list[str],
         measured: tuple[Tensor, Tensor, Tensor, Tensor],
@@ -318,24 +323,14 @@ class _Run:
         history: list[Step],
     ) -> Alignment:
         loss, overlap, agreed, brightness = measured
-        reasons = []
-        for i, problem in enumerate(problems):
-            if problem:
-                reasons.append(problem)
-            elif not bool(torch.isfinite(matrix[i]).all() & torch.isfinite(loss[i])):
-                reasons.append("no map was found: the numbers ran away")
-            elif overlap[i] <= _LEAST_OVERLAP:
-                reasons.append(f"the pictures overlap by {100 * float(overlap[i]):.0f} %")
-            elif agreed[i] < _LEAST_CORRELATION:
-                reasons.append(f"the pictures do not agree: their correlation is {float(agreed[i]):.2f}")
-            else:
-                reasons.append("converged" if settled[i] else "out of steps")
+        reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled)
         converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool)
         usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).all(2).all(1)
         matrix = torch.where(usable[:, None, None], matrix, start)
         if field is not None:
             field = torch.where(usable[:, None, None, None], field, 0.0)
-        return Alignment(matrix, field, converged, tuple(reasons), loss, overlap, agreed, brightness, covariance, tuple(history))
+        lens = None if lens is None else torch.where(usable[:, None], lens, 0.0)
+        return Alignment(matrix, field, lens, converged, reasons, loss, overlap, agreed, brightness, covariance, tuple(history))
 
 
 def _repeated(pair: Pair, times: int) -> Pair:
@@ -384,18 +379,7 @@ def _read(
         raise invalid("moving", expected=f"{a.shape[0]} pictures of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
     weights = [_weight(name, one, like.to(dtype)) for name, one, like in (("mask", mask, a), ("moving_mask", moving_mask, b))]
     whole = weights[0] if weights[0] is not None else torch.ones_like(a[:, :1], dtype=dtype)
-    problems = [""] * len(a)
-    for name, picture, weight in (("fixed", a, whole), ("moving", b, weights[1])):
-        finite = torch.isfinite(picture).all(3).all(2).all(1)
-        flat = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(1)
-        spread = (flat - flat.mean(1, keepdim=True)).square().mean(1).sqrt()
-        for i in range(len(a)):
-            if not finite[i]:
-                problems[i] = problems[i] or f"the {name} picture has pixels that are not finite"
-            elif spread[i] < _LEAST_SPREAD:
-                problems[i] = problems[i] or f"the {name} picture is constant"
-            elif weight is not None and float(weight[i].sum()) <= 0:
-                problems[i] = problems[i] or f"the {name} picture's mask is empty"
+    problems = problems_of(a, b, whole, weights[1])
     a, b = (torch.nan_to_num(picture.to(dtype), 0.0, 0.0, 0.0) for picture in (a, b))
     if features is not None:
         sizes = a.shape[-2:], b.shape[-2:]

@@ -1,4 +1,4 @@
-"""Descent by Adam through the warp, for losses that are no sum of residuals and for B-splines of displacements.
+"""Descent by Adam through the warp, for losses that are no sum of residuals, and for lenses and B-splines of displacements.
 
 Owns: its parameters, the schedule of the slopes' scale, and when it is settled.
 Must not: know pyramids.
@@ -15,17 +15,38 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.functional import anneal, warp
-from pellucid.registration.maps import basis, changed, frame, spline_field
+from pellucid.registration.maps import basis, changed, frame, lens_field, spline_field
 from pellucid.registration.newton import Pair
+from pellucid.types import Size
 
-__all__ = ["Descended", "covered", "descend"]
+__all__ = ["Bends", "Descended", "covered", "descend", "flat_at_the_end"]
+
+
+class Bends(NamedTuple):
+    """What moves pixels beside a matrix.
+
+    Args:
+        control: a B-spline's control points, displacements in pixels of the moving picture.
+        lens: k1, k2: before the matrix, a point at a distance r from the middle, in halves of the longer side, goes to
+            r (1 + k1 r^2 + k2 r^4).
+    """
+
+    control: Float[Tensor, "b 2 m n"] | None = None
+    lens: Float[Tensor, "b 2"] | None = None
+
+    def field(self, matrix: Float[Tensor, "b 3 3"], size: Size, spacing: float) -> Float[Tensor, "b 2 h w"] | None:
+        """Displacements beside the matrix, in pixels of the moving picture."""
+        parts = [] if self.control is None else [spline_field(self.control, size, spacing)]
+        if self.lens is not None:
+            parts.append(lens_field(self.lens, matrix, size))
+        return torch.stack(parts).sum(0) if parts else None
 
 
 class Descended(NamedTuple):
-    """Where a descent ended: the matrix, the control points, whether the loss had become flat, and the losses of every step."""
+    """Where a descent ended: the matrix, the bends, whether the loss had become flat, and the losses of every step."""
 
     matrix: Float[Tensor, "b 3 3"]
-    control: Float[Tensor, "b 2 m n"] | None
+    bends: Bends
     settled: Bool[Tensor, "b"]
     losses: list[Float[Tensor, "b"]]
 
@@ -38,10 +59,19 @@ def covered(pair: Pair, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "
         return pair.mask * warp(ones, matrix.detach(), size=size, displacement=None if field is None else field.detach())
 
 
+def flat_at_the_end(losses: list[Float[Tensor, "b"]]) -> Bool[Tensor, "b"]:
+    """Whether the last tenth of the steps lowered a loss by less than a hundredth of what all of them did; never after one."""
+    tail = max(1, len(losses) // 10)
+    if len(losses) < 2 * tail:
+        return torch.zeros_like(losses[0], dtype=torch.bool)
+    before, after = torch.stack(losses[-2 * tail : -tail]).mean(0), torch.stack(losses[-tail:]).mean(0)
+    return (before - after).abs() <= 1e-2 * (losses[0] - after).abs() + 1e-6
+
+
 def descend(
     pair: Pair,
     matrix: Float[Tensor, "b 3 3"],
-    control: Float[Tensor, "b 2 m n"] | None,
+    bends: Bends,
     loss: Callable[[Tensor, Tensor, Tensor], Float[Tensor, "b"]],
     *,
     model: str | None,
@@ -52,13 +82,13 @@ def descend(
     rate: float,
     interpolation: str = "bilinear",
 ) -> Descended:
-    """Change the matrix (``model``) or the control points (``model`` None) against the gradient, all pairs at once.
+    """Change the matrix (``model``) and all bends against the gradient, all pairs at once.
 
     Args:
         pair: the pictures of a level.
-        matrix, control: where to begin; control points are displacements in this level's pixels.
+        matrix, bends: where to begin, in this level's pixels.
         loss: (warped, fixed, weight) -> one number for each pair.
-        model: what of the matrix may change.
+        model: what of the matrix may change; None is nothing.
         spacing: pixels between control points.
         stiffness: weight of the squared second differences of the control points.
         steps: exactly so many.
@@ -67,36 +97,36 @@ def descend(
         interpolation: as in `warp`.
     """
     size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
-    pixels = frame(size, matrix)
-    spanned = basis(model or "translation", matrix)
-    change = matrix.new_zeros((len(matrix), len(spanned)))
-    moving = change if model else control
-    assert moving is not None
-    parameter = moving.detach().clone().requires_grad_()
-    optimiser = torch.optim.Adam([parameter], lr=rate / (max(size) / 2 if model else 1.0))
+    pixels, spanned, half = frame(size, matrix), basis(model or "translation", matrix), max(size) / 2
+    change = matrix.new_zeros((len(matrix), len(spanned))) if model else None
+    given = {"change": (change, half), "control": (bends.control, 1.0), "lens": (bends.lens, half)}
+    leaves = {name: start.detach().clone().requires_grad_() for name, (start, _) in given.items() if start is not None}
+    optimiser = torch.optim.Adam([{"params": [leaf], "lr": rate / given[name][1]} for name, leaf in leaves.items()])
     slowing = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 0.02 ** max(0.0, 2.0 * step / steps - 1.0))
-    scales = anneal(scale, steps) if scale > 0 else torch.zeros(steps)
     losses: list[Tensor] = []
-    for sigma in scales if scale > 0 else [0.0] * steps:
+
+    def placed() -> tuple[Tensor, Bends]:
+        here = changed(matrix, leaves["change"], spanned, pixels) if model else matrix
+        return here, Bends(leaves.get("control"), leaves.get("lens"))
+
+    for sigma in anneal(scale, steps) if scale > 0 else [0.0] * steps:
         with torch.enable_grad():
-            here = changed(matrix, parameter, spanned, pixels) if model else matrix
-            points = control if model else parameter
-            field = None if points is None else spline_field(points, size, spacing)
+            here, bent = placed()
+            field = bent.field(here, size, spacing)
             options = {"size": size, "interpolation": interpolation, "padding_mode": "border", "gradient_scale": sigma}
             out = warp(pair.moving, here, displacement=field, **options)  # type: ignore[arg-type]
             each = loss(out, pair.fixed, covered(pair, here, field))
-            if points is not None and stiffness > 0:
-                bends = [torch.diff(points, n=2, dim=dim).square().mean((1, 2, 3)) for dim in (-1, -2) if points.shape[dim] > 2]
-                each = each + stiffness * torch.stack(bends).sum(0)
+            if bent.control is not None and stiffness > 0:
+                points = bent.control
+                stiff = [torch.diff(points, n=2, dim=dim).square().mean((1, 2, 3)) for dim in (-1, -2) if points.shape[dim] > 2]
+                each = each + stiffness * torch.stack(stiff).sum(0)
             usable = torch.isfinite(each)
             total = torch.where(usable, each, 0.0).sum()
         losses.append(torch.where(usable, each, torch.nan).detach())
-        (slope,) = torch.autograd.grad(total, parameter)
-        parameter.grad = torch.nan_to_num(slope, 0.0, 0.0, 0.0)
+        for leaf, slope in zip(leaves.values(), torch.autograd.grad(total, list(leaves.values())), strict=True):
+            leaf.grad = torch.nan_to_num(slope, 0.0, 0.0, 0.0)
         optimiser.step()
         slowing.step()
-    tail = max(1, steps // 10)
-    first, last, start = torch.stack(losses[-2 * tail : -tail or None]).mean(0), torch.stack(losses[-tail:]).mean(0), losses[0]
-    settled = (first - last).abs() <= 1e-2 * (start - last).abs() + 1e-6
-    final = parameter.detach()
-    return Descended(changed(matrix, final, spanned, pixels) if model else matrix, control if model else final, settled, losses)
+    with torch.no_grad():
+        here, bent = placed()
+    return Descended(here, Bends(*(None if part is None else part.detach() for part in bent)), flat_at_the_end(losses), losses)

@@ -92,18 +92,19 @@ def _shares(weight: Tensor, channels: int) -> Tensor:
 
 def _local(value: Tensor, target: Tensor, weight: Tensor, side: int = 9) -> Float[Tensor, "b"]:
     """1 minus the correlation within windows, where they hold more than noise; weighted by what they cover."""
+    pool: Callable[..., Tensor] = F.avg_pool2d if value.dim() == 4 else F.avg_pool3d
 
     def mean(picture: Tensor) -> Tensor:
-        return F.avg_pool2d(picture, side, 1, side // 2, count_include_pad=False)
+        return pool(picture, side, 1, side // 2, count_include_pad=False)
 
     mass = mean(weight).clamp_min(1e-6)
     a, b = mean(value * weight) / mass, mean(target * weight) / mass
     aa, bb, ab = (
         mean(p * q * weight) / mass - m for p, q, m in ((value, value, a * a), (target, target, b * b), (value, target, a * b))
     )
-    small = 1e-4 * (target.var((1, 2, 3), keepdim=True) + 1e-8)
+    small = 1e-4 * (target.flatten(1).var(1).reshape(-1, *[1] * (target.dim() - 1)) + 1e-8)
     local = ab / ((aa.clamp_min(0) + small) * (bb.clamp_min(0) + small)).sqrt()
-    return 1.0 - (local * weight).sum((1, 2, 3)) / (value.shape[1] * weight.sum((1, 2, 3))).clamp_min(1e-12)
+    return 1.0 - (local * weight).flatten(1).sum(1) / (value.shape[1] * weight.flatten(1).sum(1)).clamp_min(1e-12)
 
 
 def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:

@@ -13,16 +13,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.errors import invalid
+from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [
+    "BENDS",
     "MODELS",
     "basis",
     "changed",
     "corner_distance",
     "corners",
     "frame",
+    "lens_field",
     "level_from_full",
+    "parts_of",
     "simpler",
     "spline_field",
     "splines",
@@ -37,6 +42,20 @@ _ENTRIES: Final = {
 """For each model the small changes of the identity that span it: (row, column, value) of their entries."""
 
 MODELS: Final = tuple(_ENTRIES)
+
+BENDS: Final = ("lens", "bspline")
+"""What moves pixels beside a matrix."""
+
+
+def parts_of(model: str) -> tuple[str | None, tuple[str, ...]]:
+    """A composition's matrix, if it has one, and what bends beside it: ``"affine+lens"`` is an affine map after a lens."""
+    parts = model.split("+") if isinstance(model, str) else [model]
+    for part in parts:
+        check_choice("model", part, (*MODELS, *BENDS))
+    matrices, bends = [part for part in parts if part in MODELS], tuple(part for part in parts if part in BENDS)
+    if len(matrices) > 1 or len(set(bends)) < len(bends):
+        raise invalid("model", expected="one matrix, one lens and one bspline at most", got=model)
+    return matrices[0] if matrices else None, bends
 
 
 def simpler(model: str, levels: int) -> list[str]:
@@ -104,3 +123,20 @@ def spline_field(control: Float[Tensor, "b 2 m n"], size: Size, spacing: float) 
     """Displacements in pixels from control points so many pixels apart; linear in them."""
     down, across = splines(size[0], spacing, control), splines(size[1], spacing, control)
     return down @ control @ across.T
+
+
+def lens_field(lens: Float[Tensor, "b 2"], matrix: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b 2 h w"]:
+    """What a lens before the matrix moves, in pixels behind it: r goes to r (1 + k1 r^2 + k2 r^4) about the middle.
+
+    Source:
+        Brown, Decentering Distortion of Lenses, 1966, without the tangential terms.
+    """
+    half = max(size) / 2
+    y, x = torch.meshgrid(*(torch.arange(side, dtype=lens.dtype) - (side - 1) / 2 for side in size), indexing="ij")
+    centred = torch.stack((x, y)).flatten(1)  # 2 n
+    far = (centred / half).square().sum(0)
+    grown = centred * (1 + lens[:, :1] * far + lens[:, 1:] * far.square())[:, None]  # b 2 n
+    middle = torch.tensor([[(size[1] - 1) / 2], [(size[0] - 1) / 2]], dtype=lens.dtype)
+    ends = [matrix[:, :, :2] @ (place + middle) + matrix[:, :, 2:] for place in (grown, centred)]
+    bent, straight = (end[:, :2] / torch.where(end[:, 2:].abs() > 1e-9, end[:, 2:], 1e-9) for end in ends)
+    return (bent - straight).unflatten(2, size)

@@ -17,11 +17,9 @@ from torch import Tensor
 from pellucid.functional import warp
 from pellucid.registration.losses import brightness
 from pellucid.registration.maps import basis, changed, corner_distance, frame
+from pellucid.registration.verdicts import LEAST_OVERLAP
 
-__all__ = ["Equations", "Pair", "equations", "minimise"]
-
-_LEAST_OVERLAP = 0.2
-"""A step that leaves a smaller share of the fixed picture's weight is refused."""
+__all__ = ["Equations", "Pair", "equations", "minimise", "noise_covariance"]
 
 
 class Pair(NamedTuple):
@@ -141,6 +139,14 @@ def equations(
     return Equations(left, right, loss, overlap, torch.stack((gain, offset, power), 1), correlation)
 
 
+def noise_covariance(found: Equations, used: Float[Tensor, "*b"], model: str) -> Float[Tensor, "b n n"]:
+    """Of the model's parameters, were the residuals of so many numbers independent noise; brightness is solved for beside them."""
+    count = len(basis(model, found.left))
+    inverse = torch.linalg.pinv(torch.nan_to_num(found.left, 0.0, 0.0, 0.0), hermitian=True)
+    spread = found.loss / (used - found.left.shape[1]).clamp_min(1.0)
+    return (spread[:, None, None] * inverse)[:, :count, :count]
+
+
 class Found(NamedTuple):
     """Where a descent ended.
 
@@ -193,7 +199,7 @@ def minimise(
         power = exponent + change[:, count + 2] if change.shape[1] > count + 2 else exponent
         power = power.clamp(0.2, 5.0)
         there = linearise(candidate, power)
-        better = (there.loss < here.loss) & (there.overlap > _LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
+        better = (there.loss < here.loss) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
         moved = corner_distance(candidate, matrix, size)
         settled = settled | (moved < tolerance) | (~better & (damping > 1e3))
         damping = torch.where(better, damping * 0.2, (damping * 6.0).clamp_min(1e-4)).clamp(1e-9, 1e9)

@@ -15,13 +15,15 @@ from torch import Tensor
 
 from pellucid.functional.patches import check_frames, extract_patches
 from pellucid.random.arguments import check_choice
-from pellucid.registration.maps import MODELS
-from pellucid.registration.newton import Equations, Pair, equations, minimise
+from pellucid.registration.maps import MODELS, basis
+from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance
 
 __all__ = ["refine_matches"]
 
 _SIDE, _MARGIN, _CHUNK = 32, 6, 512
-_LEAST_CORRELATION = 0.7
+_LEAST_CORRELATION, _LEAST_GAIN, _MOST_DEVIATION = 0.9, 0.5, 0.1
+"""Of the patches afterwards; the share of what they differed by before that must be gone; and how far off, in pixels of the moving
+picture, a point may be by its covariance. Chosen on warped photographs, see docs/registration.md."""
 
 
 def refine_matches(
@@ -48,8 +50,8 @@ def refine_matches(
         steps: at most.
 
     Returns:
-        Points (x, y) of the moving picture, and which were refined: the others (not settled, too far, a correlation below 0.7, not
-        finite) are where they were.
+        Points (x, y) of the moving picture, and which were refined: the others (not settled, too far, a correlation below 0.9 or
+        not twice as near to 1 as before, a standard deviation above 0.1 pixels, not finite) are where they were.
 
     Gradient:
         none; the result is detached.
@@ -92,13 +94,24 @@ def _refined(
     linearise = partial(_equations, pair, model)
     begin = start.repeat(len(patch), 1, 1)
     ones = begin.new_ones(len(begin))
+    before = linearise(begin, ones).correlation
     found = minimise(linearise, begin, model, (_SIDE, _SIDE), steps=steps, tolerance=1e-2, exponent=ones)
     centre = found.matrix @ torch.tensor([(_SIDE - 1) / 2, (_SIDE - 1) / 2, 1.0], dtype=patch.dtype)
     inner = (2 * centre[:, :2] / centre[:, 2:] + 1) / side - 1  # in the wide frame's own coordinates
     points = (wide[..., :2] @ inner[..., None])[..., 0] + wide[..., 2]
     near = (points - others[..., 2]).norm(dim=1) <= reach
-    good = usable & found.settled & near & (found.equations.correlation >= _LEAST_CORRELATION)
+    after = found.equations.correlation
+    agrees = (after >= _LEAST_CORRELATION) & (1 - after <= _LEAST_GAIN * (1 - before))
+    sharp = _deviation(found.equations, model, patch.shape[1]) * torch.linalg.det(others[..., :2]).abs().sqrt() <= _MOST_DEVIATION
+    good = usable & found.settled & near & agrees & sharp
     return torch.where(good[:, None], points, others[..., 2]), good
+
+
+def _deviation(found: Equations, model: str, channels: int) -> Float[Tensor, "n"]:
+    """Standard deviation of the patch's middle, were residuals independent noise; in units of half the patch."""
+    covariance = noise_covariance(found, found.left.new_tensor(channels * _SIDE**2), model)
+    shifts = basis(model, covariance)[:, [2, 5]]
+    return torch.einsum("bij,ik,jk->b", covariance, shifts, shifts).clamp_min(0).sqrt()
 
 
 def _equations(pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
