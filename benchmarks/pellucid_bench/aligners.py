@@ -1,0 +1,168 @@
+"""Who aligns pictures in the benchmark: ours, OpenCV, kornia, SimpleITK, each as good as its options make it.
+
+Owns: every method under one signature.
+Must not: know where pairs come from.
+Read next: ``register.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pellucid.functional import warp
+from pellucid.registration import align
+
+__all__ = ["FILTERS", "GAIN", "bspline_methods", "methods"]
+
+FILTERS = (1, 5, 11)
+"""Sides of the Gaussian that ECC is given; the benchmark shows the best one of every set."""
+GAIN = 1.2
+"""How much brighter fixed pictures are: SIFT gets them in bytes, without clipping."""
+
+Method = Callable[[Tensor, Tensor, Tensor, str], Tensor | None]
+"""(fixed, moving, start, model) -> moving from fixed; None where it gave up."""
+BSpline = Callable[[Tensor, Tensor, float], Tensor]
+"""(fixed, moving, spacing) -> displacements (2, h, w)."""
+
+
+def methods(model: str) -> dict[str, Method]:
+    """Those that are installed; kornia as it comes, without a gain, for similarities only, where it is quick."""
+    found: dict[str, Method] = {"pellucid align": _ours}
+    if find_spec("cv2"):
+        cv2 = import_module("cv2")
+        found |= {f"OpenCV findTransformECC, filter {size}": partial(_ecc, cv2, size) for size in FILTERS}
+        found["OpenCV SIFT + MAGSAC"] = lambda *given: _sift(cv2, *given[:2])
+    if find_spec("kornia"):
+        kornia = import_module("kornia")
+        if model == "similarity":
+            found["kornia ImageRegistrator"] = partial(_kornia, kornia, F.l1_loss)
+        found["kornia ImageRegistrator, gain solved for"] = partial(_kornia, kornia, _l1_with_gain)
+    if find_spec("SimpleITK"):
+        found["SimpleITK" if model == "similarity" else "SimpleITK, affine"] = partial(_itk, import_module("SimpleITK"))
+    return found
+
+
+def bspline_methods() -> dict[str, BSpline]:
+    """Those that are installed and look for B-splines of displacements."""
+    found: dict[str, BSpline] = {"pellucid align": _our_bspline}
+    if find_spec("SimpleITK"):
+        found["SimpleITK"] = partial(_itk_bspline, import_module("SimpleITK"))
+    return found
+
+
+def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
+    return align(fixed, moving, model=model, start=start).matrix[0]
+
+
+def _our_bspline(fixed: Tensor, moving: Tensor, spacing: float) -> Tensor:
+    field = align(fixed, moving, model="bspline", spacing=spacing).field
+    assert field is not None
+    return field[0]
+
+
+def _ecc(cv2: Any, size: int, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
+    motion = cv2.MOTION_HOMOGRAPHY if model == "homography" else cv2.MOTION_AFFINE
+    begin = start.numpy().astype(np.float32)[: 3 if model == "homography" else 2].copy()
+    criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 200, 1e-7)
+    try:
+        _, matrix = cv2.findTransformECC(fixed[0].numpy(), moving[0].numpy(), begin, motion, criteria, None, size)
+    except cv2.error:
+        return None
+    return torch.from_numpy(np.vstack([matrix, [0, 0, 1]]) if len(matrix) == 2 else matrix).float()
+
+
+def _sift(cv2: Any, fixed: Tensor, moving: Tensor) -> Tensor | None:
+    sides = [(part[0].clamp(0, 1) * 255).to(torch.uint8).numpy() for part in (fixed / GAIN, moving)]
+    (a, da), (b, db) = (cv2.SIFT_create(4000).detectAndCompute(side, None) for side in sides)
+    if da is None or db is None or min(len(da), len(db)) < 2:
+        return None
+    found = cv2.BFMatcher().knnMatch(da, db, 2)
+    good = [pair[0] for pair in found if len(pair) == 2 and pair[0].distance < 0.8 * pair[1].distance]
+    if len(good) < 4:
+        return None
+    places = [np.array([a[m.queryIdx].pt for m in good], np.float32), np.array([b[m.trainIdx].pt for m in good], np.float32)]
+    matrix, _ = cv2.findHomography(*places, cv2.USAC_MAGSAC, 2.0, maxIters=5000, confidence=0.999)
+    return None if matrix is None else torch.from_numpy(matrix).float()
+
+
+def _l1_with_gain(warped: Tensor, fixed: Tensor, *, reduction: str) -> Tensor:
+    """Absolute differences after the gain and offset that suit best."""
+    a, b = warped - warped.mean(), fixed - fixed.mean()
+    gain = (a * b).mean() / a.square().mean().clamp_min(1e-6)
+    return F.l1_loss(gain * a, b, reduction=reduction)
+
+
+def _kornia(kornia: Any, loss: Callable[..., Tensor], fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
+    """Its rates are the best of 5e-3 and 2e-2 for each model on pictures of 128 pixels, levels and steps are its own.
+
+    It begins at the identity, so the picture is moved to the start.
+    """
+    size = (fixed.shape[-2], fixed.shape[-1])
+    begun = warp(moving, start, size=size)
+    registrator = kornia.geometry.ImageRegistrator(
+        model if model == "homography" else "similarity",
+        loss_fn=loss,
+        lr=2e-2 if model == "similarity" else 5e-3,
+        num_iterations=100,
+        tolerance=1e-7,
+    )
+    found = registrator.register(begun[None], fixed[None]).detach()
+    middle = torch.tensor([[2 / size[1], 0, 1 / size[1] - 1], [0, 2 / size[0], 1 / size[0] - 1], [0, 0, 1]])
+    return start @ torch.linalg.inv(middle) @ found[0] @ middle
+
+
+def _itk_registration(sitk: Any, image: Any, begin: Any, *, in_place: bool = True) -> Any:
+    method = sitk.ImageRegistrationMethod()
+    method.SetMetricAsCorrelation()  # knows gain and offset
+    method.SetInterpolator(sitk.sitkLinear)
+    method.SetShrinkFactorsPerLevel([8, 4, 2, 1] if min(image.GetSize()) >= 256 else [4, 2, 1])
+    method.SetSmoothingSigmasPerLevel([4, 2, 1, 0] if min(image.GetSize()) >= 256 else [2, 1, 0])
+    method.SetInitialTransform(begin, in_place)
+    return method
+
+
+def _itk_image(sitk: Any, picture: Tensor) -> Any:
+    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(torch.get_num_threads())
+    return sitk.GetImageFromArray(picture[0].numpy())
+
+
+def _itk(sitk: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
+    """It has no homography: an affine map is looked for instead."""
+    size = (fixed.shape[-2], fixed.shape[-1])
+    a, b = _itk_image(sitk, fixed), _itk_image(sitk, warp(moving, start, size=size))
+    found = sitk.AffineTransform(2) if model == "homography" else sitk.Similarity2DTransform()
+    found.SetCenter([(size[1] - 1) / 2, (size[0] - 1) / 2])
+    method = _itk_registration(sitk, a, found)
+    method.SetOptimizerAsRegularStepGradientDescent(2.0, 1e-4, 300, gradientMagnitudeTolerance=1e-8)
+    method.SetOptimizerScalesFromPhysicalShift()
+    try:
+        method.Execute(a, b)
+    except RuntimeError:
+        return None
+    linear = torch.tensor(found.GetMatrix()).reshape(2, 2)
+    centre = torch.tensor(found.GetCenter())
+    offset = torch.tensor(found.GetTranslation()) + centre - linear @ centre
+    matrix = torch.eye(3)
+    matrix[:2] = torch.cat((linear, offset[:, None]), 1)
+    return start @ matrix
+
+
+def _itk_bspline(sitk: Any, fixed: Tensor, moving: Tensor, spacing: float) -> Tensor:
+    a, b = _itk_image(sitk, fixed), _itk_image(sitk, moving)
+    found = sitk.BSplineTransformInitializer(a, [max(1, round(side / spacing)) for side in a.GetSize()])
+    method = _itk_registration(sitk, a, found)
+    method.SetOptimizerAsLBFGSB(gradientConvergenceTolerance=1e-6, numberOfIterations=200, maximumNumberOfCorrections=5)
+    method.Execute(a, b)
+    field = sitk.TransformToDisplacementField(
+        found, sitk.sitkVectorFloat64, a.GetSize(), a.GetOrigin(), a.GetSpacing(), a.GetDirection()
+    )
+    return torch.from_numpy(sitk.GetArrayFromImage(field)).permute(2, 0, 1).float()
