@@ -1,6 +1,6 @@
 """What refining matches changes, rule by rule, and how far a sequence's published homographies can be believed.
 
-Prints the tables of docs/registration.md: ``python benchmarks/refinement.py coffee,chelsea,rocket`` and, where there is a real sequence,
+Prints the tables of docs/registration.md: ``python benchmarks/refinement.py coffee,chelsea,rocket``, and of a real sequence
 ``python benchmarks/refinement.py --sequence FOLDER``.
 """
 
