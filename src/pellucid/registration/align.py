@@ -29,6 +29,8 @@ from pellucid.types import Size
 __all__ = ["Alignment", "Step", "align"]
 
 _COARSEST = 16
+_FINEST = 0.5
+"""Pixels that the last level is blurred by."""
 _TURNS = (0.0, -15.0, 15.0)
 """Degrees that the coarsest level begins with, beside the start: it sees too little to find large turns from one."""
 
@@ -242,7 +244,7 @@ class _Run:
             last, settled = Equations(*(part[rows] for part in found.equations)), found.settled[rows]
             power = last.brightness[:, 2]
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
-        covariance = noise_covariance(last, used, self.model)
+        covariance = noise_covariance(last, used, self.model) / _kept_noise(_FINEST)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
         return self._told(matrix, start, None, None, settled, problems, measured, covariance, history)
 
@@ -297,7 +299,7 @@ class _Run:
         for picture, mask in ((self.pair.fixed, self.pair.mask), (self.pair.moving, self.pair.moving_mask)):
             full = (picture.shape[-2], picture.shape[-1])
             size = (max(4, round(full[0] / 2**level)), max(4, round(full[1] / 2**level)))
-            sigma = 1.0 if level else 0.5
+            sigma = 1.0 if level else _FINEST
             lower = partial(_lower, size=size, sigma=sigma)
             weight = None if mask is None else lower(mask)
             # What is masked must not be smeared over what is not.
@@ -340,6 +342,14 @@ def _repeated(pair: Pair, times: int) -> Pair:
 
 def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
     return gaussian_blur(resize(picture, size), 2 * math.ceil(3 * sigma) + 1, sigma)
+
+
+def _kept_noise(sigma: float) -> float:
+    """The share of independent noise's variance that a blur leaves; what is aligned is smoother, and as uncertain as before."""
+    side = 2 * math.ceil(3 * sigma) + 1
+    point = torch.zeros(1, 2 * side + 1, 2 * side + 1)
+    point[:, side, side] = 1.0
+    return float(gaussian_blur(point, side, sigma).square().sum())
 
 
 def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
