@@ -1,7 +1,7 @@
 """``pellucid study``: experiments that write their own page of the documentation.
 
 Owns: the options of ``pellucid study``.
-Must not: measure; ``detach``, ``augmentation`` and ``worst`` do.
+Must not: measure; ``detach``, ``augmentation``, ``worst``, ``hardening``, ``views``, ``camera`` and others do.
 Read next: ``detach/run.py``.
 """
 
@@ -108,19 +108,28 @@ def worst(
     seeds: Annotated[int, typer.Option(min=1, help="How many networks.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
-    """What each search leaves of a network's accuracy under rotations and shifts, per evaluation."""
+    """What each search leaves of a network's accuracy under rotations and shifts, and what training and attacks make of it."""
     import json
 
     need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
     from pellucid.learn.data import find_data, load_pictures
+    from pellucid_bench import hardening
     from pellucid_bench.worst import as_markdown, draw, run_study
 
+    def say(line: str) -> None:
+        typer.echo(f"... {line}", err=True)
+
     pictures = load_pictures(data or find_data("fashion_mnist"))
-    rows = run_study(pictures, seeds=seeds, quick=quick, say=lambda line: typer.echo(f"... {line}", err=True))
-    typer.echo(f"{pictures.name}, {seeds} networks\n\n{as_markdown(rows)}")
+    with one_thread():
+        rows = run_study(pictures, seeds=seeds, quick=quick, say=say)
+        hardened = [row for seed in range(seeds) for row in hardening.run_hardening(pictures, seed, quick=quick, say=say)]
+    typer.echo(f"{pictures.name}, {seeds} networks\n\n{as_markdown(rows)}\n{hardening.as_markdown(hardened)}")
     if write is not None:
         write.mkdir(parents=True, exist_ok=True)
-        (write / "worst-case.json").write_text(json.dumps({"data": pictures.name, "rows": rows}, indent=1) + "\n")
+        (write / "worst-case.json").write_text(
+            json.dumps({"data": pictures.name, "rows": rows, "hardening": hardened}, indent=1) + "\n"
+        )
         draw(rows, write / "img" / "worst-case.png")
 
 
@@ -154,3 +163,47 @@ def watermark(
     typer.echo(as_markdown(rows))
     if write is not None:
         draw(rows, write / "img" / "watermark.png")
+
+
+@app.command()
+def views(
+    write: Annotated[Path | None, typer.Option(help="Write views.json and img/views.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each example.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Two steps each, too few to conclude anything from.")] = False,
+) -> None:
+    """What the examples of views gain over going without, over seeds: SimCLR, DINO, FixMatch, dense correspondence, TTA."""
+    import json
+
+    need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
+    from pellucid_bench.views import as_markdown, draw, run_study
+
+    with one_thread():
+        rows = run_study(seeds=seeds, quick=quick, say=lambda line: typer.echo(f"... {line}", err=True))
+    typer.echo(f"digits, {seeds} seeds\n\n{as_markdown(rows)}")
+    if write is not None:
+        write.mkdir(parents=True, exist_ok=True)
+        (write / "views.json").write_text(json.dumps({"data": "digits", "rows": rows}, indent=1) + "\n")
+        draw(rows, write / "img" / "views.png")
+
+
+@app.command()
+def camera(
+    write: Annotated[Path | None, typer.Option(help="Write camera.json and img/camera.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Sets of views.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Two views of each lens, too few to conclude anything from.")] = False,
+) -> None:
+    """Lenses from pictures of a chessboard, by `fit_camera` and, where it is installed, by OpenCV's calibration."""
+    import json
+
+    need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
+    from pellucid_bench.camera import as_markdown, draw, run_study
+
+    with one_thread():
+        rows = run_study(seeds=seeds, quick=quick, say=lambda line: typer.echo(f"... {line}", err=True))
+    typer.echo(as_markdown(rows))
+    if write is not None:
+        write.mkdir(parents=True, exist_ok=True)
+        (write / "camera.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+        draw(rows, write / "img" / "camera.png")

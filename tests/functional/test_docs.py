@@ -18,7 +18,7 @@ PAGES = {
     "functional.md": 2,
     "corruptions.md": 3,
     "adversarial-warp.md": 5,
-    "registration.md": 1,
+    "registration.md": 2,
     "views.md": 6,
     "worst-case.md": 4,
     "watermark.md": 2,

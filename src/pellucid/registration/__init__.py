@@ -6,6 +6,7 @@ Read next: ``align.py``.
 """
 
 from pellucid.registration.align import Alignment, Step, align
+from pellucid.registration.camera import Camera, fit_camera
 from pellucid.registration.losses import LOSSES
 from pellucid.registration.maps import MODELS
 from pellucid.registration.points import refine_matches
@@ -16,9 +17,11 @@ __all__ = [
     "MODELS",
     "VOLUME_MODELS",
     "Alignment",
+    "Camera",
     "Step",
     "VolumeAlignment",
     "align",
     "align_volumes",
+    "fit_camera",
     "refine_matches",
 ]
