@@ -8,6 +8,7 @@ Read next: ``points.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,25 +42,28 @@ class Bend(NamedTuple):
     Args:
         control: numbers of the spline, a row of knots beyond either end included.
         grid: x and y of the first knot (that of ``control[..., 1, 1]``), and the spacing along x and y.
+        linear: the numbers are displacements, and what lies between knots is linear along each axis: a spline of degree one. The
+            outer rows of ``control`` are then not used.
     """
 
     control: Float[Tensor, "b_or_1 2 gh gw"]
     grid: Float[Tensor, "b_or_1 4"]
+    linear: bool = False
 
     def to(self, dtype: torch.dtype) -> Bend:
         """The same in another precision."""
-        return Bend(self.control.to(dtype), self.grid.to(dtype))
+        return self._replace(control=self.control.to(dtype), grid=self.grid.to(dtype))
 
 
 class _Cells(NamedTuple):
-    """Points along one axis: per pixel the first of four knots, and the weights and slopes of the four."""
+    """Points along one axis: per pixel the first knot that matters, and the weights and slopes of those from there on."""
 
     first: Int64[Tensor, "b n"]
     weights: tuple[Tensor, ...]
     slopes: tuple[Tensor, ...]
 
 
-def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int) -> _Cells:
+def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, linear: bool) -> _Cells:
     """Beyond the first and the last knot, the point counts as lying there."""
     u = (at - low[:, None]) / spacing[:, None]
     end = float(count - 3)
@@ -68,8 +72,10 @@ def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int) -
     first = torch.floor(u).clamp(max=end - 1.0)
     t = u - first
     s = 1.0 - t
-    weights = s**3 / 6.0, (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0, (3.0 * s**3 - 6.0 * s**2 + 4.0) / 6.0, t**3 / 6.0
     scale = inside.to(at.dtype) / spacing[:, None]
+    if linear:
+        return _Cells(first.long() + 1, (s, t), (-scale, scale))
+    weights = s**3 / 6.0, (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0, (3.0 * s**3 - 6.0 * s**2 + 4.0) / 6.0, t**3 / 6.0
     slopes = -0.5 * s**2, 1.5 * t**2 - 2.0 * t, 2.0 * s - 1.5 * s**2, 0.5 * t**2
     return _Cells(first.long(), weights, tuple(slope * scale for slope in slopes))
 
@@ -124,7 +130,8 @@ def displaced(x: Float[Tensor, "#b n"], y: Float[Tensor, "#b n"], bend: Bend) ->
 
 def _along(x: Tensor, y: Tensor, bend: Bend) -> tuple[_Cells, _Cells]:
     x0, y0, across, down = bend.grid.unbind(1)
-    return _cells(x, x0, across, bend.control.shape[3]), _cells(y, y0, down, bend.control.shape[2])
+    rows, columns = bend.control.shape[2:]
+    return _cells(x, x0, across, columns, bend.linear), _cells(y, y0, down, rows, bend.linear)
 
 
 def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> list[Tensor]:
@@ -134,21 +141,17 @@ def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> lis
     flat = control.flatten(2).expand(rows, 2, control.shape[2] * control.shape[3])
     kinds = [(across.weights, down.weights)]
     kinds += [(across.slopes, down.weights), (across.weights, down.slopes)] if slopes else []
-    found: list[Tensor | None] = [None] * len(kinds)
-    for j in range(4):
-        lines: list[Tensor | None] = [None] * len(kinds)
-        for i in range(4):
-            index = (down.first + j) * control.shape[3] + across.first + i
-            knot = torch.gather(flat, 2, index[:, None].expand(rows, 2, -1))  # b 2 n
-            for k, (horizontal, _) in enumerate(kinds):
-                part, before = knot * horizontal[i][:, None], lines[k]
-                lines[k] = part if before is None else before + part
-        for k, (_, vertical) in enumerate(kinds):
-            line, before = lines[k], found[k]
-            assert line is not None
-            part = line * vertical[j][:, None]
-            found[k] = part if before is None else before + part
-    return [part for part in found if part is not None]
+    lines: list[list[Tensor]] = []
+    for j in range(len(down.weights)):
+        first = (down.first + j) * control.shape[3] + across.first
+        knots = [torch.gather(flat, 2, (first + i)[:, None].expand(rows, 2, -1)) for i in range(len(across.weights))]  # b 2 n
+        lines.append([_weighed(knots, horizontal) for horizontal, _ in kinds])
+    return [_weighed(parts, vertical) for parts, (_, vertical) in zip(zip(*lines, strict=True), kinds, strict=True)]
+
+
+def _weighed(parts: Sequence[Float[Tensor, "b 2 n"]], weights: Sequence[Float[Tensor, "#b n"]]) -> Float[Tensor, "b 2 n"]:
+    first, *rest = (part * weight[:, None] for part, weight in zip(parts, weights, strict=True))
+    return sum(rest, first)
 
 
 def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2"]:

@@ -299,7 +299,7 @@ def _canvases(warps: list[int], starts: list[list[int]], tree: Tree) -> tuple[Ca
     for index in warps:
         found += [_canvas(start, tree) for start in starts if start[0] == index]
         if tree.warp(index).bends:
-            found.append(Canvas(index, tree.warp(index).size, "bend"))
+            found.append(Canvas(index, tree.warp(index).size, "kink" if tree.warp(index).linear else "bend"))
     return tuple(found)
 
 

@@ -60,7 +60,7 @@ class Canvas:
     @property
     def bends(self) -> bool:
         """Whether points are displaced here, and nothing is cut off."""
-        return self.padding_mode == "bend"
+        return self.padding_mode in ("bend", "kink")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class WarpSpec:
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
         bends: the segment comes with displacements.
+        linear: they are linear between knots.
 
     Example:
         >>> import pellucid
@@ -51,6 +52,7 @@ class WarpSpec:
     shrink: tuple[float, float] = (1.0, 1.0)
     windowed: bool = False
     bends: bool = False
+    linear: bool = False
 
 
 @dataclass(frozen=True)

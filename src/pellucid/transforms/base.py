@@ -28,7 +28,7 @@ from pellucid.random.arguments import (
     padding_named,
     plain,
 )
-from pellucid.random.distributions import Constant, Distribution
+from pellucid.random.distributions import Bits, Constant, Distribution
 from pellucid.random.fields import Chance, Range, probability
 from pellucid.random.numbers import is_number
 from pellucid.segments import Segment, SegmentSpec
@@ -118,6 +118,9 @@ class Transform:
     units: ClassVar[Literal["picture", "normalised"] | None] = None
     """What the image's values are afterwards, where this changes it: 1 for white again, or standardised."""
 
+    keyed: ClassVar[bool] = False
+    """Whether two random words are drawn for each sample, too: the key of a field."""
+
     white: ClassVar[bool] = False
     """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
 
@@ -187,7 +190,7 @@ class Transform:
             >>> pellucid.RandomInvert(p=0.3).draws(ImageSpec(3, 32, 32))
             {'gate': Bernoulli(p=0.3, temperature=None, estimator='exact')}
         """
-        return dict(self._fixed)
+        return {**self._fixed, "words": Bits()} if self.keyed else dict(self._fixed)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:
         """Return the segment's tensors, with a gradient to the drawn values.

@@ -8,9 +8,8 @@ Read next: ``warping.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -19,10 +18,9 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.bends import FOLDS, Bend
-from pellucid.random.distributions import Bits, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
-from pellucid.transforms.base import Params, by_options, check_choice, drawn, drawn_names, moved_by
+from pellucid.transforms.base import Params, check_choice, drawn
 from pellucid.transforms.warping import Bending, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -80,9 +78,7 @@ class RandomElastic(Bending):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {**moved_by(*drawn_names(self), interpolation=self.interpolation), "words": "none"}
+    keyed: ClassVar[bool] = True
 
     @classmethod
     def from_alpha_sigma(
@@ -121,9 +117,6 @@ class RandomElastic(Bending):
             raise invalid("RandomElastic.magnitude", expected=f"at most {FOLDS} of the spacing", got=self.magnitude, fix=fix)
         bounded = interval("RandomElastic.magnitude", self.magnitude, low=0.0, high=math.inf if self.allow_folding else FOLDS)
         object.__setattr__(self, "_fixed", {**self._fixed, "magnitude": bounded})  # a learned one gets the bound that holds
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {**super().draws(spec), "words": Bits()}
 
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
         magnitude = values["magnitude"]

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.random.distributions import Bits, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import BlendSpec, Grain, Noise
 from pellucid.transforms.base import Params, Transform, drawn, gated
@@ -56,6 +55,7 @@ class RandomGaussianNoise(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    keyed: ClassVar[bool] = True
     gradients: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("image", "mean", "sigma", "gate"), "almost_everywhere"),
         "words": "none",
@@ -63,9 +63,6 @@ class RandomGaussianNoise(Transform):
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         return BlendSpec(noise=True)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {**super().draws(spec), "words": Bits()}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
@@ -75,12 +72,10 @@ class Grained(Transform):
     """The relatives: a law by name, of the drawn numbers, and the words of a field."""
 
     law: ClassVar[str]
+    keyed: ClassVar[bool] = True
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         return BlendSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {**super().draws(spec), "words": Bits()}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         numbers = tuple(values[name] for name in self._fixed if name != "gate")

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.transforms.base import drawn
+from pellucid.transforms.base import by_options, drawn, drawn_names
 from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip
 
 __all__ = ["RandomPlasmaBrightness", "RandomPlasmaFog", "RandomPlasmaShadow"]
 
 
-def _declared(*names: str) -> dict[str, str]:
-    return {**dict.fromkeys(("image", *names, "decay", "gate"), "almost_everywhere"), "words": "none"}
+class Clouded(Grained):
+    """The relatives: a cloud's law, through which gradients pass to all that is drawn but its key."""
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return {**dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere"), "words": "none"}
+
+
+def _decay() -> Any:
+    return field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
 
 
 @dataclass(frozen=True)
-class RandomPlasmaFog(Grained):
+class RandomPlasmaFog(Clouded):
     """Lay a cloud over the image: (x + strength * cloud) * m / (m + strength), with m the image's largest value.
 
     Args:
@@ -55,17 +63,16 @@ class RandomPlasmaFog(Grained):
     """
 
     strength: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=0.0))
-    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    decay: Range = _decay()
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
 
     law: ClassVar[str] = "fog"
-    gradients: ClassVar[Mapping[str, str]] = _declared("strength")
 
 
 @dataclass(frozen=True)
-class RandomPlasmaBrightness(Grained):
+class RandomPlasmaBrightness(Clouded):
     """Brighten and darken unevenly: add strength * (2 cloud - 1).
 
     Args:
@@ -89,17 +96,16 @@ class RandomPlasmaBrightness(Grained):
     """
 
     strength: Range = field(default=(0.1, 0.4), metadata=drawn(interval, low=0.0, high=1.0))
-    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    decay: Range = _decay()
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
 
     law: ClassVar[str] = "light"
-    gradients: ClassVar[Mapping[str, str]] = _declared("strength")
 
 
 @dataclass(frozen=True)
-class RandomPlasmaShadow(Grained):
+class RandomPlasmaShadow(Clouded):
     """Lay shadows on the image where a cloud is thin.
 
     Args:
@@ -125,10 +131,9 @@ class RandomPlasmaShadow(Grained):
 
     darkness: Range = field(default=(0.2, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
     amount: Range = field(default=(0.3, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
-    decay: Range = field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+    decay: Range = _decay()
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
 
     law: ClassVar[str] = "shadow"
-    gradients: ClassVar[Mapping[str, str]] = _declared("darkness", "amount")

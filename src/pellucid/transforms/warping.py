@@ -32,10 +32,12 @@ class Warping(Transform):
     antialias: bool = False
     projective: ClassVar[bool] = False
     bends: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
-        return moved_by(*drawn_names(self), interpolation=self.interpolation)
+        moved = moved_by(*drawn_names(self), interpolation=self.interpolation)
+        return {**moved, "words": "none"} if self.keyed else moved
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         return WarpSpec(
@@ -47,6 +49,7 @@ class Warping(Transform):
             antialias=self.antialias,
             shrink=self.shrink(),
             bends=self.bends,
+            linear=self.linear,
         )
 
     def shrink(self) -> tuple[float, float]:
@@ -71,9 +74,9 @@ class Bending(Warping):
         raise NotImplementedError
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        control, grid = self.bend(values, spec, like)
-        still = torch.eye(3, dtype=control.dtype, device=control.device)[None]
-        return Warp(still, None, Bend(gated(values, control, 0.0), grid))
+        bend = self.bend(values, spec, like)
+        still = torch.eye(3, dtype=bend.control.dtype, device=bend.control.device)[None]
+        return Warp(still, None, bend._replace(control=gated(values, bend.control, 0.0), linear=self.linear))
 
 
 class Fitting(Bending):

@@ -8,8 +8,8 @@ Read next: ``warping.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -17,10 +17,9 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
-from pellucid.random.distributions import Bits, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
-from pellucid.transforms.base import Params, by_options, drawn, drawn_names, moved_by
+from pellucid.transforms.base import Params, drawn
 from pellucid.transforms.warping import Fitting
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -129,15 +128,10 @@ class RandomThinPlateSpline(Fitting):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {**moved_by(*drawn_names(self), interpolation=self.interpolation), "words": "none"}
+    keyed: ClassVar[bool] = True
 
     def check(self) -> None:
         object.__setattr__(self, "points", whole_number("RandomThinPlateSpline.points", self.points, 2, 8))
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return {**super().draws(spec), "words": Bits()}
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
         across, down = (max(1, int(length) - 1) / (self.points - 1) for length in (spec.width, spec.height))

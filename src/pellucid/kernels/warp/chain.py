@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.geometry.bends import Bend, displaced
-from pellucid.kernels.warp.layout import LINK
+from pellucid.kernels.warp.layout import BENDS, LINK
 from pellucid.types import Size
 
 __all__ = ["Chained", "coordinates", "follow", "laid_over"]
@@ -58,7 +58,8 @@ def follow(
     A point on a canvas that lies within it goes on to the next map. One outside goes on from the nearest point of the canvas's
     rectangle, and in the modes that fill shows the fill by as much as a bilinear sample next to the border would: the canvas
     covers it by a ramp of one pixel's width (where it is hard, by a step half a pixel out). So a map that moves whole pixels on
-    one side of a canvas gives what two resamplings in turn give, to rounding. At a ``bend`` points are displaced instead.
+    one side of a canvas gives what two resamplings in turn give, to rounding. At a ``bend``, and at a ``kink`` (linear between
+    knots), points are displaced instead.
 
     Args:
         src_from_dst: of the source from the first canvas.
@@ -66,7 +67,7 @@ def follow(
             (x0, y0, x1, y1), pixel centres, or of a bend its grid.
         fills: of each canvas; None is zero.
         canvases: of each: ``zeros``, ``hard``, ``border``, ``reflection`` (of a whole canvas). A point that is not finite shows
-            fill in the first two and nothing in the others. And ``bend``, at most once.
+            fill in the first two and nothing in the others. And ``bend`` or ``kink``, at most once.
         size: (height, width) of the output.
         control: of the bend.
 
@@ -82,10 +83,10 @@ def follow(
         covered = torch.isfinite(x) & torch.isfinite(y)
         x, y = torch.where(covered, x, 0.0), torch.where(covered, y, 0.0)
         cover = covered.to(x.dtype)
-        if canvases[k] == "bend":
+        if canvases[k] in BENDS:
             assert control is not None
             share = share * cover
-            moved = displaced(x.flatten(1), y.flatten(1), Bend(control, windows[:, k]))
+            moved = displaced(x.flatten(1), y.flatten(1), Bend(control, windows[:, k], canvases[k] == "kink"))
             x, y = _project(_nearer(src_from_dst, maps, k), *(part.unflatten(1, x.shape[1:]) for part in moved))
             continue
         x0, y0, x1, y1 = windows[:, k, :, None, None].unbind(1)  # b 1 1

@@ -8,6 +8,7 @@ Read next: ``packing.py``.
 from __future__ import annotations
 
 __all__ = [
+    "BENDS",
     "CANVASES",
     "CLIP",
     "FIRST_MIX",
@@ -34,8 +35,10 @@ A sample's parameters, for those that are there, in this order: first mix (matri
 """
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
-CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3, "bend": 4}
-"""What lies outside of a canvas; ``hard`` is filled without a ramp, ``bend`` is none but moves points."""
+CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3, "bend": 4, "kink": 5}
+"""What lies outside of a canvas; ``hard`` is filled without a ramp. `BENDS` are none but move points."""
+BENDS = ("bend", "kink")
+"""By cubic splines, and by linear ones."""
 LINK = 13
 """How many numbers a canvas has: its map from the next, row by row, and its rectangle."""
 MODES = {"zeros": 0, "constant": 0, "border": 1, "reflection": 2, "reflect_101": 3, "wrap": 4}

@@ -40,7 +40,7 @@ class Link(NamedTuple):
 
     Args:
         kind: what lies outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``. Or
-            ``bend``: it cuts nothing off, but moves points by displacements.
+            ``bend`` or ``kink``: it cuts nothing off, but moves points by displacements, cubic or linear between knots.
         mid_from_dst: from the next canvas (from the output, if this is the last) to this one.
         window: its rectangle (x0, y0, x1, y1), pixel centres; of displacements their `grid`.
         fill: None is zero.

@@ -59,20 +59,44 @@ def _slopes(t, scale):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _move(c, at, below, columns, left, top, grid, x, y):  # type: ignore[no-untyped-def]
+def _line(a, b, c, d, linear):  # type: ignore[no-untyped-def]
+    """Four numbers of a cubic spline: as they are, or those with which it is linear from the second to the third."""
+    return (b + b - c if linear else a), b, c, (c + c - b if linear else d)
+
+
+@fused
+def _knots(c, at, columns, linear):  # type: ignore[no-untyped-def]
+    """Four rows of four numbers of a cubic spline, from place ``at`` on; of a linear one those that make the same patch."""
+    b00, b10, b20, b30 = _line(c[at], c[at + 1], c[at + 2], c[at + 3], linear)
+    at += columns
+    b01, b11, b21, b31 = _line(c[at], c[at + 1], c[at + 2], c[at + 3], linear)
+    at += columns
+    b02, b12, b22, b32 = _line(c[at], c[at + 1], c[at + 2], c[at + 3], linear)
+    at += columns
+    b03, b13, b23, b33 = _line(c[at], c[at + 1], c[at + 2], c[at + 3], linear)
+    a, b = _line(b00, b01, b02, b03, linear), _line(b10, b11, b12, b13, linear)
+    c, d = _line(b20, b21, b22, b23, linear), _line(b30, b31, b32, b33, linear)
+    return (a[0], b[0], c[0], d[0]), (a[1], b[1], c[1], d[1]), (a[2], b[2], c[2], d[2]), (a[3], b[3], c[3], d[3])
+
+
+@fused
+def _unline(weights):  # type: ignore[no-untyped-def]
+    """The weights of four knots, as the two have them that :func:`_line` makes them of."""
+    for u in range(weights.shape[1]):
+        p, q, r, s = weights[0, u], weights[1, u], weights[2, u], weights[3, u]
+        weights[0, u] = weights[3, u] = p - p
+        weights[1, u], weights[2, u] = p + p + q - s, r + s + s - p
+
+
+@fused
+def _move(c, at, below, columns, linear, left, top, grid, x, y):  # type: ignore[no-untyped-def]
     """Displace points of one cell in place; the knots of x begin ``at``, those of y ``below``."""
     noinline()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
     across, down = one / grid[2], one / grid[3]
-    a00, a01, a02, a03 = c[at], c[at + 1], c[at + 2], c[at + 3]
-    a10, a11, a12, a13 = c[at + columns], c[at + columns + 1], c[at + columns + 2], c[at + columns + 3]
-    a20, a21, a22, a23 = c[at + 2 * columns], c[at + 2 * columns + 1], c[at + 2 * columns + 2], c[at + 2 * columns + 3]
-    a30, a31, a32, a33 = c[at + 3 * columns], c[at + 3 * columns + 1], c[at + 3 * columns + 2], c[at + 3 * columns + 3]
-    b00, b01, b02, b03 = c[below], c[below + 1], c[below + 2], c[below + 3]
-    b10, b11, b12, b13 = c[below + columns], c[below + columns + 1], c[below + columns + 2], c[below + columns + 3]
-    b20, b21, b22, b23 = c[below + 2 * columns], c[below + 2 * columns + 1], c[below + 2 * columns + 2], c[below + 2 * columns + 3]
-    b30, b31, b32, b33 = c[below + 3 * columns], c[below + 3 * columns + 1], c[below + 3 * columns + 2], c[below + 3 * columns + 3]
+    ((a00, a01, a02, a03), (a10, a11, a12, a13), (a20, a21, a22, a23), (a30, a31, a32, a33)) = _knots(c, at, columns, linear)
+    ((b00, b01, b02, b03), (b10, b11, b12, b13), (b20, b21, b22, b23), (b30, b31, b32, b33)) = _knots(c, below, columns, linear)
     for u in range(len(x)):
         p, q, r, s = _shares(min(max((x[u] - left) * across, zero), one))
         e, f, g, h = _shares(min(max((y[u] - top) * down, zero), one))
@@ -91,11 +115,12 @@ def _move(c, at, below, columns, left, top, grid, x, y):  # type: ignore[no-unty
 
 
 @fused
-def bend(c, rows, columns, grid, x, y):  # type: ignore[no-untyped-def]
+def bend(c, rows, columns, linear, grid, x, y):  # type: ignore[no-untyped-def]
     """Displace a row of finite points in place.
 
     Args:
         c: the knots' displacements along x, (rows, columns), then along y.
+        linear: between knots; the outer ones are then not used.
         grid: x and y of the first knot, and the spacing.
     """
     noinline()
@@ -103,12 +128,12 @@ def bend(c, rows, columns, grid, x, y):  # type: ignore[no-untyped-def]
     while u < len(x):
         i, j, left, top, end = _cell(x, y, u, rows, columns, grid)
         at = j * columns + i
-        _move(c, at, at + rows * columns, columns, left, top, grid, x[u:end], y[u:end])
+        _move(c, at, at + rows * columns, columns, linear, left, top, grid, x[u:end], y[u:end])
         u = end
 
 
 @fused
-def _back(c, at, below, columns, left, top, grid, inner, x, y, gx, gy, weights):  # type: ignore[no-untyped-def]
+def _back(c, at, below, columns, linear, left, top, grid, inner, x, y, gx, gy, weights):  # type: ignore[no-untyped-def]
     """The gradient of displaced points to the points, in place, and (in ``weights``) the shares of their knots.
 
     Args:
@@ -119,14 +144,8 @@ def _back(c, at, below, columns, left, top, grid, inner, x, y, gx, gy, weights):
     zero, one = cast(0.0), cast(1.0)
     across, down = one / grid[2], one / grid[3]
     low_x, high_x, low_y, high_y = inner
-    a00, a01, a02, a03 = c[at], c[at + 1], c[at + 2], c[at + 3]
-    a10, a11, a12, a13 = c[at + columns], c[at + columns + 1], c[at + columns + 2], c[at + columns + 3]
-    a20, a21, a22, a23 = c[at + 2 * columns], c[at + 2 * columns + 1], c[at + 2 * columns + 2], c[at + 2 * columns + 3]
-    a30, a31, a32, a33 = c[at + 3 * columns], c[at + 3 * columns + 1], c[at + 3 * columns + 2], c[at + 3 * columns + 3]
-    b00, b01, b02, b03 = c[below], c[below + 1], c[below + 2], c[below + 3]
-    b10, b11, b12, b13 = c[below + columns], c[below + columns + 1], c[below + columns + 2], c[below + columns + 3]
-    b20, b21, b22, b23 = c[below + 2 * columns], c[below + 2 * columns + 1], c[below + 2 * columns + 2], c[below + 2 * columns + 3]
-    b30, b31, b32, b33 = c[below + 3 * columns], c[below + 3 * columns + 1], c[below + 3 * columns + 2], c[below + 3 * columns + 3]
+    ((a00, a01, a02, a03), (a10, a11, a12, a13), (a20, a21, a22, a23), (a30, a31, a32, a33)) = _knots(c, at, columns, linear)
+    ((b00, b01, b02, b03), (b10, b11, b12, b13), (b20, b21, b22, b23), (b30, b31, b32, b33)) = _knots(c, below, columns, linear)
     for u in range(len(x)):
         i, j = (x[u] - left) * across, (y[u] - top) * down
         p, q, r, s = _shares(min(max(i, zero), one))
@@ -166,11 +185,11 @@ def _back(c, at, below, columns, left, top, grid, inner, x, y, gx, gy, weights):
 
 
 @fused
-def unbend(c, rows, columns, grid, x, y, gx, gy, to_c, weights):  # type: ignore[no-untyped-def]
+def unbend(c, rows, columns, linear, grid, x, y, gx, gy, to_c, weights):  # type: ignore[no-untyped-def]
     """The gradient of displaced points, to the points (in place) and to the knots (added).
 
     Args:
-        c, rows, columns, grid: as in :func:`bend`.
+        c, rows, columns, linear, grid: as in :func:`bend`.
         x, y: the points before.
         weights: scratch, twelve rows.
     """
@@ -187,7 +206,11 @@ def unbend(c, rows, columns, grid, x, y, gx, gy, to_c, weights):  # type: ignore
             cast(2.0 if j < rows - 4 else 1.0),
         )
         part = weights[:, :n]
-        _back(c, at, below, columns, left, top, grid, inner, x[u:end], y[u:end], gx[u:end], gy[u:end], part)
+        _back(c, at, below, columns, linear, left, top, grid, inner, x[u:end], y[u:end], gx[u:end], gy[u:end], part)
+        if linear:
+            _unline(part[:4])
+            _unline(part[4:8])
+            _unline(part[8:])
         for line in range(4):
             for knot in range(4):
                 to_c[at + line * columns + knot] += dot(part[knot], part[4 + line])

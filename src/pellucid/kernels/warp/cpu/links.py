@@ -21,7 +21,7 @@ from pellucid.kernels.warp.layout import CANVASES, LINK
 __all__ = ["blend", "chain_rows", "find", "follow", "trace_back", "unblend"]
 
 _FILLED, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["reflection"], CANVASES["hard"]
-_BEND = CANVASES["bend"]
+_BEND, _KINK = CANVASES["bend"], CANVASES["kink"]
 _MOST = 1e38  # the slope at a point that is further away overflows
 
 
@@ -150,14 +150,14 @@ def _forget(w, gx, gy, to_rest):  # type: ignore[no-untyped-def]
 def _arrived(chain, b, k, links, kept, px, py):  # type: ignore[no-untyped-def]
     """Where the points of canvas k went on from."""
     x, y, w, grid = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
-    if chain.kinds[k] != _BEND:
+    if chain.kinds[k] < _BEND:
         _clamped(x, y, w, grid, chain.kinds[k], px, py)
         return
     zero = px.dtype.type(0.0)
     for u in range(len(x)):
         known, a, c = w[u] != zero, x[u], y[u]
         px[u], py[u] = a if known else zero, c if known else zero
-    bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], grid, px, py)
+    bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, grid, px, py)
 
 
 @fused
@@ -219,12 +219,12 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, own):  # type:
     x0, y0, x1, y1 = zero, zero, cast(size[1] - 1), cast(size[0] - 1)
     for k in range(canvases - 1, -1, -1):
         window = links[k, LINK - 4 :]
-        if chain.kinds[k] == _BEND:
+        if chain.kinds[k] >= _BEND:
             _project(links[k, : LINK - 4], x, y, w)
             if keeps:
                 _keep(x, y, w, share, own[2 + grounds + 4 * k :])
             _known(x, y, w, share)
-            bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], window, x, y)
+            bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window, x, y)
             x1 = -one  # no canvas
             continue
         same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1)
@@ -422,7 +422,7 @@ def trace_back(  # type: ignore[no-untyped-def]
     for k in range(canvases):
         x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
         sums = to_links[k if moves else 0]
-        if chain.kinds[k] == _BEND:
+        if chain.kinds[k] >= _BEND:
             _forget(w, gx, gy, to_rest)
             if moves:
                 for u in range(len(x)):
@@ -430,7 +430,7 @@ def trace_back(  # type: ignore[no-untyped-def]
                     px[u], py[u] = p if known else zero, q if known else zero
                 weights = np.empty((12, len(x)), px.dtype)
                 unbend(
-                    chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], window, px, py, gx, gy, to_knots, weights
+                    chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window, px, py, gx, gy, to_knots, weights
                 )  # fmt: skip
         else:
             shown[:] = zero

@@ -143,9 +143,9 @@ def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
     p0, p1, p2, p3, p4, p5 = float(m[0]), float(m[1]), float(m[2]), float(m[3]), float(m[4]), float(m[5])
     room_x = room_y = 0.0
     for k in range(canvases):
-        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD or chain.kinds[k] == _BEND
+        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD or chain.kinds[k] >= _BEND
         most_x = most_y = 1.0
-        if chain.kinds[k] == _BEND:  # no displacement is larger than the largest of a knot
+        if chain.kinds[k] >= _BEND:  # no displacement is larger than the largest of a knot
             control = chain.control[b * chain.control_step]
             most_x = most_y = 0.0
             for c in range(len(control) // 2):
