@@ -106,6 +106,12 @@ CASES = (
         targets=True,
     ),
     Case(
+        P.GridDistortion((2, 3), magnitude=(0.1, 0.3), p=0.7),
+        P.GridDistortion(magnitude=0.0),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
+    Case(
         P.LensDistortion((-0.1, 0.2), (-0.005, 0.1), (-0.002, 0.1), (-0.005, 0.005), (-0.005, 0.005), p=0.7),
         P.LensDistortion(0.0),
         off_kinks={"gate": 0.9},

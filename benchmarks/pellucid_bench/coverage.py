@@ -98,7 +98,7 @@ OURS: dict[str, str] = {
 
 _REASONS: dict[str, tuple[str, ...]] = {
     "not yet: fields of displacements": (
-        "GridDistortion", "GridElasticDeform", "PiecewiseAffine",
+        "GridElasticDeform", "PiecewiseAffine",
     ),
     "not yet: several pictures in one": (
         "PatchMix", "RandomTransplantation", "OverlayElements", "PatchSequential",
@@ -160,7 +160,7 @@ FUNCTIONS: dict[str, str] = {
         ("pil_to_tensor", "to_tensor", "to_image", "to_pil_image"),
         "a `Pipeline` and `data.decode` take pictures and arrays as they are; for one alone: torchvision's, or NumPy",
     ),
-    **dict.fromkeys(("elastic", "elastic_transform"), "`RandomElastic` draws the field"),
+    "elastic_transform": "`functional.elastic`",
     "is_pure_tensor": "a question about torchvision's classes",
     "register_kernel": "a kind of target of your own (docs/own-targets.md)",
 }

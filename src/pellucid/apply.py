@@ -31,7 +31,7 @@ from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
-from pellucid.kinds import IMAGE, VALID, Hop, expanded, has_matrices
+from pellucid.kinds import IMAGE, VALID, Hop, expanded, turned_along
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import unmoved
@@ -71,7 +71,8 @@ def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale:
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
-            out = _turned(entry, out, total_src_from_dst(lowered), plan, plan.size_out, options, result)
+            ways = (backwards(lowered), forwards(hops(lowered))) if plan.bends else None
+            out = _turned(entry, out, total_src_from_dst(lowered), ways, plan.size_out, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
@@ -115,7 +116,8 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, forwards(hops(lowered)), plan.size_in, mode, options)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
-            out = _turned(entry, out, inverse(src_from_dst), plan, plan.size_in, options, result)
+            ways = (forwards(hops(lowered)), backwards(lowered)) if plan.bends else None
+            out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
@@ -194,13 +196,25 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
 
 
 def _turned(
-    entry: Entry, out: Tensor, src_from_dst: Tensor | None, plan: Plan, size: Size, options: Options, result: dict[str, Any]
+    entry: Entry,
+    out: Tensor,
+    src_from_dst: Tensor | None,
+    ways: tuple[list[Hop], list[Hop]] | None,
+    size: Size,
+    options: Options,
+    result: dict[str, Any],
 ) -> Tensor:
-    """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``."""
+    """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``.
+
+    Args:
+        ways: where there is a field, from pixels of ``out`` to where they were read, and back.
+    """
     if src_from_dst is None:
         return out
-    if entry.kind.turn is not None:
-        has_matrices(plan, entry.key, "Leave vectors out of batches for these transforms.")
+    if entry.kind.turn is not None and ways is not None:
+        there, back = ([(expanded(step.to(wide_dtype(out.device)), len(out)), None) for step, _ in way] for way in ways)
+        out = turned_along(entry.kind, out, there, back)
+    elif entry.kind.turn is not None:
         out = entry.kind.turn(out, src_from_dst.to(compute_dtype(out.dtype))).to(out.dtype)
     pairs = options.pairs.get(entry.key, ())
     if not pairs:

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from pellucid.boxes import box_area, clip_boxes, visible
 from pellucid.boxes.canvases import across, carried
+from pellucid.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
-from pellucid.geometry.points import pixel_centers, transform_points
+from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.vectors import turn_flow, turn_normals
 from pellucid.plan import Plan
 from pellucid.random.arguments import check_choice
@@ -44,6 +45,7 @@ __all__ = [
     "inside",
     "kind_of",
     "places_of",
+    "turned_along",
 ]
 
 VALID = "valid"
@@ -73,7 +75,8 @@ class TargetKind:
         interpolation: of pictures: resampled by default, through geometry alone.
         channels: of pictures: how many there must be; None for any.
         turn: of pictures of vectors, read where the picture is read: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values
-            as the map turns and stretches them.
+            as the map turns and stretches them. Under a field each pixel comes on its own, with the map's derivative there.
+        reaches: vectors end at points of the same picture: under a field, where those points go.
         move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
             of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
             nothing is cut off there.
@@ -100,6 +103,7 @@ class TargetKind:
     interpolation: Interpolation | None = None
     channels: int | None = None
     turn: Turn | None = None
+    reaches: bool = False
     move: Move | None = None
 
     def __post_init__(self) -> None:
@@ -142,6 +146,37 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
         seen = here if seen is None else seen & here
     assert seen is not None
     return moved, seen
+
+
+def turned_along(kind: TargetKind, values: Tensor, there: Path, back: Path) -> Tensor:
+    """Vectors on a picture that a field has moved.
+
+    Args:
+        kind: which have a ``turn``.
+        values: (b, c, h, w), each as it was read at the source of its pixel.
+        there: from the pixels to where they were read.
+        back: from there to the pixels.
+    """
+    assert kind.turn is not None
+    wide = wide_dtype(values.device)
+    pixels = pixel_centers((values.shape[2], values.shape[3]), wide, values.device).expand(len(values), -1, 2)
+    points, slopes = pixels, torch.eye(2, dtype=wide, device=values.device)
+    for step, _ in there:
+        if isinstance(step, BentMap):
+            points, here = step.linearised(points)
+        else:
+            points, here = transform_points(points, step), slopes_of(step, points)
+        slopes = here @ slopes
+    vectors = values.to(wide).flatten(2).mT  # b n c
+    if kind.reaches:
+        found = follow(points + vectors, back)[0] - pixels
+    else:
+        known = torch.isfinite(slopes).all(-1).all(-1)[..., None, None]
+        slopes = torch.where(known, slopes, torch.eye(2, dtype=wide, device=values.device)).flatten(0, 1)
+        maps = torch.nn.functional.pad(slopes, (0, 1, 0, 1))
+        maps = maps + torch.nn.functional.pad(torch.ones_like(maps[:, :1, :1]), (2, 0, 2, 0))
+        found = kind.turn(vectors.flatten(0, 1)[..., None, None], maps).reshape(vectors.shape)
+    return torch.where(torch.isfinite(found), found, 0.0).mT.reshape(values.shape).to(values.dtype)
 
 
 def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
@@ -219,7 +254,7 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("keypoints", "(B, N, 2), or (B, N, 3) with visibility", (2,), (2, 3), _INTEGERS, move=_keypoints),
         TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
-        TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow),
+        TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),
         TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
         TargetKind("labels", integers=None),
     )

@@ -355,6 +355,8 @@ BY_NAME: dict[str, Kind] = {
     "ChannelDropout.fill": NUMBER,
     "spacing": number(2),
     "RandomElastic.magnitude": drawn(0, 0.48866),
+    "GridDistortion.magnitude": drawn(0, 1 / 3),
+    "GridDistortion.cells": first(number(2, 64, whole=True), sequence(number(2, 64, whole=True), 2)),
     "border": choice("free", "locked"),
     "k1": drawn(-0.3, 1),
     "k2": drawn(-0.1, 1),

@@ -6,11 +6,13 @@ import torch
 from scipy.optimize import approx_fprime
 
 from pellucid import (
+    GridDistortion,
     InvalidArgument,
     InvalidType,
     Key,
     Pipeline,
     RandomAffine,
+    RandomElastic,
     RandomHorizontalFlip,
     RandomPerspective,
     RandomRotation,
@@ -185,3 +187,54 @@ def test_boxes_and_rotated_boxes_in_one_batch():
     torch.testing.assert_close(out["boxes_turned"], torch.tensor([[[5.5, 3.5, 3.0, 3.0, -0.25]]]))
     assert out["boxes_valid"].all()
     assert out["boxes_turned_valid"].all()
+
+
+def test_flow_under_a_field_ends_where_its_points_go():
+    """Every flow is the same here, so that reading it costs nothing; points go by the record, whose oracle is scipy's."""
+    augment = Pipeline([RandomRotation(20), RandomElastic(8, magnitude=0.3), RandomHorizontalFlip(0.5)], seed=3)
+    image, pixels = torch.rand(4, 3, 24, 28), _pixels(24, 28).expand(4, -1, -1)
+    flow = torch.tensor([2.5, -1.25], dtype=torch.float64)
+    batch = {"image": image, "flow": flow[:, None, None].expand(4, 2, 24, 28), "heatmap": torch.ones(4, 1, 24, 28)}
+    out, record = augment(batch, return_record=True)
+    source = record.flow().flatten(2).mT + pixels
+    wanted = record.map_points(source + flow) - pixels
+    inside = out["heatmap"].flatten(1) == 1  # elsewhere a canvas shows, and its flow of zero, in part or alone
+    assert inside.float().mean() > 0.5
+    torch.testing.assert_close(out["flow"].flatten(2).mT[inside], wanted[inside], atol=1e-6, rtol=0)
+    back = augment.inverse({"image": out["image"], "flow": out["flow"]}, record)["flow"][..., 10:14, 12:16]
+    assert (back.mean((2, 3)) - flow).abs().max() < 0.2  # read between pixels of a flow that is no longer linear
+
+
+@pytest.mark.parametrize("field", [RandomElastic(8, magnitude=0.3), GridDistortion(3, magnitude=0.33)], ids=["cubic", "linear"])
+def test_normals_under_a_field_are_turned_by_its_derivative(field):
+    """Oracle: central differences (of record.flow's exact places) in the place of the derivative, and the closed form of a map."""
+    augment = Pipeline([RandomRotation(20), field], seed=4)
+    normal = torch.tensor([0.48, -0.36, 0.8], dtype=torch.float64)
+    batch = {"image": torch.rand(2, 3, 24, 28), "normals": normal[:, None, None].expand(2, 3, 24, 28)}
+    out, record = augment(batch, return_record=True)
+    places = record.flow() + _pixels(24, 28).mT.unflatten(2, (24, 28))
+    for row, column in ((9, 11), (15, 16)):
+        for sample in range(2):
+            step = 1e-4
+            here = places[sample, :, row, column]
+            offsets = step * torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]], dtype=torch.float64)
+            ends = record[sample].map_points((here + offsets)[None])[0]  # the map forwards, near the source
+            forth = torch.stack(((ends[0] - ends[1]), (ends[2] - ends[3])), 1) / (2 * step)
+            maps = torch.eye(3, dtype=torch.float64)[None].clone()
+            maps[0, :2, :2] = torch.linalg.inv(forth)
+            wanted = turn_normals(normal[None, :, None, None], maps)[0, :, 0, 0]
+            torch.testing.assert_close(out["normals"][sample, :, row, column], wanted, atol=1e-5, rtol=0)
+
+
+def test_gradients_of_vectors_under_a_field():
+    augment = Pipeline([RandomElastic(4, magnitude=0.3)], seed=4)
+    record = augment.draw(torch.rand(1, 3, 6, 7, dtype=torch.float64))
+    field = torch.rand(1, 3, 6, 7, dtype=torch.float64) + 0.3
+
+    def turned(vectors, magnitude):
+        batch = {"image": vectors, "flow": vectors[:, :2], "normals": vectors}
+        out = augment.apply(batch, record.with_param(0, "magnitude", magnitude))
+        return out["flow"], out["normals"]
+
+    magnitude = record.params[0]["magnitude"].double().requires_grad_()
+    assert torch.autograd.gradcheck(turned, (field.requires_grad_(), magnitude), fast_mode=False)

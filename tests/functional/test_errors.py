@@ -40,7 +40,15 @@ REST = {
     "motion_blur": ((5, 2.0, 30.0), {}),
     "defocus_blur": ((5, 1.5), {}),
     "median_blur": ((3,), {}),
-    "gaussian_noise": ((), {"key": Key(0)}),
+    **{
+        name: ((), {"key": Key(0)})
+        for name in (
+            *("gaussian_noise", "poisson_gaussian_noise", "shot_noise", "salt_and_pepper"),
+            *("plasma_fog", "plasma_brightness", "plasma_shadow"),
+        )
+    },
+    "color_temperature": ((4000.0,), {}),
+    "elastic": ((torch.zeros(1, 5, 6, 2),), {}),
     "solarize": ((0.5,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},
 }
@@ -76,7 +84,7 @@ def test_shapes_dtypes_purity_and_empty_batches(name):
     single = _call(name, image[1])
     if name == "adjust_gamma":  # torch's pow rounds the tail of a vector differently from its body
         assert (single - batch[1]).abs().max() <= 2 * torch.finfo(single.dtype).eps
-    elif name == "gaussian_noise":  # of the first index here, of the second in the batch
+    elif "key" in REST.get(name, ((), {}))[1]:  # of the first index here, of the second in the batch
         assert torch.equal(single, _call(name, image[1:])[0])
     else:
         assert torch.equal(single, batch[1])

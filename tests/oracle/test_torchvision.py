@@ -7,6 +7,8 @@ Geometry agrees to 2e-4: torchvision goes through normalised [-1, 1] coordinates
 its matrices in float32 as well.
 """
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -170,3 +172,15 @@ def test_gaussian_noise_has_torchvisions_law_and_a_key():
     assert (found.std() - theirs.std()).abs() < 5 * 0.1 / image.numel() ** 0.5
     assert found[1:2].equal(PF.gaussian_noise(image[:1], 0.03, 0.1, key=pellucid.Key(1, 0, torch.tensor([1]))))
     assert not found[0].equal(found[1])
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "nearest"])
+def test_elastic_is_torchvisions(interpolation):
+    theirs = torchvision_functional()
+    image = torch.rand(2, 3, 21, 34, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    move = 0.2 * torch.rand(1, 21, 34, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) - 0.1
+    mode = getattr(importlib.import_module("torchvision.transforms").InterpolationMode, interpolation.upper())
+    expected = theirs.elastic(image, move, interpolation=mode)
+    found = PF.elastic(image, move, interpolation=interpolation)
+    off = (found - expected).abs() > 1e-9
+    assert off.sum() == 0 if interpolation == "bilinear" else off.float().mean() < 1e-3  # ties

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from pellucid.boxes.outlines import outline
 from pellucid.cli.draw import draw_outline, draw_targets, heat
 from pellucid.cli.files import to_picture
 from pellucid.cli.gradients import pixel_gradient
 from pellucid.cli.sheet import contact_sheet
+from pellucid.maps import back
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.transforms.affine import RandomAffine
@@ -116,9 +118,9 @@ def gradient_sheet(show: Show) -> Image:
 
 
 def _frame_in_source(record: Record, sample: int) -> list[tuple[float, float]]:
-    """The corners of the output in the input's edge coordinates."""
+    """The border of the output in the input's edge coordinates."""
     height, width = record.size_out
-    edges = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
-    corners = torch.cat((edges - 0.5, torch.ones(4, 1, dtype=torch.float64)), dim=1)
-    mapped = corners @ record.src_from_dst[sample].detach().T
-    return [(x + 0.5, y + 0.5) for x, y in (mapped[:, :2] / mapped[:, 2:]).tolist()]
+    box = torch.tensor([[[0.0, 0.0, width, height]]], dtype=torch.float64)
+    with torch.no_grad():
+        mapped, _ = back(record[sample], outline(box, "xyxy")[:, 0] - 0.5)
+    return [(x + 0.5, y + 0.5) for x, y in mapped[0].tolist()]

@@ -5,9 +5,17 @@ Must not: draw anything at random or keep state.
 Read next: ``warps.py``.
 """
 
-from pellucid.functional.blurs import box_blur, defocus_blur, gaussian_noise, median_blur, motion_blur
+from pellucid.functional.blurs import box_blur, defocus_blur, median_blur, motion_blur
 from pellucid.functional.codecs import jpeg
-from pellucid.functional.colors import adjust_brightness, adjust_contrast, adjust_gamma, adjust_hue, adjust_saturation
+from pellucid.functional.colors import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    adjust_hue,
+    adjust_saturation,
+    color_temperature,
+    shift_hsv,
+)
 from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv, to_dtype
 from pellucid.functional.estimate import (
     get_affine_transform,
@@ -16,6 +24,15 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.noises import (
+    gaussian_noise,
+    plasma_brightness,
+    plasma_fog,
+    plasma_shadow,
+    poisson_gaussian_noise,
+    salt_and_pepper,
+    shot_noise,
+)
 from pellucid.functional.reaching import anneal
 from pellucid.functional.rectangles import (
     center_crop,
@@ -31,7 +48,8 @@ from pellucid.functional.sizes import crop, pad, resize, uniform_temporal_subsam
 from pellucid.functional.targets import transform_boxes, transform_points
 from pellucid.functional.tones import autocontrast, clahe, equalize, posterize, solarize
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
-from pellucid.functional.warps import warp, warp_affine, warp_perspective
+from pellucid.functional.volumes import warp3
+from pellucid.functional.warps import elastic, warp, warp_affine, warp_perspective
 
 __all__ = [
     "adjust_brightness",
@@ -46,9 +64,11 @@ __all__ = [
     "box_blur",
     "center_crop",
     "clahe",
+    "color_temperature",
     "crop",
     "defocus_blur",
     "denormalize",
+    "elastic",
     "equalize",
     "erase",
     "five_crop",
@@ -69,6 +89,10 @@ __all__ = [
     "pad",
     "permute_channels",
     "perspective",
+    "plasma_brightness",
+    "plasma_fog",
+    "plasma_shadow",
+    "poisson_gaussian_noise",
     "posterize",
     "remap",
     "resize",
@@ -76,6 +100,9 @@ __all__ = [
     "rgb_to_grayscale",
     "rgb_to_hsv",
     "rotate",
+    "salt_and_pepper",
+    "shift_hsv",
+    "shot_noise",
     "solarize",
     "ten_crop",
     "to_dtype",
@@ -84,6 +111,7 @@ __all__ = [
     "uniform_temporal_subsample",
     "vertical_flip",
     "warp",
+    "warp3",
     "warp_affine",
     "warp_perspective",
 ]

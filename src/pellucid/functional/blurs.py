@@ -1,7 +1,7 @@
-"""Blurs by a box, a line, a disk and a rank; and noise that a key decides.
+"""Blurs by a box, a line, a disk and a rank.
 
-Owns: `box_blur`, `motion_blur`, `defocus_blur`, `median_blur`, `gaussian_noise`.
-Must not: convolve or draw itself; the kernels do.
+Owns: `box_blur`, `motion_blur`, `defocus_blur`, `median_blur`.
+Must not: convolve itself; the kernels do.
 Read next: ``filters.py``.
 """
 
@@ -11,17 +11,15 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.errors import invalid, wrong_type
-from pellucid.functional.colors import close_unit, open_unit
+from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import Layout, close_image, join_batch, open_image, to_compute
-from pellucid.kernels import blend, convolve
-from pellucid.random.key import Key, default_index, draw_words, on_device
+from pellucid.kernels import convolve
 from pellucid.transforms.base import as_size
 from pellucid.transforms.filters import box, disk, line
 from pellucid.types import Size
 
-__all__ = ["box_blur", "defocus_blur", "gaussian_noise", "median_blur", "motion_blur"]
+__all__ = ["box_blur", "defocus_blur", "median_blur", "motion_blur"]
 
 
 def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor | None = None) -> Shaped[Tensor, "*b c h w"]:
@@ -150,57 +148,6 @@ def median_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int | Size) -> S
         raise invalid("kernel_size", expected="odd numbers of rows and columns", got=kernel_size)
     pixels, layout = open_image(image)
     return close_image(convolve.median(to_compute(pixels), taps), layout)
-
-
-def gaussian_noise(
-    image: Shaped[Tensor, "*b c h w"], mean: Factor = 0.0, sigma: Factor = 0.1, *, clip: bool = True, key: Key
-) -> Shaped[Tensor, "*b c h w"]:
-    """Add Gaussian noise, which a key decides: equal keys add equal noise.
-
-    Args:
-        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
-        mean, sigma: of the noise, in units of white for every dtype: a number or a tensor () or (B,); sigma >= 0.
-        clip: clip the result to [0, 1].
-        key: seed, step and one index per image.
-
-    Returns:
-        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
-
-    Gradient:
-        image, mean, sigma: exact; with ``clip`` almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
-    Source:
-        ``torchvision.transforms.v2.functional.gaussian_noise``, whose numbers come from the global generator.
-
-    Example:
-        >>> import torch
-        >>> from pellucid import Key
-        >>> from pellucid.functional import gaussian_noise
-        >>> one, two = (gaussian_noise(torch.full((1, 2, 2), 0.5), key=Key(seed=3)) for _ in range(2))
-        >>> one.equal(two)
-        True
-    """
-    if not isinstance(key, Key):
-        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
-    pixels, layout = open_image(image)
-    numbers = []
-    for name, value in {"mean": mean, "sigma": sigma}.items():
-        if name == "sigma" and isinstance(value, int | float) and value < 0:
-            raise invalid(name, expected="a number >= 0", got=value)
-        number, batched = read_factor(name, value, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
-        numbers.append(number)
-    work, count, device = open_unit(pixels), pixels.shape[0], pixels.device
-    index = default_index(count, device) if key.index is None else key.index.to(device, torch.int64)
-    if index.shape[0] != count:
-        raise invalid("key.index", expected=f"one index per image, ({count},)", got=tuple(index.shape))
-    slot = torch.zeros(1, dtype=torch.int64, device=device)
-    words = draw_words(on_device(key.seed, device), on_device(key.step, device), index, slot)[:, :2]
-    drift, spread = (number.to(work.dtype).expand(count) for number in numbers)
-    return close_unit(blend.noise(work, words, drift, spread, clip=clip), layout)
 
 
 def _opened(

@@ -1,21 +1,35 @@
 """Brightness, contrast, saturation, hue and gamma, as torchvision defines them, with gradients to the factors.
 
-Owns: the ``adjust_*`` functions that act on single pixels.
+Owns: the ``adjust_*`` functions that act on single pixels, `shift_hsv`, `color_temperature`.
 Must not: hold formulas of its own; the colour kernels do.
 Read next: ``conversions.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.color.hsv import shift_hsv as shifted
+from pellucid.color.temperature import LIMITS, gains_of
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import Layout, close_image, join_batch, open_image, require_channels, to_compute
 from pellucid.kernels import color, curve
 
-__all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation", "close_unit", "open_unit"]
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "close_unit",
+    "color_temperature",
+    "open_unit",
+    "shift_hsv",
+]
 
 
 def adjust_brightness(image: Shaped[Tensor, "*b c h w"], brightness_factor: Factor) -> Shaped[Tensor, "*b c h w"]:
@@ -184,6 +198,85 @@ def _step(image: Tensor, name: str, value: Factor) -> Tensor:
         if pixels.shape[1] == 1:
             return close_unit(work.clone(), layout)
     return close_unit(color.jitter_steps(work, None, {name: factor.to(work.dtype)}), layout)
+
+
+def shift_hsv(
+    image: Shaped[Tensor, "*b 3 h w"], hue: Factor = 0.0, saturation: Factor = 0.0, value: Factor = 0.0
+) -> Shaped[Tensor, "*b 3 h w"]:
+    """Add to hue, saturation and value; the latter two are clipped. Grey stays grey.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
+        hue: in turns: a number or a tensor () or (B,).
+        saturation, value: 1 is all of it, likewise.
+
+    Returns:
+        The image, in its own dtype; 8-bit results are rounded.
+
+    Gradient:
+        image, hue, saturation, value: almost everywhere; none to hue and saturation at exact grey.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``colorsys``; albumentations' HueSaturationValue in other units.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import shift_hsv
+        >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), 1 / 3).flatten()
+        tensor([0., 1., 0.])
+    """
+    return _numbered(image, {"hue": hue, "saturation": saturation, "value": value}, shifted)
+
+
+def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) -> Shaped[Tensor, "*b 3 h w"]:
+    """Change the colour of the light to that of a black body, and clip.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
+        temperature: in kelvin, 2000 to 25000: a number or a tensor () or (B,). Lower ones are warmer.
+
+    Returns:
+        The image, clipped to [0, 1], in its own dtype; 8-bit results are rounded.
+
+    Gradient:
+        image, temperature: almost everywhere (zero where clipped).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        See `PlanckianJitter`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import color_temperature
+        >>> red, green, blue = color_temperature(torch.full((3, 1, 1), 0.4), 3000.0).flatten().tolist()
+        >>> red > green > blue
+        True
+    """
+    if isinstance(temperature, int | float) and not LIMITS[0] <= temperature <= LIMITS[1]:
+        raise invalid("temperature", expected=f"a number from {LIMITS[0]:g} to {LIMITS[1]:g}", got=temperature)
+
+    def lit(pixels: Tensor, kelvin: Tensor) -> Tensor:
+        return color.clip(pixels * gains_of(kelvin)[:, :, None, None])
+
+    return _numbered(image, {"temperature": temperature}, lit)
+
+
+def _numbered(image: Tensor, values: dict[str, Factor], function: Callable[..., Tensor]) -> Tensor:
+    """A function of colours in [0, 1] and one number per image of each name."""
+    pixels, layout = open_image(image)
+    require_channels(pixels, (3,), "red, green and blue")
+    numbers = []
+    for name, value in values.items():
+        number, batched = read_factor(name, value, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
+        numbers.append(number)
+    work = open_unit(pixels)
+    return close_unit(function(work, *(number.to(work.dtype).expand(len(work)) for number in numbers)), layout)
 
 
 def _check_not_negative(name: str, value: Factor) -> None:

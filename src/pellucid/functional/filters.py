@@ -111,13 +111,14 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
 
 
 def erase(
-    image: Shaped[Tensor, "*b c h w"], box: Float[Tensor, "*b 4"] | Sequence[float], *, value: FillValue = 0.0
+    image: Shaped[Tensor, "*b c h w"], box: Float[Tensor, "... 4"] | Sequence[float], *, value: FillValue = 0.0
 ) -> Shaped[Tensor, "*b c h w"]:
-    """Replace a rectangle by a colour or by another image.
+    """Replace a rectangle, or several, by a colour or by another image.
 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
-        box: (x0, y0, x1, y1) in pixel-edge coordinates, (4,) or (B, 4). Pixels cut by an edge are mixed by the share covered.
+        box: (x0, y0, x1, y1) in pixel-edge coordinates, (4,) or (B, 4); (B, N, 4) for several holes. Pixels cut by an edge are
+            mixed by the share covered; where holes meet, the shares add up to at most the whole pixel.
         value: a number, one per channel, a tensor (), (C,) or (B, C), or an image of the same size, in the image's units.
 
     Returns:
@@ -139,17 +140,20 @@ def erase(
         tensor([[[1.0000, 0.0000, 0.5000, 1.0000]]])
     """
     pixels, layout = open_image(image)
-    expected = "(x0, y0, x1, y1), or a tensor (4,) or (B, 4)"
+    expected = "(x0, y0, x1, y1), or a tensor (4,), (B, 4) or (B, N, 4)"
     corners = read_numbers("box", box, device=pixels.device, expected=expected)
-    if corners.dim() not in (1, 2) or corners.shape[-1] != 4:
+    if corners.dim() not in (1, 2, 3) or corners.shape[-1] != 4:
         raise invalid("box", expected=expected, got=f"shape {tuple(corners.shape)}")
-    pixels, layout = join_batch(pixels, layout, "box", corners.reshape(-1, 4).shape[0], corners.dim() == 2)
+    batched = corners.dim() > 1
+    corners = corners[None] if not batched else corners
+    corners = corners[:, None] if corners.dim() == 2 else corners  # b n 4
+    pixels, layout = join_batch(pixels, layout, "box", corners.shape[0], batched)
     partner, batched = _partner(pixels, value)
     pixels, layout = join_batch(pixels, layout, "value", partner.shape[0], batched)
     work = to_compute(pixels)
-    corners = corners.reshape(-1, 4).to(work.dtype)
+    corners = corners.to(work.dtype)
     corners = torch.where(torch.isfinite(corners).all(-1, keepdim=True), corners, 0.0)
-    return close_image(blend.patch(work, corners[:, None], partner.to(work.dtype)), layout)
+    return close_image(blend.patch(work, corners, partner.to(work.dtype)), layout)
 
 
 def _partner(pixels: Tensor, value: FillValue) -> tuple[Tensor, bool]:

@@ -1,6 +1,6 @@
 """Warping images through matrices, with gradients to everything.
 
-Owns: `warp`, `warp_affine`, `warp_perspective`.
+Owns: `warp`, `elastic`, `warp_affine`, `warp_perspective`.
 Must not: interpolate; the kernels do.
 Read next: ``remap.py``.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
@@ -25,7 +26,7 @@ from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.types import Size
 
-__all__ = ["resample", "warp", "warp_affine", "warp_perspective"]
+__all__ = ["elastic", "resample", "warp", "warp_affine", "warp_perspective"]
 
 
 def warp(
@@ -109,6 +110,51 @@ def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels:
     if field.dim() not in (3, 4) or field.shape[-3:] != (2, *size):
         raise invalid("displacement", expected=expected, got=f"shape {tuple(field.shape)}")
     return field.to(compute_dtype(pixels.dtype))[None if field.dim() == 3 else ...], field.dim() == 4
+
+
+def elastic(
+    image: Shaped[Tensor, "*b c h w"],
+    displacement: Float[Tensor, "b_or_1 h w 2"],
+    *,
+    interpolation: str = "bilinear",
+    fill: FillValue = 0.0,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Move pixels by a field, in torchvision's words.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W).
+        displacement: (1, H, W, 2) for all images or (B, H, W, 2), x then y, in halves of the image's width and height.
+        interpolation: as in :func:`warp`.
+        fill: as in :func:`warp`; torchvision blends it in once more where a sample is cut.
+
+    Returns:
+        The moved image, in the dtype of ``image``.
+
+    Gradient:
+        As :func:`warp`, whose ``displacement`` is in pixels.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.elastic``. A smooth random field without a picture of displacements: `RandomElastic`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import elastic
+        >>> elastic(torch.arange(4.0).reshape(1, 1, 4), torch.full((1, 1, 4, 2), 0.5) * torch.tensor([1.0, 0.0]))
+        tensor([[[1., 2., 3., 0.]]])
+    """
+    if not isinstance(displacement, Tensor) or displacement.dim() != 4 or displacement.shape[-1] != 2:
+        got = tuple(displacement.shape) if isinstance(displacement, Tensor) else type(displacement).__name__
+        raise invalid("displacement", expected="a tensor (1, H, W, 2) or (B, H, W, 2)", got=got)
+    height, width = displacement.shape[1:3]
+    half = torch.tensor([width / 2.0, height / 2.0], dtype=displacement.dtype, device=displacement.device)
+    field = (displacement * half).movedim(-1, 1)
+    moved = field[0] if len(field) == 1 else field
+    mode = "zeros" if isinstance(fill, int | float) and fill == 0 else "constant"
+    still = torch.eye(3, dtype=displacement.dtype, device=displacement.device)
+    return warp(image, still, size=(height, width), displacement=moved, interpolation=interpolation, padding_mode=mode, fill=fill)
 
 
 def warp_affine(

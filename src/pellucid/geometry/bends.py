@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.points import transform_points
+from pellucid.geometry.points import slopes_of, transform_points
 
 __all__ = ["FOLDS", "Bend", "BentMap", "displaced", "fitted", "inverted"]
 
@@ -33,6 +33,7 @@ _POLE = math.sqrt(3.0) - 2.0
 """The pole of the filter that turns values at knots into a cubic B-spline's coefficients."""
 
 _STEPS = 6
+_LINEAR_STEPS = 24  # a step lands in the next cell, not yet in the right one, where slopes jump
 _SOLVED = 1e-6  # pixels; coordinates in float32 cannot ask for more than a thousand times that
 
 
@@ -155,7 +156,7 @@ def _weighed(parts: Sequence[Float[Tensor, "b 2 n"]], weights: Sequence[Float[Te
 
 
 def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2"]:
-    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method do not converge.
+    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method (24, linear fields) do not converge.
 
     Gradient:
         points, control: exact, first and second derivatives: two more steps with the last slopes are part of the graph.
@@ -164,7 +165,7 @@ def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2
     points = torch.where(known[..., None], points, 0.0)
     with torch.no_grad():
         q = points
-        for _ in range(_STEPS):
+        for _ in range(_LINEAR_STEPS if bend.linear else _STEPS):
             q = q - _newton(q, points, bend)
         slopes = _slopes(q, bend)
     for _ in range(2):
@@ -207,9 +208,9 @@ class BentMap:
         last: applied after it.
     """
 
-    first: Float[Tensor, "b_or_1 3 3"]
+    first: Float[Tensor, "#b 3 3"]
     bend: Bend
-    last: Float[Tensor, "b_or_1 3 3"]
+    last: Float[Tensor, "#b 3 3"]
     solves: bool = False
 
     def __call__(self, points: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2"]:
@@ -218,6 +219,21 @@ class BentMap:
         q = transform_points(points, self.first.expand(rows, 3, 3))
         q = inverted(q, self.bend) if self.solves else torch.stack(displaced(q[..., 0], q[..., 1], self.bend), -1)
         return transform_points(q, self.last.expand(rows, 3, 3))
+
+    def linearised(self, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Float[Tensor, "b n 2 2"]]:
+        """Where points lead, and the map's derivative there."""
+        rows = points.shape[0]
+        first, last = (matrix.expand(rows, 3, 3) for matrix in (self.first, self.last))
+        q, inner = transform_points(points, first), slopes_of(first, points)
+        if self.solves:
+            q = inverted(q, self.bend)
+            (a, b), (c, d) = (row.unbind(-1) for row in _slopes(q, self.bend).unbind(-2))
+            adjugate = torch.stack((torch.stack((d, -b), -1), torch.stack((-c, a), -1)), -2)
+            slopes = adjugate / (a * d - b * c)[..., None, None]
+        else:
+            slopes = _slopes(q, self.bend)
+            q = torch.stack(displaced(q[..., 0], q[..., 1], self.bend), -1)
+        return transform_points(q, last), slopes_of(last, q) @ slopes @ inner
 
     def turned(self) -> BentMap:
         """The way back."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.types import Size
 
-__all__ = ["pixel_centers", "transform_points"]
+__all__ = ["pixel_centers", "slopes_of", "transform_points"]
 
 
 def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b n 2"]:
@@ -46,3 +46,14 @@ def pixel_centers(size: Size, dtype: torch.dtype, device: torch.device) -> Float
     height, width = size
     x, y = torch.arange(width, dtype=dtype, device=device), torch.arange(height, dtype=dtype, device=device)
     return torch.stack((x.expand(height, width), y[:, None].expand(height, width)), -1).flatten(0, 1)[None]
+
+
+def slopes_of(matrix: Float[Tensor, "b 3 3"], points: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2 2"]:
+    """The derivative of a map at points (b, n, 2); row i is that of coordinate i.
+
+    Gradient:
+        matrix, points: exact.
+    """
+    depth = points @ matrix[:, 2, :2, None] + matrix[:, 2, 2, None, None]  # b n 1
+    moved = transform_points(points, matrix)
+    return (matrix[:, None, :2, :2] - moved[..., None] * matrix[:, None, 2:, :2]) / depth[..., None]

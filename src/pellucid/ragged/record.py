@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.errors import invalid
 from pellucid.notebook import record_html, record_text
 from pellucid.plan import Plan
 from pellucid.record import Record
@@ -141,6 +142,52 @@ class RaggedRecord:
             drawn values: exact.
         """
         return torch.stack(scattered(len(self), [(where, record.matrix) for where, record in self.parts()]))
+
+    def map_points(self, points: list[Float[Tensor, "n 2"]] | tuple[Float[Tensor, "n 2"], ...]) -> list[Float[Tensor, "n 2"]]:
+        """Send points (x, y) of each picture, in pixel-centre coordinates, to its output; see `Record.map_points`.
+
+        Args:
+            points: (x, y), a tensor (n, 2) for each picture; n may differ.
+
+        Returns:
+            A tensor (n, 2) for each picture.
+
+        Gradient:
+            points, drawn values: exact.
+
+        Errors:
+            InvalidArgument unless there are points for every picture.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pictures = [torch.zeros(3, 4, 10), torch.zeros(3, 6, 6)]
+            >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(pictures)
+            >>> record.map_points([torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 1.0], [5.0, 0.0]])])
+            [tensor([[9., 2.]]), tensor([[4., 1.],
+                    [0., 0.]])]
+        """
+        if not isinstance(points, list | tuple) or len(points) != len(self):
+            got = f"{len(points)} of them" if isinstance(points, list | tuple) else type(points).__name__
+            raise invalid("points", expected=f"a list of {len(self)} tensors (n, 2)", got=got)
+        return [self.part([i]).map_points(one[None])[0] for i, one in enumerate(points)]
+
+    def flow(self) -> list[Float[Tensor, "2 h w"]]:
+        """Return how far from each output pixel the input pixel lies that it reads, of each picture; see `Record.flow`.
+
+        Returns:
+            A tensor (2, h, w) for each picture, float64.
+
+        Gradient:
+            drawn values: exact.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pictures = [torch.zeros(3, 1, 2), torch.zeros(3, 1, 3)]
+            >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(pictures)
+            >>> [flow[0].tolist() for flow in record.flow()]
+            [[[1.0, -1.0]], [[2.0, 0.0, -2.0]]]
+        """
+        return [self.part([i]).flow()[0] for i in range(len(self))]
 
     def __len__(self) -> int:
         return len(self.plans)

@@ -19,6 +19,7 @@ from pellucid.transforms.elastic import RandomElastic
 from pellucid.transforms.filters import RandomBoxBlur, RandomDefocusBlur, RandomMedianBlur, RandomMotionBlur
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
 from pellucid.transforms.function import Lambda
+from pellucid.transforms.grid import GridDistortion
 from pellucid.transforms.holes import CoarseDropout, GridDropout, RandomErasing
 from pellucid.transforms.hsv import HueSaturationValue
 from pellucid.transforms.jitter import (
@@ -58,6 +59,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomElastic",
     "RandomThinPlateSpline",
     "RandomWave",
+    "GridDistortion",
     "LensDistortion",
     "RandomFisheye",
     "RollingShutter",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.transforms.base import by_options, drawn, drawn_names
@@ -27,8 +27,7 @@ class Clouded(Grained):
         return {**dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere"), "words": "none"}
 
 
-def _decay() -> Any:
-    return field(default=(1.4, 2.0), metadata=drawn(interval, low=1.0, high=10.0))
+_DECAY = drawn(interval, low=1.0, high=10.0)
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class RandomPlasmaFog(Clouded):
     """
 
     strength: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=0.0))
-    decay: Range = _decay()
+    decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -96,7 +95,7 @@ class RandomPlasmaBrightness(Clouded):
     """
 
     strength: Range = field(default=(0.1, 0.4), metadata=drawn(interval, low=0.0, high=1.0))
-    decay: Range = _decay()
+    decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -131,7 +130,7 @@ class RandomPlasmaShadow(Clouded):
 
     darkness: Range = field(default=(0.2, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
     amount: Range = field(default=(0.3, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
-    decay: Range = _decay()
+    decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False

@@ -429,9 +429,8 @@ def trace_back(  # type: ignore[no-untyped-def]
                     known, p, q = w[u] != zero, x[u], y[u]
                     px[u], py[u] = p if known else zero, q if known else zero
                 weights = np.empty((12, len(x)), px.dtype)
-                unbend(
-                    chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window, px, py, gx, gy, to_knots, weights
-                )  # fmt: skip
+                grid = chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window
+                unbend(chain.control[b * chain.control_step], *grid, px, py, gx, gy, to_knots, weights)
         else:
             shown[:] = zero
             for c in range(grounds):

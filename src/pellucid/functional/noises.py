@@ -1,0 +1,331 @@
+"""Noise and clouds that a key decides.
+
+Owns: `gaussian_noise`, `poisson_gaussian_noise`, `shot_noise`, `salt_and_pepper`; `plasma_fog`, `plasma_brightness`,
+`plasma_shadow`.
+Must not: make noise itself; the kernels do.
+Read next: ``blurs.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from jaxtyping import Int64, Shaped
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.functional.colors import close_unit, open_unit
+from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.images import join_batch, open_image
+from pellucid.kernels import blend
+from pellucid.kernels.blend import grain
+from pellucid.kernels.blend import plasma as clouds
+from pellucid.random.key import Key, default_index, draw_words, on_device
+
+__all__ = [
+    "gaussian_noise",
+    "plasma_brightness",
+    "plasma_fog",
+    "plasma_shadow",
+    "poisson_gaussian_noise",
+    "salt_and_pepper",
+    "shot_noise",
+]
+
+_INF = float("inf")
+
+
+def gaussian_noise(
+    image: Shaped[Tensor, "*b c h w"], mean: Factor = 0.0, sigma: Factor = 0.1, *, clip: bool = True, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Add Gaussian noise, which a key decides: equal keys add equal noise.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        mean, sigma: of the noise, in units of white for every dtype: a number or a tensor () or (B,); sigma >= 0.
+        clip: clip the result to [0, 1].
+        key: seed, step and one index per image.
+
+    Returns:
+        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
+
+    Gradient:
+        image, mean, sigma: exact; with ``clip`` almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``torchvision.transforms.v2.functional.gaussian_noise``, whose numbers come from the global generator.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import gaussian_noise
+        >>> one, two = (gaussian_noise(torch.full((1, 2, 2), 0.5), key=Key(seed=3)) for _ in range(2))
+        >>> one.equal(two)
+        True
+    """
+
+    def law(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+        return blend.noise(image, words, mean, sigma, clip=clip)
+
+    return _noisy(image, key, law, {"mean": (mean, -_INF, _INF), "sigma": (sigma, 0.0, _INF)})
+
+
+def poisson_gaussian_noise(
+    image: Shaped[Tensor, "*b c h w"], gain: Factor = 0.01, sigma: Factor = 0.01, *, clip: bool = True, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Add the noise of a camera's sensor, of variance gain * x + sigma ** 2, which a key decides.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        gain: what one photon adds, >= 0, in units of white: a number or a tensor () or (B,).
+        sigma: standard deviation in the dark, >= 0, likewise.
+        clip: clip the result to [0, 1].
+        key: seed, step and one index per image.
+
+    Returns:
+        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
+
+    Gradient:
+        image, gain, sigma: almost everywhere; none where the variance is 0.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        Foi et al., 2008; see `PoissonGaussianNoise`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import poisson_gaussian_noise
+        >>> poisson_gaussian_noise(torch.zeros(1, 1, 3), 0.1, 0.0, key=Key(seed=3)).flatten()
+        tensor([0., 0., 0.])
+    """
+
+    def law(image: Tensor, words: Tensor, gain: Tensor, sigma: Tensor) -> Tensor:
+        field = blend.gaussian_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl="auto")
+        noisy = grain.poisson_gaussian(image, field, gain, sigma)
+        return torch.clamp(noisy, 0.0, 1.0) if clip else noisy
+
+    return _noisy(image, key, law, {"gain": (gain, 0.0, _INF), "sigma": (sigma, 0.0, _INF)})
+
+
+def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key: Key) -> Shaped[Tensor, "*b c h w"]:
+    """Count photons, Poisson(photons * x) / photons, as a key decides.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point, clipped to [0, 1], or uint8.
+        photons: that make white, 1 to 80: a number or a tensor () or (B,).
+        key: seed, step and one index per image.
+
+    Returns:
+        The noisy image, at most 1, in the dtype of ``image``; 8-bit results are rounded.
+
+    Gradient:
+        image: surrogate (1, the slope of the mean). photons: surrogate (that of the normal distribution of the same mean and
+        variance).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``scipy.stats.poisson.ppf`` of the key's numbers; see `ShotNoise`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import shot_noise
+        >>> levels = 4 * shot_noise(torch.full((1, 8, 8), 0.5), 4.0, key=Key(seed=3))
+        >>> bool((levels == levels.round()).all())
+        True
+    """
+
+    def law(image: Tensor, words: Tensor, photons: Tensor) -> Tensor:
+        return torch.clamp(grain.shot(image, words, photons, 80.0), max=1.0)
+
+    return _noisy(image, key, law, {"photons": (photons, 1.0, 80.0)})
+
+
+def salt_and_pepper(
+    image: Shaped[Tensor, "*b c h w"], amount: Factor = 0.05, salt: Factor = 0.5, *, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Replace a share of the values by white or black, as a key decides.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        amount: the share, 0 to 1: a number or a tensor () or (B,).
+        salt: how much of it is white, 0 to 1, likewise.
+        key: seed, step and one index per image.
+
+    Returns:
+        The noisy image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result).
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        ``skimage.util.random_noise(mode="s&p")``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import salt_and_pepper
+        >>> salt_and_pepper(torch.zeros(1, 1, 3), 1.0, 1.0, key=Key(seed=3)).flatten()
+        tensor([1., 1., 1.])
+    """
+    return _noisy(image, key, grain.salt_and_pepper, {"amount": (amount, 0.0, 1.0), "salt": (salt, 0.0, 1.0)})
+
+
+def plasma_fog(
+    image: Shaped[Tensor, "*b c h w"], strength: Factor = 1.0, decay: Factor = 1.7, *, clip: bool = True, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Lay a cloud that a key decides over the image: (x + strength * cloud) * m / (m + strength), with m the image's largest value.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        strength: how thick, >= 0: a number or a tensor () or (B,).
+        decay: how smooth the cloud is, 1 to 10, likewise.
+        clip: clip the result to [0, 1].
+        key: seed, step and one index per image.
+
+    Returns:
+        The foggy image, in the dtype of ``image``; 8-bit results are rounded.
+
+    Gradient:
+        image, strength, decay: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        Hendrycks and Dietterich, 2019; see `RandomPlasmaFog`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import plasma_fog
+        >>> foggy = plasma_fog(torch.full((1, 8, 8), 0.5), 2.0, 2.0, key=Key(seed=3))
+        >>> bool(abs(foggy.min() - 0.1) < 1e-6), bool(abs(foggy.max() - 0.5) < 1e-6)
+        (True, True)
+    """
+    return _clouded(image, key, clouds.fog, {"strength": (strength, 0.0, _INF)}, decay, clip)
+
+
+def plasma_brightness(
+    image: Shaped[Tensor, "*b c h w"], strength: Factor = 0.25, decay: Factor = 1.7, *, clip: bool = True, key: Key
+) -> Shaped[Tensor, "*b c h w"]:
+    """Brighten and darken unevenly, by a cloud that a key decides: add strength * (2 cloud - 1).
+
+    Args:
+        image, decay, clip, key: as in :func:`plasma_fog`.
+        strength: the most that is added or taken away, 0 to 1.
+
+    Returns:
+        The image, in its own dtype; 8-bit results are rounded.
+
+    Gradient:
+        image, strength, decay: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        Its formula; the cloud is that of :func:`plasma_fog`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import plasma_brightness
+        >>> uneven = plasma_brightness(torch.full((1, 8, 8), 0.5), 0.2, key=Key(seed=3))
+        >>> bool(abs(uneven.min() - 0.3) < 1e-6), bool(abs(uneven.max() - 0.7) < 1e-6)
+        (True, True)
+    """
+    return _clouded(image, key, clouds.light, {"strength": (strength, 0.0, 1.0)}, decay, clip)
+
+
+def plasma_shadow(
+    image: Shaped[Tensor, "*b c h w"],
+    darkness: Factor = 0.4,
+    amount: Factor = 0.5,
+    decay: Factor = 1.7,
+    *,
+    clip: bool = True,
+    key: Key,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Lay shadows on the image where a cloud that a key decides is thin.
+
+    Args:
+        image, decay, clip, key: as in :func:`plasma_fog`.
+        darkness: the share of the light that a shadow takes, 0 to 1.
+        amount: below which value of the cloud there is shadow, 0 to 1. It sets in over a tenth.
+
+    Returns:
+        The image, in its own dtype; 8-bit results are rounded.
+
+    Gradient:
+        image, darkness, amount, decay: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        Its formula; the cloud is that of :func:`plasma_fog`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import plasma_shadow
+        >>> dark = plasma_shadow(torch.ones(1, 8, 8), 0.5, 0.5, key=Key(seed=3))
+        >>> float(dark.min()), float(dark.max())
+        (0.5, 1.0)
+    """
+    return _clouded(image, key, clouds.shadow, {"darkness": (darkness, 0.0, 1.0), "amount": (amount, 0.0, 1.0)}, decay, clip)
+
+
+def _clouded(
+    image: Tensor,
+    key: Key,
+    under: Callable[..., Tensor],
+    numbers: Mapping[str, tuple[Factor, float, float]],
+    decay: Factor,
+    clip: bool,
+) -> Tensor:
+    def law(image: Tensor, words: Tensor, *found: Tensor) -> Tensor:
+        cloud = clouds.plasma_of(words, (image.shape[2], image.shape[3]), found[-1], image.dtype)
+        result = under(image, cloud, *found[:-1])
+        return torch.clamp(result, 0.0, 1.0) if clip else result
+
+    return _noisy(image, key, law, {**numbers, "decay": (decay, 1.0, 10.0)})
+
+
+def _noisy(image: Tensor, key: Key, law: Callable[..., Tensor], values: Mapping[str, tuple[Factor, float, float]]) -> Tensor:
+    """What a law makes of images in [0, 1], the key's words, and one number per image of each name (value, least, most)."""
+    if not isinstance(key, Key):
+        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
+    pixels, layout = open_image(image)
+    numbers = []
+    for name, (value, low, high) in values.items():
+        if isinstance(value, int | float) and not low <= value <= high:
+            expected = f"a number >= {low:g}" if high == _INF else f"a number from {low:g} to {high:g}"
+            raise invalid(name, expected=expected, got=value)
+        number, batched = read_factor(name, value, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
+        numbers.append(number)
+    work, count = open_unit(pixels), pixels.shape[0]
+    found = [number.to(work.dtype).expand(count) for number in numbers]
+    return close_unit(law(work, _words(key, count, work.device), *found), layout)
+
+
+def _words(key: Key, count: int, device: torch.device) -> Int64[Tensor, "b 2"]:
+    index = default_index(count, device) if key.index is None else key.index.to(device, torch.int64)
+    if index.shape[0] != count:
+        raise invalid("key.index", expected=f"one index per image, ({count},)", got=tuple(index.shape))
+    slot = torch.zeros(1, dtype=torch.int64, device=device)
+    return draw_words(on_device(key.seed, device), on_device(key.step, device), index, slot)[:, :2]
