@@ -47,5 +47,5 @@ def rounded(out: Float[Tensor, "b c h w"], dtype: torch.dtype | None, *, levels:
     if dtype != torch.uint8:
         return out.to(dtype)
     numbers = out.detach()
-    steps = torch.clamp(numbers, 0.0, 255.0) if levels else torch.clamp(numbers, 0.0, 1.0).mul_(255.0)
-    return steps.round_().nan_to_num_(0.0).to(torch.uint8)
+    steps = torch.clamp(numbers, 0.0, 255.0) if levels else torch.clamp(numbers, 0.0, 1.0) * 255.0
+    return torch.nan_to_num(torch.round(steps), 0.0).to(torch.uint8)
