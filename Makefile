@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo learn-demo features-demo test test-long test-all tables check bench docs lint types imports wheel dist clean
+.PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs lint types imports wheel dist clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -28,6 +28,10 @@ test-long: $(STAMP)
 # All of it, and what is slow: training, processes, compilers, studies, benchmarks, whole corpora.
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
+
+# What each test function costs: from this, tests/sampled.py decides which cases the default run takes.
+seconds: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -p tests.measured -m "not slow and not gpu"
 
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.
 tables: $(STAMP)

@@ -98,8 +98,10 @@ def test_decision_records_share_one_form():
 
 
 def test_tests_that_are_cut_short_exist():
-    from tests.sampled import EVERY
+    """A function that was renamed or split has lost its measurement: run ``make seconds``, or move its row by hand."""
+    from tests.sampled import every, seconds
 
-    for name in EVERY:
+    for name in seconds():
         file, _, function = name.partition("::")
-        assert f"def {function}(" in (ROOT / "tests" / file).read_text(), name
+        if every(name) != 1:
+            assert f"def {function.rpartition('::')[2]}(" in (ROOT / "tests" / file).read_text(), name

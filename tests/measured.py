@@ -1,0 +1,76 @@
+"""What each test function costs: ``make seconds`` runs all but the slow tests with this plugin and writes ``tests/seconds.json``.
+
+CPU seconds of the process and its children, from setup to teardown, without what Numba compiles: kernels are compiled by whichever
+test needs them first, and by none where they are cached. Under xdist every worker measures and the controller writes. Rows of files
+that were not run stay.
+"""
+
+import json
+import os
+import resource
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+SECONDS = Path(__file__).parent / "seconds.json"
+WORTH_TELLING = 0.25  # functions cheaper than this are not listed
+
+_costs: dict[str, list[float]] = defaultdict(list)
+
+
+class _Compiling:
+    """CPU seconds spent in Numba's compiler so far; the outermost of nested compilations counts."""
+
+    def __init__(self) -> None:
+        from numba.core import event
+
+        self.seconds, self._starts = 0.0, []
+        listener = type("Listener", (event.Listener,), {"on_start": self._start, "on_end": self._end})
+        event.register("numba:compile", listener())
+
+    def _start(self, *_):
+        self._starts.append(time.process_time())
+
+    def _end(self, *_):
+        started = self._starts.pop()
+        if not self._starts:
+            self.seconds += time.process_time() - started
+
+
+def _cpu() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime - _compiling.seconds
+
+
+_compiling = _Compiling()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash["started"] = _cpu()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append(("cpu", _cpu() - item.stash["started"]))
+    return report
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
+        _costs[report.nodeid.partition("[")[0].removeprefix("tests/")].append(dict(report.user_properties)["cpu"])
+
+
+def pytest_sessionfinish(session):
+    if "PYTEST_XDIST_WORKER" in os.environ or not _costs:
+        return
+    files = {name.partition("::")[0] for name in _costs}
+    rows = {name: row for name, row in json.loads(SECONDS.read_text()).items() if name.partition("::")[0] not in files}
+    rows |= {name: [len(costs), round(sum(costs), 2)] for name, costs in _costs.items() if sum(costs) >= WORTH_TELLING}
+    text = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items()))
+    SECONDS.write_text("{\n" + text + "\n}\n")
+    print(f"\n{len(_costs)} functions took {sum(map(sum, _costs.values())):.0f} s of CPU; {len(rows)} are in {SECONDS}")
