@@ -60,15 +60,16 @@ def augmentation(
     ),
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file with settings.")] = None,
     write: Annotated[Path | None, typer.Option(help="Write the page there, and its picture into img/ beside it.")] = None,
-    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000",
+    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000,10000",
     seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
-    arms: Annotated[str | None, typer.Option(help="Only these; default all.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser.")] = 500,
+    arms: Annotated[str | None, typer.Option(help="Only these.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser.")] = 5000,
+    batch: Annotated[int | None, typer.Option(help="Images per step.")] = 32,
     entropy: Annotated[float | None, typer.Option(help="The reward of the learned ranges.")] = None,
     policy_entropy: Annotated[float | None, typer.Option(help="The reward of the policy search.")] = None,
     held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
 ) -> None:
-    """None, hand-set, wide, learned ranges and learned policy on small training sets; a run that is done is not done again."""
+    """No, hand-set, published and learned augmentation on small training sets; a run that is done is not done again."""
     import json
 
     need("train", "safetensors", "matplotlib")
@@ -78,18 +79,18 @@ def augmentation(
     from pellucid_bench.augmentation.page import draw_study, study_page
     from pellucid_bench.augmentation.run import Study, StudySettings, read_arms, read_sizes, run_study
 
-    settings = read_settings(StudySettings, config, steps=steps, entropy=entropy, policy_entropy=policy_entropy)
+    settings = read_settings(StudySettings, config, steps=steps, batch=batch, entropy=entropy, policy_entropy=policy_entropy)
     plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
     pictures = read_pictures(data)
     with one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
         results = run_study(plan, pictures, output, tell)
-    options = {"images": images, "seeds": seeds, "steps": steps, "arms": arms, "held": held}
+    options = {"images": images, "seeds": seeds, "steps": steps, "batch": batch, "arms": arms, "held": held}
     options |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
-    usual = {"images": "500,2000", "seeds": 5, "steps": 500, "held": 0}
+    usual = {"images": "500,2000,10000", "seeds": 5, "steps": 5000, "batch": 32, "held": 0}
     changed = [f" --{option} {value}" for option, value in options.items() if value is not None and value != usual.get(option)]
     command = f"pellucid study augmentation --data {pictures.name}{''.join(changed)}"
     name = f"{write.stem if write else 'study'}.png"
-    page = study_page(results, plan, data=pictures.name, command=command, picture=f"img/{name}")
+    page = study_page(results, data=pictures.name, command=command, picture=f"img/{name}")
     target = write or output / "study.md"
     target.parent.mkdir(parents=True, exist_ok=True)
     draw_study(results, target.parent / "img" / name)

@@ -1,4 +1,4 @@
-"""The augmentations that learned ranges are compared with: what people write by hand, and a careless guess.
+"""The augmentations of the study: what people write by hand, and the published space whose weights are learned.
 
 Owns: which transforms, and how strong.
 Must not: train.
@@ -7,10 +7,18 @@ Read next: ``run.py``.
 
 from __future__ import annotations
 
-from pellucid import CenteredUniform, Pipeline, RandomAffine, RandomErasing, RandomHorizontalFlip
-from pellucid.learn.spaces import REACH
+from dataclasses import replace
 
-__all__ = ["hand_set", "wide"]
+from pellucid import Learnable, Pipeline, RandomAffine, RandomErasing, RandomHorizontalFlip
+from pellucid.policy import TrivialAugmentWide
+
+__all__ = ["OPERATIONS", "choices", "hand_set"]
+
+OPERATIONS = (
+    *("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness"),
+    *("Posterize", "Solarize", "AutoContrast", "Equalize"),
+)
+"""TrivialAugment's, as its paper names them, in the order of its branches."""
 
 
 def hand_set(*, mild: bool = False, seed: int = 0) -> Pipeline:
@@ -26,19 +34,8 @@ def hand_set(*, mild: bool = False, seed: int = 0) -> Pipeline:
     )
 
 
-def wide(*, seed: int = 0) -> Pipeline:
-    """The transforms that are learned, at half of their reach."""
-    half = {name: high / 2 for name, high in REACH.items()}
-    return Pipeline(
-        [
-            RandomHorizontalFlip(p=0.5),
-            RandomAffine(
-                degrees=half["degrees"],
-                translate=(half["translate"], half["translate"]),
-                scale=CenteredUniform(1.0, half["scale"]),
-                shear=(CenteredUniform(0.0, half["shear"]), CenteredUniform(0.0, half["shear"])),
-            ),
-            RandomErasing(p=1.0, scale=(0.0, half["erased"]), ratio=(0.5, 2.0)),
-        ],
-        seed=seed,
-    )
+def choices(*, seed: int = 0) -> Pipeline:
+    """TrivialAugment's operations and magnitudes, with learned weights that start equal."""
+    policy = TrivialAugmentWide()
+    weights = Learnable((1.0,) * len(OPERATIONS))
+    return Pipeline([replace(policy, weights=weights, estimator="reinforce")], seed=seed)

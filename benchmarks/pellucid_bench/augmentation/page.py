@@ -18,105 +18,102 @@ from typing import Any
 import torch
 
 from pellucid._version import __version__
-from pellucid_bench.augmentation.run import ARMS, DRAWS, Study
+from pellucid_bench.augmentation.arms import OPERATIONS
+from pellucid_bench.augmentation.run import ARMS, DRAWS
 
 __all__ = ["draw_study", "study_page", "verdict"]
 
-_HAND = ("none", "mild", "hand")
+_FIXED = ("none", "mild", "hand", "trivial", "random")
+_LEARNERS = ("ranges", "choices", "policy")
 
 _INTRODUCTION = """*Written by `{command}`, which measured every figure below. pellucid {version}, torch {torch}, {machine},
 one thread.*
 
-`{data}`: {sizes} training images, {seeds} seeds. A seed draws the training images, the initial weights and the augmentations;
+`{data}`: {sizes} training images, {seeds}. A seed draws the training images, the initial weights and the augmentations;
 the arms share it, so they can be compared in pairs. The same network (29,000 parameters) and the same budget everywhere:
-{s.steps} AdamW steps of {s.batch} images, learning rate {s.rate:g} to 0 along half a cosine. The policy search spends
-{search} steps of its own before that. Judged on {judged}."""
+{steps:,} AdamW steps of {batch} images, learning rate {rate:g} to 0 along half a cosine.{search} Judged on {judged}."""
 
-_FAIRNESS = """The best is chosen with hindsight, by its mean on the very images it is judged on, among no augmentation and the
-two hand-set strengths: a comparison that favours the hand-set side. "Within noise" means that the mean
-difference of pairs is smaller than twice its standard error. The budget is short on purpose: with more steps,
-strong augmentation has more time to pay."""
+_FAIRNESS = """The best is chosen with hindsight, by its mean on the very images it is judged on, among all arms that learn nothing:
+a comparison that favours these. "Within noise" means that the mean difference of pairs is smaller than twice its standard error."""
 
-_LEARNED = """Mean and standard deviation over seeds. Every range starts at a fortieth of its reach and grows until
-widening it costs more than the reward for spreading pays."""
+_LEARNED = {
+    "ranges": """Mean and standard deviation over seeds. Every range starts at a fortieth of its reach and grows until
+widening it costs more than the reward for spreading pays.""",
+    "choices": """The probability of each operation, mean and standard deviation over seeds. All start equal; the weights
+move by the score of what was drawn (REINFORCE), against the training loss and for entropy.""",
+}
 
-_CHOSEN = """The reward for entropy, {s.entropy:g} nats of loss per nat, and that of the policy search,
-{s.policy_entropy:g}, were chosen on scikit-learn's digits ([ADR 10](adr/0010-learning-recipes.md)) and
+_CHOSEN = """The reward for entropy, {entropy:g} nats of loss per nat, and that of policies and choices,
+{policy_entropy:g}, were chosen on scikit-learn's digits ([ADR 10](adr/0010-learning-recipes.md)) and
 kept. While the method was developed, it was also run on held-out *training* images of Fashion-MNIST; the
 test set was read by this study alone."""
 
 
-def study_page(results: Sequence[dict[str, Any]], study: Study, *, data: str, command: str, picture: str) -> str:
-    """The Markdown of the page."""
+def study_page(results: Sequence[dict[str, Any]], *, data: str, command: str, picture: str) -> str:
+    """The Markdown of the page: what the results say of themselves, and nothing else."""
     sizes = sorted({r["about"]["images"] for r in results})
     seeds = len({r["about"]["seed"] for r in results})
-    s = study.settings
     arms = [arm for arm in ARMS if any(r["about"]["arm"] == arm for r in results)]
-    judged = "the whole test set, without augmentation at test time"
-    lines = [
-        "# Learned augmentation on real data",
-        "",
-        _flowed(
-            _INTRODUCTION.format(
-                command=command,
-                version=__version__,
-                torch=torch.__version__,
-                machine=platform.machine(),
-                data=data,
-                sizes=" and ".join(f"{n:,}" for n in sizes),
-                seeds=seeds,
-                s=s,
-                search=study.search_steps,
-                judged=f"{study.held:,} held-out training images" if study.held else judged,
-            )
-        ),
-        "",
-        "## Accuracy (%)",
-        "",
+    about = results[0]["about"]
+    judged, held = "the whole test set, without augmentation at test time", about["held_out"]
+    search = f" The policy search spends {about['search_steps']} steps of its own before that." if "policy" in arms else ""
+    introduction = _INTRODUCTION.format(
+        command=command,
+        version=__version__,
+        torch=torch.__version__,
+        machine=platform.machine(),
+        data=data,
+        sizes=_listed([f"{n:,}" for n in sizes]),
+        seeds=f"{seeds} seeds" if seeds > 1 else "one seed, so no deviation",
+        search=search,
+        judged=f"{held:,} held-out training images" if held else judged,
+        **{name: about[name] for name in ("steps", "batch", "rate")},
+    )
+    head = " | ".join(f"{n:,} images" for n in sizes)
+    lines = ["# Learned augmentation on real data", "", _flowed(introduction), "", "## Accuracy (%)", ""]
+    lines += [
         "Mean and standard deviation over seeds.",
         "",
-        "| | " + " | ".join(f"{n:,} images" for n in sizes) + " | CPU seconds per run |",
+        f"| | {head} | CPU seconds per run |",
         "|---|" + "---|" * (len(sizes) + 1),
     ]
     for arm in arms:
         cells = [_mean(_column(results, arm, n, "accuracy"), 100.0) for n in sizes]
         seconds = [r["cpu_seconds"] for r in results if r["about"]["arm"] == arm]
-        search = [r["search_cpu_seconds"] for r in results if r["about"]["arm"] == arm]
-        cost = f"{statistics.median(seconds):.0f}" + (f" + {statistics.median(search):.0f} (search)" if arm == "policy" else "")
+        searched = [r["search_cpu_seconds"] for r in results if r["about"]["arm"] == arm]
+        cost = f"{statistics.median(seconds):.0f}" + (f" + {statistics.median(searched):.0f} (search)" if arm == "policy" else "")
         lines.append(f"| {ARMS[arm]} | {' | '.join(cells)} | {cost} |")
     if "ranges" in arms:
         cells = [_mean(_column(results, "ranges", n, "accuracy_over_draws"), 100.0) for n in sizes]
         lines.append(f"| learned ranges, class probabilities averaged over {DRAWS} draws at test time | {' | '.join(cells)} | |")
     lines += ["", f"![Accuracy of every run]({picture})", ""]
-    learners = [arm for arm in ("ranges", "policy") if arm in arms]
-    if learners and seeds > 1:
-        lines += ["## Differences, seed by seed (points)", "", "Mean difference of pairs and its standard error.", ""]
-        lines += ["| | against | " + " | ".join(f"{n:,} images" for n in sizes) + " |", "|---|---|" + "---|" * len(sizes)]
-        for ours in learners:
-            for theirs in (arm for arm in arms if arm not in learners[: learners.index(ours) + 1]):
-                cells = [f"{mean:+.2f} ± {error:.2f}" for mean, error in (_difference(results, ours, theirs, n) for n in sizes)]
-                lines.append(f"| {ARMS[ours]} | {ARMS[theirs]} | {' | '.join(cells)} |")
-        lines.append("")
-    if "ranges" in arms and any(arm in arms for arm in _HAND):
-        lines += ["## Are the learned ranges as good as the best hand-set ones?", ""]
-        lines += [verdict(results, n) for n in sizes]
-        lines += [
-            "",
-            _flowed(_FAIRNESS),
-            "",
-        ]
-    if "ranges" in arms:
-        lines += [
-            "## What was learned",
-            "",
-            _flowed(_LEARNED),
-            "",
-            "| | " + " | ".join(f"{n:,} images" for n in sizes) + " |",
-            "|---|" + "---|" * len(sizes),
-        ]
-        lines += _learned_rows(results, sizes)
-    lines += ["", "## How the hyperparameters were chosen", "", _flowed(_CHOSEN.format(s=s)), ""]
-    return "\n".join(lines)
+    lines += ["## Differences, seed by seed (points)", "", "Mean difference of pairs and its standard error.", ""]
+    lines += [f"| | against | {head} |", "|---|---|" + "---|" * len(sizes)]
+    for ours, theirs in _pairs(arms):
+        cells = [_signed(*_difference(results, ours, theirs, n)) for n in sizes]
+        lines.append(f"| {ARMS[ours]} | {ARMS[theirs]} | {' | '.join(cells)} |")
+    learners = [arm for arm in _LEARNERS if arm in arms]
+    if learners and any(arm in arms for arm in _FIXED):
+        lines += ["", "## Is what is learned as good as the best that is not?", ""]
+        lines += [verdict(results, n, arm) for arm in learners for n in sizes]
+        lines += ["", _flowed(_FAIRNESS)]
+    for arm in ("ranges", "choices"):
+        if arm in arms:
+            title = "The learned ranges" if arm == "ranges" else "The learned choices"
+            lines += ["", f"## {title}", "", _flowed(_LEARNED[arm]), "", f"| | {head} |", "|---|" + "---|" * len(sizes)]
+            lines += _learned_rows([r for r in results if r["about"]["arm"] == arm], sizes)
+    return "\n".join([*lines, "", "## How the hyperparameters were chosen", "", _flowed(_CHOSEN.format(**about)), ""])
+
+
+def _pairs(arms: Sequence[str]) -> list[tuple[str, str]]:
+    """What is compared: every other arm with no augmentation, and what is learned with all."""
+    others = [(arm, "none") for arm in arms if arm not in ("none", *_LEARNERS) and "none" in arms]
+    learners = [arm for arm in _LEARNERS if arm in arms]
+    return others + [(one, other) for i, one in enumerate(learners) for other in arms if other not in learners[: i + 1]]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _flowed(text: str) -> str:
@@ -124,13 +121,14 @@ def _flowed(text: str) -> str:
     return "\n\n".join(textwrap.fill(paragraph.replace("\n", " "), 132, break_on_hyphens=False) for paragraph in text.split("\n\n"))
 
 
-def verdict(results: Sequence[dict[str, Any]], images: int) -> str:
-    """One line: learned ranges against the best of the hand-set arms at one size, seed by seed."""
-    present = [arm for arm in _HAND if _column(results, arm, images, "accuracy")]
+def verdict(results: Sequence[dict[str, Any]], images: int, ours: str = "ranges") -> str:
+    """One line: what is learned against the best of the arms that learn nothing, at one size, seed by seed."""
+    present = [arm for arm in _FIXED if _column(results, arm, images, "accuracy")]
     best = max(present, key=lambda arm: statistics.mean(_column(results, arm, images, "accuracy")))
-    mean, error = _difference(results, "ranges", best, images)
+    mean, error = _difference(results, ours, best, images)
     word = "better" if mean > 2 * error else "worse" if mean < -2 * error else "within noise"
-    return f"* {images:,} images: **{word}**: {mean:+.2f} points (standard error {error:.2f}) against “{ARMS[best]}”."
+    spread = f"standard error {error:.2f}" if math.isfinite(error) else "one seed"
+    return f"* {ARMS[ours]}, {images:,} images: **{word}**: {mean:+.2f} points ({spread}) against “{ARMS[best]}”."
 
 
 def _difference(results: Sequence[dict[str, Any]], ours: str, theirs: str, images: int) -> tuple[float, float]:
@@ -139,6 +137,10 @@ def _difference(results: Sequence[dict[str, Any]], ours: str, theirs: str, image
     differences = [100 * (one - other) for one, other in pairs]
     error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else math.inf
     return statistics.mean(differences), error
+
+
+def _signed(mean: float, error: float) -> str:
+    return f"{mean:+.2f} ± {error:.2f}" if math.isfinite(error) else f"{mean:+.2f}"
 
 
 def draw_study(results: Sequence[dict[str, Any]], picture: str | Path) -> None:
@@ -155,13 +157,9 @@ def draw_study(results: Sequence[dict[str, Any]], picture: str | Path) -> None:
         lowest = []
         for row, arm in enumerate(arms):
             values = [100 * v for v in _column(results, arm, n, "accuracy")]
-            if arm != "wide":
-                lowest += values
+            lowest += values
             axes.scatter(values, [row] * len(values), s=18, color=f"C{row}", alpha=0.6, linewidth=0, zorder=2)
             axes.plot([statistics.mean(values)] * 2, [row - 0.32, row + 0.32], color=f"C{row}", linewidth=2.5, zorder=3)
-            if arm == "wide" and statistics.mean(values) < min(lowest) - 3:
-                note = f"far to the left: {statistics.mean(values):.1f}"
-                axes.annotate(note, (0.02, row), xycoords=("axes fraction", "data"), fontsize=7, va="center", color=f"C{row}")
         margin = 0.08 * (max(lowest) - min(lowest)) + 0.05
         axes.set_xlim(min(lowest) - 3 * margin, max(lowest) + margin)
         axes.set_yticks(range(len(arms)), [ARMS[arm] for arm in arms] if i == 0 else [""] * len(arms), fontsize=8)
@@ -175,14 +173,15 @@ def draw_study(results: Sequence[dict[str, Any]], picture: str | Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _learned_rows(results: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
-    ours = [r for r in results if r["about"]["arm"] == "ranges"]
+def _learned_rows(ours: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
     rows = []
     for name in ours[0]["learned"]:
         transform, value, field = name.split(".")[1:]
         if field == "low":
             continue
-        if field == "high" and f"{name.rsplit('.', 1)[0]}.low" in ours[0]["learned"]:
+        if value == "choice":
+            label = OPERATIONS[int(field.removeprefix("weight_"))]
+        elif field == "high" and f"{name.rsplit('.', 1)[0]}.low" in ours[0]["learned"]:
             label = f"{transform} {value}: upper end"
         else:
             label = f"{transform}: probability" if value == "gate" else f"{transform} {value}: {field}"

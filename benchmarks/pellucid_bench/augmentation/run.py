@@ -1,4 +1,4 @@
-"""The study: the same network and budget, five ways (and one milder) to augment, few training images, several seeds.
+"""The study: the same network and budget, several ways to augment, few training images, several seeds.
 
 Owns: the arms, one run of one arm, and doing the runs that are not done yet.
 Must not: look at test accuracy for any decision; it is written down and nothing else.
@@ -26,22 +26,28 @@ from pellucid.learn.density import DensitySettings, density
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.run import train
 from pellucid.learn.spaces import narrow
-from pellucid.policy import searchable
+from pellucid.pipeline import Pipeline
+from pellucid.policy import RandAugment, TrivialAugmentWide, searchable
 from pellucid.training import World
 from pellucid.training.settings import Count, Number, check_ranges
-from pellucid_bench.augmentation.arms import hand_set, wide
+from pellucid_bench.augmentation.arms import choices, hand_set
 
-__all__ = ["ARMS", "Study", "StudySettings", "read_arms", "read_sizes", "run_study"]
+__all__ = ["ARMS", "USUAL", "Study", "StudySettings", "read_arms", "read_sizes", "run_study"]
 
 ARMS = {
     "none": "no augmentation",
     "mild": "hand-set, half as strong",
     "hand": "hand-set: affine, flip, erasing",
-    "wide": "the same transforms, untuned and wide",
+    "trivial": "TrivialAugmentWide",
+    "random": "RandAugment",
     "ranges": "learned ranges (Augerino)",
+    "choices": "learned choices (TrivialAugment's operations)",
     "policy": "learned policy (density matching)",
 }
 """By short name, in the order of the report."""
+
+USUAL = ("none", "hand", "trivial", "random", "ranges", "choices")
+"""Those of the documented page."""
 
 _UNUSED = {"held", "save_every", "log_every"}
 """The settings that no run here depends on; the others are kept with its result."""
@@ -52,9 +58,10 @@ DRAWS = 4
 
 @dataclass(frozen=True)
 class StudySettings(AugerinoSettings, DensitySettings):
-    """What the two learned arms may be told, with the defaults of the documented page."""
+    """What the learned arms may be told, with the defaults of the documented page."""
 
-    steps: Count = 500
+    steps: Count = 5000
+    batch: Count = 32
     pairs: Number = 8
 
 
@@ -71,9 +78,9 @@ class Study:
         held: judge on so many held-out training images instead of the test set (for developing a method).
     """
 
-    images: tuple[int, ...] = (500, 2000)
+    images: tuple[int, ...] = (500, 2000, 10_000)
     seeds: Count = 5
-    arms: tuple[str, ...] = tuple(ARMS)
+    arms: tuple[str, ...] = USUAL
     settings: StudySettings = field(default_factory=StudySettings)
     search_steps: Count = 150
     held: Number = 0
@@ -127,8 +134,10 @@ def run_study(
 def _run(arm: str, task: Task, settings: StudySettings, search_steps: int, *, on_held: bool) -> dict[str, Any]:
     started = time.process_time()
     augment, searched = _augmentation(arm, task, settings, search_steps), time.process_time()
-    recipe = augerino if arm == "ranges" else fixed
-    learning = recipe(task, augment, settings, World())  # type: ignore[arg-type]
+    recipe = augerino if arm in ("ranges", "choices") else fixed
+    # A choice among operations is a policy: what its entropy is worth is that of the policy search.
+    own = replace(settings, entropy=settings.policy_entropy) if arm == "choices" else settings
+    learning = recipe(task, augment, own, World())  # type: ignore[arg-type]
     loss = train(learning, settings.steps, settings.seed)
     finished = time.process_time()
     assert learning.net is not None
@@ -161,10 +170,12 @@ def _augmentation(arm: str, task: Task, settings: StudySettings, search_steps: i
         return None
     if arm in ("mild", "hand"):
         return hand_set(mild=arm == "mild", seed=settings.seed)
-    if arm == "wide":
-        return wide(seed=settings.seed)
     if arm == "ranges":
         return narrow(seed=settings.seed)
+    if arm == "choices":
+        return choices(seed=settings.seed)
+    if arm in ("trivial", "random"):
+        return Pipeline([TrivialAugmentWide() if arm == "trivial" else RandAugment()], seed=settings.seed)
     policy = searchable(channels=task.x.shape[1], pairs=settings.pairs or None, seed=settings.seed)
     train(density(task, policy, settings, World()), search_steps, settings.seed)
     return policy
@@ -182,8 +193,8 @@ def read_sizes(text: str) -> tuple[int, ...]:
 
 
 def read_arms(text: str | None) -> tuple[str, ...]:
-    """Read ``none,ranges``; nothing means all."""
-    arms = tuple(text.split(",")) if text else tuple(ARMS)
+    """Read ``none,ranges``; nothing means those of the page."""
+    arms = tuple(text.split(",")) if text else USUAL
     for arm in arms:
         if arm not in ARMS:
             raise invalid("arms", expected=f"some of {','.join(ARMS)}", got=repr(arm))
