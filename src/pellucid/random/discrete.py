@@ -223,7 +223,10 @@ class Categorical(Distribution):
             >>> Categorical((0.0, 1.0), weights=(1.0, 3.0)).probabilities({}, torch.zeros(()))
             tensor([0.2500, 0.7500])
         """
-        shares = [scalar(s, like) for s in self.current(raw).values()]
+        current = self.current(raw)
+        if not any(isinstance(share, Tensor) for share in current.values()):
+            return constant(tuple(current.values()), like.dtype, like.device)  # type: ignore[arg-type]
+        shares = [scalar(s, like) for s in current.values()]
         return torch.stack(torch.broadcast_tensors(*shares), -1)
 
     def density(self, now: Mapping[str, Tensor]) -> D.Categorical:
