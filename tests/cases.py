@@ -250,6 +250,8 @@ CASES = (
     Case(P.RandomPlasmaFog(p=0.7), P.RandomPlasmaFog(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomPlasmaBrightness(p=0.7), P.RandomPlasmaBrightness(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomPlasmaShadow(p=0.7), P.RandomPlasmaShadow(0.0), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomRain(density=(0.1, 0.3), length=(2.0, 4.0), p=0.7), P.RandomRain(0.0), off_kinks={"gate": 0.9}),
+    Case(P.RandomSnow(p=0.7), P.RandomSnow(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.SaltAndPepper((0.1, 0.3), (0.3, 0.6), p=0.7), P.SaltAndPepper(0.0), off_kinks={"gate": 0.9}),
     Case(
         P.RandomJPEG((20, 80), p=0.7),

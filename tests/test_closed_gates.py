@@ -17,6 +17,7 @@ CASES = [
     pellucid.SaltAndPepper(p=0.5),
     pellucid.ShotNoise(p=0.5),
     pellucid.PoissonGaussianNoise(p=0.5),
+    pellucid.RandomRain(p=0.5),
     pellucid.RandomJPEG(p=0.5),
     pellucid.RandomErasing(p=0.5),
     pellucid.RandomErasing(p=0.5, value="random"),

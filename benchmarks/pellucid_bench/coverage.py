@@ -105,7 +105,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
     ),
     "not yet: weather, light and plasma": (
-        "RandomFog", "RandomRain", "RandomSnow", "RandomShadow", "RandomSunFlare", "RandomGravel", "Spatter",
+        "RandomFog", "RandomShadow", "RandomSunFlare", "RandomGravel", "Spatter",
         "RandomPlasmaContrast",
         "Illumination", "RandomGaussianIllumination", "RandomLinearIllumination", "RandomLinearCornerIllumination",
     ),

@@ -7,7 +7,7 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,8 +21,7 @@ from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
 from pellucid.kernels import blend, codec, color, convolve, curve
-from pellucid.kernels.blend import grain
-from pellucid.kernels.blend import plasma as clouds
+from pellucid.kernels.blend.laws import grained
 from pellucid.kernels.called import called
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
@@ -412,29 +411,10 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
     if isinstance(segment, Grain):
-        return _grained(segment, image, impl)
+        result = _mixed(grained(segment, image, impl), image, segment.gate)
+        return color.clip(result) if segment.clip else result
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
-
-
-_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {"fog": clouds.fog, "light": clouds.light, "shadow": clouds.shadow}
-"""What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
-
-
-def _grained(segment: Grain, image: Tensor, impl: str) -> Tensor:
-    numbers = [number.to(image.dtype) for number in segment.numbers]
-    if segment.law == "poisson_gaussian":
-        field = blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
-        result = grain.poisson_gaussian(image, field, *numbers)
-    elif segment.law in _UNDER_CLOUDS:
-        cloud = clouds.plasma_of(segment.words, (image.shape[2], image.shape[3]), numbers[-1], image.dtype)
-        result = _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
-    elif segment.law == "shot":
-        result = grain.shot(image, segment.words, numbers[0], segment.most)
-    else:
-        result = grain.salt_and_pepper(image, segment.words, *numbers)
-    result = _mixed(result, image, segment.gate)
-    return color.clip(result) if segment.clip else result
 
 
 def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:

@@ -21,11 +21,11 @@ from torch import Tensor
 from pellucid import functional as F
 from pellucid.color.hsv import shift_hsv
 from pellucid.corruptions.draws import Draws
-from pellucid.corruptions.lines import along_both, box_matrix, gaussian_matrix, motion, zoom_matrix
-from pellucid.corruptions.snow import snow_layer
 from pellucid.kernels import blend, convolve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend.plasma import fog, plasma
+from pellucid.kernels.blend.weather import SNOW, snow
+from pellucid.kernels.convolve.lines import along_both, box_matrix, gaussian_matrix, motion, zoomed
 
 __all__ = ["TABLE", "Corruption"]
 
@@ -146,7 +146,7 @@ def _zoom_blur(x: Tensor, c: tuple[float, float]) -> Tensor:
     zooms = np.arange(1.0, *c)
     total = x
     for zoom in zooms.tolist():
-        total = total + along_both(x, *(zoom_matrix(length, zoom) for length in x.shape[-2:]))
+        total = total + zoomed(x, zoom)
     return _unit(total / (len(zooms) + 1))
 
 
@@ -156,11 +156,7 @@ def _draw_snow(draws: Draws, c: Any) -> dict[str, Any]:
 
 
 def _snow(x: Tensor, c: tuple[Any, ...], normal: Tensor, degrees: Tensor) -> Tensor:
-    names = ("mean", "spread", "zoom", "threshold", "radius", "sigma")
-    layer = snow_layer(normal, degrees, **dict(zip(names, c, strict=False)))[:, None]
-    bright = F.rgb_to_grayscale(x) if x.shape[1] == 3 else x.mean(1, keepdim=True)
-    pale = c[6] * x + (1.0 - c[6]) * torch.maximum(x, 1.5 * bright + 0.5)
-    return _unit(pale + layer + layer.flip(-2, -1))
+    return _unit(snow(x, normal, degrees, c))
 
 
 def _draw_frost(draws: Draws, c: Any) -> dict[str, Any]:
@@ -238,18 +234,7 @@ TABLE: Mapping[str, Corruption] = MappingProxyType(
             ),
             Corruption("motion_blur", ((10, 3.0), (15, 5.0), (15, 8.0), (15, 12.0), (20, 15.0)), _draw_motion, _motion_blur),
             Corruption("zoom_blur", ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)), _nothing, _zoom_blur),
-            Corruption(
-                "snow",
-                (
-                    (0.1, 0.3, 3.0, 0.5, 10, 4.0, 0.8),
-                    (0.2, 0.3, 2.0, 0.5, 12, 4.0, 0.7),
-                    (0.55, 0.3, 4.0, 0.9, 12, 8.0, 0.7),
-                    (0.55, 0.3, 4.5, 0.85, 12, 8.0, 0.65),
-                    (0.55, 0.3, 2.5, 0.85, 12, 12.0, 0.55),
-                ),
-                _draw_snow,
-                _snow,
-            ),
+            Corruption("snow", SNOW, _draw_snow, _snow),
             Corruption("frost", ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), _draw_frost, _frost),
             Corruption("fog", ((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), _draw_fog, _fog),
             Corruption("brightness", (0.1, 0.2, 0.3, 0.4, 0.5), _nothing, _brightness),

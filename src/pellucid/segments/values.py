@@ -263,12 +263,12 @@ class Grain(NamedTuple):
     """Noise by the name of its law.
 
     Args:
-        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light`` or ``shadow``.
+        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``shadow``, ``rain`` or ``snow``.
         words: the two words that key the field, 32 bits each.
         numbers: of the law.
         gate: 1 where it is open; None: everywhere.
         clip: whether to clip to [0, 1].
-        most: the largest rate, where the law counts.
+        most: the largest rate, where the law counts; of snow, its severity.
 
     Example:
         >>> import torch
@@ -279,7 +279,7 @@ class Grain(NamedTuple):
 
     law: str
     words: Int64[Tensor, "b 2"]
-    numbers: tuple[Float[Tensor, "b"], ...]
+    numbers: tuple[Float[Tensor, "b *n"], ...]
     gate: Float[Tensor, "b"] | None
     clip: bool
     most: float

@@ -40,6 +40,7 @@ from pellucid.transforms.plasma import RandomPlasmaBrightness, RandomPlasmaFog, 
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
 from pellucid.transforms.tone import RandomGamma
 from pellucid.transforms.waves import RandomThinPlateSpline, RandomWave
+from pellucid.transforms.weather import RandomRain, RandomSnow
 from pellucid.transforms.zoom import RandomZoomOut, ScaleJitter
 
 __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then colour, then the rest, then choices
@@ -104,6 +105,8 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "PoissonGaussianNoise",
     "ShotNoise",
     "SaltAndPepper",
+    "RandomRain",
+    "RandomSnow",
     "RandomErasing",
     "CoarseDropout",
     "GridDropout",

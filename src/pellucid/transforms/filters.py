@@ -22,7 +22,7 @@ from pellucid.segments import Convolve, ConvolveSpec, Filter, Median
 from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "box", "disk", "line"]
+__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "box", "disk", "distances", "line"]
 
 _WIDEST = 63.0
 """The most taps along an axis."""
@@ -68,12 +68,12 @@ class RandomBoxBlur(Transform):
         return ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
-        reach = _reach((self._fixed["width"].span()[1] - 1.0) / 2.0, like)
+        reach = distances((self._fixed["width"].span()[1] - 1.0) / 2.0, like)
         kernel = gated(values, box(values["width"], reach), (reach == 0).to(like.dtype))
         return Convolve(kernel, kernel)
 
 
-def _reach(most: float, like: Tensor) -> Float[Tensor, "taps"]:
+def distances(most: float, like: Tensor) -> Float[Tensor, "taps"]:
     """Distances from the middle of a kernel that reaches so far."""
     most = math.ceil(min(most, (_WIDEST - 1.0) / 2.0))
     return torch.arange(-most, most + 1, dtype=like.dtype, device=like.device)
@@ -158,7 +158,7 @@ class RandomMotionBlur(Transform):
         return ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
-        reach = _reach(1.0 + self._fixed["length"].span()[1] / 2.0, like)
+        reach = distances(1.0 + self._fixed["length"].span()[1] / 2.0, like)
         return Filter(gated(values, line(values["length"], values["degrees"], reach), _middle(reach)))
 
 
@@ -200,7 +200,7 @@ class RandomDefocusBlur(Transform):
         return ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
-        reach = _reach(self._fixed["radius"].span()[1] + 0.5, like)
+        reach = distances(self._fixed["radius"].span()[1] + 0.5, like)
         return Filter(gated(values, disk(values["radius"], reach), _middle(reach)))
 
 

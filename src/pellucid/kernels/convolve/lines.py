@@ -1,8 +1,8 @@
-"""Resampling and blurring along one axis, as matrices (output, input), and a Gaussian line at any angle.
+"""Resampling and blurring along one axis, some of it as matrices (output, input), and a Gaussian line at any angle.
 
-Owns: `gaussian_matrix`, `zoom_matrix`, `box_matrix`, `along_both`, `motion`.
+Owns: `gaussian_matrix`, `box_matrix`, `along_both`, `zoomed`, `motion`.
 Must not: draw.
-Read next: ``snow.py``.
+Read next: ``../blend/weather.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["along_both", "box_matrix", "gaussian_matrix", "motion", "zoom_matrix"]
+__all__ = ["along_both", "box_matrix", "gaussian_matrix", "motion", "zoomed"]
 
 _EDGES = {"reflect": "symmetric", "nearest": "edge", "mirror": "reflect"}
 
@@ -32,20 +32,6 @@ def gaussian_matrix(length: int, sigma: float, mode: str, truncate: float) -> ND
     matrix = np.zeros((length, length))
     for tap, weight in enumerate(weights):
         matrix[np.arange(length), places[tap : tap + length]] += weight
-    return matrix
-
-
-@lru_cache(maxsize=64)
-def zoom_matrix(length: int, zoom: float) -> NDArray[np.float64]:
-    """Cut the middle out, enlarge it as ``scipy.ndimage.zoom(order=1)`` does, and cut what is too much."""
-    part = math.ceil(length / zoom)
-    first, grown = (length - part) // 2, round(part * zoom)
-    at = (np.arange(length) + (grown - length) // 2) * ((part - 1) / max(grown - 1, 1))
-    left = np.minimum(np.floor(at).astype(int), max(part - 2, 0))
-    right = np.minimum(left + 1, part - 1)
-    matrix = np.zeros((length, length))
-    matrix[np.arange(length), first + left] += 1.0 - (at - left)
-    matrix[np.arange(length), first + right] += at - left
     return matrix
 
 
@@ -76,6 +62,29 @@ def along_both(
     return down @ image @ across.mT
 
 
+def zoomed(image: Float[Tensor, "*b h w"], zoom: float) -> Float[Tensor, "*b h w"]:
+    """Cut the middle out, enlarge it as ``scipy.ndimage.zoom(order=1)`` does, and cut what is too much.
+
+    Gradient:
+        image: exact.
+    """
+    return _zoomed(_zoomed(image, zoom, -2), zoom, -1)
+
+
+def _zoomed(image: Tensor, zoom: float, dim: int) -> Tensor:
+    length = image.shape[dim]
+    part = math.ceil(length / zoom)
+    first, grown = (length - part) // 2, round(part * zoom)
+    step = (part - 1) / max(grown - 1, 1)
+    at = (torch.arange(length, dtype=torch.float64, device=image.device) + (grown - length) // 2) * step
+    left = torch.clamp(torch.floor(at), max=max(part - 2, 0))
+    share = (at - left).to(image.dtype)
+    share = share if dim == -1 else share[:, None]
+    low = first + left.to(torch.int64)
+    high = torch.clamp(low + 1, max=first + part - 1)
+    return torch.lerp(image.index_select(dim, low), image.index_select(dim, high), share)
+
+
 def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: Float[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
     """Half a Gaussian on whole pixels along a line, as ImageMagick blurs by motion; borders repeat the edge pixel.
 
@@ -89,15 +98,15 @@ def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: 
         image: exact. degrees: none.
     """
     taps = 2 * radius + 1
-    weights = np.exp(-(np.arange(taps) ** 2) / (2.0 * sigma**2))
-    weights /= weights.sum()
+    weights = [math.exp(-(tap**2) / (2.0 * sigma**2)) for tap in range(taps)]
+    whole = sum(weights)
     steps = torch.arange(taps, dtype=torch.float64, device=image.device)
     angle = torch.deg2rad(degrees.detach().to(torch.float64))[:, None]
     x, y = (torch.ceil(steps * part - 0.5).to(torch.int64) for part in (torch.cos(angle), torch.sin(angle)))  # b taps
     height, width = image.shape[-2:]
     total = torch.zeros_like(image)
-    for tap, weight in enumerate(weights.tolist()):
+    for tap, weight in enumerate(weights):
         rows = torch.clamp(torch.arange(height, device=image.device) + y[:, tap, None], 0, height - 1)[:, None, :, None]
         columns = torch.clamp(torch.arange(width, device=image.device) + x[:, tap, None], 0, width - 1)[:, None, None, :]
-        total = total + weight * image.gather(2, rows.expand_as(image)).gather(3, columns.expand_as(image))
+        total = total + (weight / whole) * image.gather(2, rows.expand_as(image)).gather(3, columns.expand_as(image))
     return total

@@ -1,0 +1,48 @@
+"""What each law of `Grain` does to a picture.
+
+Owns: `grained`, by the law's name.
+Must not: mix by the gate, or clip.
+Read next: ``grain.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.kernels import blend
+from pellucid.kernels.blend import grain, plasma, weather
+from pellucid.segments.values import Grain
+
+__all__ = ["grained"]
+
+_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {"fog": plasma.fog, "light": plasma.light, "shadow": plasma.shadow}
+"""What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
+
+
+def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float[Tensor, "b c h w"]:
+    """The picture under a law whose gate is open everywhere.
+
+    Gradient:
+        image, numbers: as the law declares.
+    """
+    numbers = [number.to(image.dtype) for number in segment.numbers]
+    _, channels, height, width = image.shape
+    if segment.law == "poisson_gaussian":
+        field = blend.gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
+        return grain.poisson_gaussian(image, field, *numbers)
+    if segment.law in _UNDER_CLOUDS:
+        cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], image.dtype)
+        return _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
+    if segment.law == "snow":
+        normal = blend.gaussian_field(segment.words, (1, height, width), image.dtype, impl=impl)[:, 0]
+        strength, angle = numbers
+        snowed = weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1])
+        return image + strength[:, None, None, None] * (snowed - image)
+    if segment.law == "rain":
+        return weather.rain(image, segment.words, *numbers)
+    if segment.law == "shot":
+        return grain.shot(image, segment.words, numbers[0], segment.most)
+    return grain.salt_and_pepper(image, segment.words, *numbers)

@@ -1,0 +1,142 @@
+"""What falls from the sky: RandomRain, RandomSnow.
+
+Owns: RandomRain, RandomSnow.
+Must not: make streaks or flakes; they draw their key.
+Read next: ``plasma.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torch import Tensor
+
+from pellucid.random.arguments import whole_number
+from pellucid.random.fields import Chance, Range, interval, symmetric
+from pellucid.segments import Grain
+from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.filters import distances, line
+from pellucid.transforms.noise import Grained
+from pellucid.types import EndClip, ImageSpec
+
+__all__ = ["RandomRain", "RandomSnow"]
+
+_LONGEST = 60.0
+"""Pixels, of a streak."""
+
+
+@dataclass(frozen=True)
+class RandomRain(Grained):
+    """Let it rain: slanted streaks of light, mixed in as white.
+
+    From a share of the pixels, each with a brightness uniform on (0, 1), comes a streak: the pixel's light along a line through
+    it, spread bilinearly over the pixels beside the line and as bright as the pixel was. Where streaks meet, their light adds up
+    to at most 1. The picture x becomes x + strength * light * (1 - x).
+
+    Args:
+        strength: how white streaks are, 0 to 1: a number, pair, `Learnable` or distribution.
+        density: the share of pixels that a streak comes from, from 1e-6 to 1, likewise.
+        length: of streaks in pixels, 0 to 60, likewise.
+        slant: of streaks in degrees counter-clockwise from the vertical: a number d for (-d, d), a pair, a `Learnable` magnitude
+            or a distribution.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so the same streaks).
+
+    The record keeps two words per sample, not the streaks. Frames of a video share them. Rain without sun is darker, too: add
+    `RandomBrightness`.
+
+    Gradient:
+        image, strength, gate: exact. density, length, slant: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0.
+    Errors:
+        InvalidArgument for a strength, density or length outside of its range.
+    Source:
+        Its formula: points of noise, blurred along a line (oracle: ``scipy.ndimage.shift(order=1)``).
+
+    Example:
+        >>> import torch, pellucid
+        >>> wet = pellucid.RandomRain(strength=0.5, density=0.05, p=1.0)(torch.zeros(1, 3, 64, 64))
+        >>> bool((wet >= 0).all()), bool((wet <= 0.5).all()), bool(wet.any())
+        (True, True, True)
+    """
+
+    strength: Range = field(default=(0.2, 0.7), metadata=drawn(interval, low=0.0, high=1.0))
+    density: Range = field(default=(0.001, 0.01), metadata=drawn(interval, low=1e-6, high=1.0))
+    length: Range = field(default=(8.0, 24.0), metadata=drawn(interval, low=0.0, high=_LONGEST))
+    slant: Range = field(default=15.0, metadata=drawn(symmetric))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "rain"
+    white: ClassVar[bool] = True
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "strength"), "exact"),
+        **dict.fromkeys(("density", "length", "slant"), "almost_everywhere"),
+        "gate": "exact",
+        "words": "none",
+    }
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        length = values["length"]
+        reach = distances(1.0 + self._fixed["length"].span()[1] / 2.0, like)
+        streak = line(length, values["slant"] + 90.0, reach) * (1.0 + length)[:, None, None]
+        return super().lower(values, spec, like)._replace(numbers=(values["strength"], values["density"], streak))
+
+
+@dataclass(frozen=True)
+class RandomSnow(Grained):
+    """Let it snow: flakes drawn out by their fall, over a picture that they make paler.
+
+    At a strength of 1 this is ImageNet-C's snow of the given severity, for any size of picture; less is a mixture with the picture.
+
+    Args:
+        strength: 0 to 1: a number, pair, `Learnable` or distribution.
+        angle: from which flakes fall, in degrees clockwise from the x axis, likewise; ImageNet-C has -135 to -45.
+        severity: 1 to 5, as in ImageNet-C: how many flakes there are, how large, and how pale the picture is.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so the same flakes).
+
+    The record keeps two words per sample, not the flakes. Frames of a video share them.
+
+    Gradient:
+        image, strength, gate: almost everywhere. angle: none (flakes are drawn out along whole pixels). words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], another severity, or an unknown option.
+    Source:
+        Hendrycks and Dietterich, ICLR 2019; see ``pellucid.corruptions``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> white = pellucid.RandomSnow(1.0, severity=3, p=1.0)(torch.zeros(1, 3, 32, 32))
+        >>> bool((white >= 0.15 - 1e-6).all())  # what is pale is so everywhere
+        True
+    """
+
+    strength: Range = field(default=(0.3, 1.0), metadata=drawn(interval, low=0.0, high=1.0))
+    angle: Range = field(default=(-135.0, -45.0), metadata=drawn(interval))
+    severity: int = 2
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "snow"
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "strength", "gate"), "almost_everywhere"),
+        **dict.fromkeys(("angle", "words"), "none"),
+    }
+
+    def check(self) -> None:
+        object.__setattr__(self, "severity", whole_number("RandomSnow.severity", self.severity, 1, 5))
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return super().lower(values, spec, like)._replace(most=float(self.severity))
