@@ -294,7 +294,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
         openings = Openings.of(inside, image)
         if openings is None:
-            total = torch.addcmul(total, weight, apply_image(inside, image, impl=impl, dtype=total.dtype))
+            total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype)  # rounded as `add` does
         else:
             _apply_sparsely(openings, inside, image, impl, total.dtype, partial(add, total, weight))
     return total

@@ -130,6 +130,12 @@ CASES = {
     "denormalize": (PF.denormalize, IMAGE, FILL[0], 0.5 + FILL[0]),
     "erase": (lambda x, b, v: PF.erase(x, b, value=v), IMAGE, _tensor(0.7, 1.4, 3.2, 3.9), FILL),
     "erase by image": (lambda x, b, v: PF.erase(x, b, value=v), IMAGE, _tensor(0.7, 1.4, 3.2, 3.9), _noise(3, 4, 4, seed=5)),
+    "warp3": (
+        lambda v, m, c: PF.warp3(v, m, control=c, size=(2, 4, 3)),
+        _noise(2, 3, 4, 4)[None],
+        _tensor(0.9, 0.1, -0.05, 0.31, -0.1, 0.95, 0.07, 0.23, 0.05, -0.06, 0.8, 0.17, 0.0, 0.0, 0.0, 1.0).unflatten(0, (4, 4)),
+        0.1 * _noise(3, 4, 4, 4, seed=7),
+    ),
     "horizontal_flip": (PF.horizontal_flip, IMAGE),
     "vertical_flip": (PF.vertical_flip, IMAGE),
     "rotate": (lambda x, a, c: PF.rotate(x, a, center=c), IMAGE, _tensor(17.3, -31.1), _tensor(2.7, 1.9)),
@@ -146,8 +152,8 @@ CASES = {
 
 
 def test_every_function_has_a_case():
-    # Staircases, whose declared slopes tests/oracle/test_jpeg.py and tests/estimators/test_discrete.py hold them to; plain numbers.
-    others = {"jpeg", "posterize", "equalize", "clahe", "anneal"}
+    # Declared slopes, held by tests/oracle (test_jpeg.py, test_catalogue.py) and tests/estimators/test_discrete.py; plain numbers.
+    others = {"jpeg", "posterize", "equalize", "clahe", "shot_noise", "anneal"}
     assert {name.split()[0] for name in CASES} == set(PF.__all__) - others
 
 

@@ -26,9 +26,13 @@ def taken(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"]) -> Shaped[
 def add(
     batch: Float[Tensor, "b *rest"], weight: Float[Tensor, "b *ones"], rows: Int64[Tensor, "n"], part: Float[Tensor, "n *rest"]
 ) -> None:
-    """Add samples, each with its weight, to their places in a batch that is the caller's own."""
+    """Add samples, each with its weight, to their places in a batch that is the caller's own.
+
+    Products are rounded before they are added: a fused operation rounds differently at the ends of what a thread takes.
+    """
+    into, shares, of = memory(batch), memory(weight), memory(part)
     for k, row in enumerate(rows.tolist()):
-        torch.addcmul(batch[row], weight[row], part[k], out=batch[row])
+        into[row] = into[row] + shares[row] * of[k]
 
 
 def put(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"], part: Shaped[Tensor, "n *rest"]) -> None:
