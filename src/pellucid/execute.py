@@ -164,7 +164,7 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
 
 
 def apply_image(
-    lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str, dtype: torch.dtype
+    lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str, dtype: torch.dtype, scale: float | None = None
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
@@ -173,8 +173,9 @@ def apply_image(
         image: floating point in [0, 1] units, or uint8; fills are in its own units.
         impl: which implementation computes.
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
+        scale: 255 where pictures were bytes before earlier passes, whose levels steps keep to; default: by the image's dtype.
     """
-    scale = 255.0 if image.dtype == torch.uint8 else 1.0
+    scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
     openings = Openings.of(lowered, image)
     if openings is not None:
         out = torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype)
@@ -239,7 +240,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
         if looked is not None:
             return curve.tone_of_bytes(image, *looked, dtype)
     if isinstance(segment, Mixture):
-        return rounded(_mixture(segment, group.index, lowered, image, impl), dtype)
+        return rounded(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
     return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
 
 
@@ -282,7 +283,7 @@ def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) ->
     return sources(spec, rows, lowered.frames if frames is None else frames, lowered.device)
 
 
-def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl: str) -> Tensor:
+def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl: str, scale: float) -> Tensor:
     """The picture and its chains, each through the passes of a plan of its own, added up by their shares."""
     mixture = lowered.plan.steps[index].transform
     assert isinstance(mixture, MixtureTransform)
@@ -294,7 +295,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
         openings = Openings.of(inside, image)
         if openings is None:
-            total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype)  # rounded as `add` does
+            total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype, scale=scale)  # rounded as `add` does
         else:
             _apply_sparsely(openings, inside, image, impl, total.dtype, partial(add, total, weight))
     return total
