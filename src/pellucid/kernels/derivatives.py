@@ -1,6 +1,6 @@
 """Whether anything may ask for a derivative: what only a gradient needs is not computed otherwise.
 
-Owns: `needs_grad`.
+Owns: `needs_grad`, `learns`, `forward_mode`, `forward_alone`.
 Must not: look at values.
 Read next: ``curve/surrogate.py``.
 """
@@ -11,11 +11,33 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-__all__ = ["needs_grad"]
+__all__ = ["forward_alone", "forward_mode", "learns", "needs_grad"]
 
 
 def needs_grad(*tensors: Tensor | None) -> bool:
     """Whether a derivative to one of these may be asked for, in any of torch's ways; a fact of the call, not of its values."""
-    if not torch.compiler.is_compiling() and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0):
+    if forward_mode() or (not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()):
         return True
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def forward_mode() -> bool:
+    """Whether tangents are carried along (``torch.func.jvp``, ``torch.autograd.forward_ad``)."""
+    return not torch.compiler.is_compiling() and forward_ad._current_level >= 0
+
+
+def forward_alone(*tensors: Tensor | None) -> bool:
+    """Whether these carry tangents and nothing differentiates on: no second level, no reverse mode around or inside."""
+    levels = [level.key() for level in torch._C._functorch.get_interpreter_stack() or ()]
+    once = levels.count(_LEVEL.Jvp) <= 1 and all(level in (_LEVEL.Jvp, _LEVEL.Vmap) for level in levels)
+    return forward_mode() and once and not (torch.is_grad_enabled() and any(t is not None and learns(t) for t in tensors))
+
+
+_LEVEL = torch._C._functorch.TransformType
+
+
+def learns(tensor: Tensor) -> bool:
+    """Whether the tensor, or what a transform of functions has wrapped in it, requires a gradient."""
+    while not tensor.requires_grad and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor.requires_grad

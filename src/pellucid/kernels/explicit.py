@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.derivatives import forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.tape import is_plain_eager
 
@@ -39,6 +38,7 @@ class Primitive(NamedTuple):
         backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
             needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
+        tangent: (tensors, their tangents or None, static) -> the tangent of the result; None where only the reference has one.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Primitive(NamedTuple):
     forward: Callable[..., Tensor]
     backward: Callable[..., tuple[Tensor, ...]]
     impl: str = "cpu"
+    tangent: Callable[..., Tensor] | None = None
 
 
 def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE) -> str:
     """Who computes a primitive of this kind."""
-    forward_mode = not torch.compiler.is_compiling() and forward_ad._current_level >= 0
-    unsupported = "forward-mode differentiation" if forward_mode else ""
+    unsupported = "forward-mode differentiation" if forward_mode() else ""
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
@@ -97,6 +97,19 @@ class Explicit(torch.autograd.Function):
         del output
         ctx.primitive, ctx.static, count = inputs[:3]
         _save(ctx, inputs[3 : 3 + count])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        if ctx.primitive.tangent is None:
+            raise NotImplementedError(f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no jvp. Use impl='reference'.")
+        tensors = _saved(ctx)
+        given = tangents[3 : 3 + len(tensors)]
+        if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *given)):
+            raise ImplementationError(
+                "A jvp of compiled operators has no gradient. Use impl='reference' for tangents that need one."
+            )
+        return ctx.primitive.tangent(tensors, given, ctx.static)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -111,7 +124,9 @@ class Explicit(torch.autograd.Function):
 
 def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:
     ctx.given = tuple(tensor is not None for tensor in tensors)
-    ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
+    given = [tensor for tensor in tensors if tensor is not None]
+    ctx.save_for_backward(*given)
+    ctx.save_for_forward(*given)
 
 
 def _saved(ctx: Any) -> list[Tensor | None]:

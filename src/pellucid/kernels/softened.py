@@ -67,11 +67,18 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         found = primitive.backward(grad, image, *others, *static, rest) if any(rest) or not soft else soft
         return (*(soft[place] if need else found[place] for place, need in enumerate(here)), none)
 
+    rule = primitive.tangent
+
+    def moving(tensors: Any, tangents: Any, *static: Any) -> Tensor:
+        assert rule is not None
+        return rule(tensors[:count], tangents[:count], *static)
+
     return primitive._replace(
         reference=lambda *given: with_slopes(primitive.reference, moves, blur, given[:count], given[count], given[count + 1 :]),
         direct=dropping(primitive.direct),
         forward=dropping(primitive.forward),
         backward=backward,
+        tangent=None if rule is None else moving,
     )
 
 

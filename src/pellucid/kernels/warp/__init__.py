@@ -13,9 +13,9 @@ from functools import partial
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from pellucid.kernels import color
+from pellucid.kernels.derivatives import forward_mode
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.softened import softened, with_slopes
@@ -28,6 +28,7 @@ from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
+from pellucid.kernels.warp.tangents import has_tangent, tangents
 from pellucid.types import Size
 
 __all__ = ["AVAILABLE", "Link", "Recipe", "Resample", "compute", "implementation", "pack", "paired", "unsupported", "warp"]
@@ -35,7 +36,8 @@ __all__ = ["AVAILABLE", "Link", "Recipe", "Resample", "compute", "implementation
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _MOST_MIXED = {"cpu": None, "triton": 4}
 """The most channels that kernels mix; more are mixed on the result."""
-_MIXING = MATRIX | HUE | SECOND_MIX | CLIP | LAST_MIX
+_STAGES = HUE | SECOND_MIX | CLIP | LAST_MIX
+_MIXING = MATRIX | _STAGES
 
 
 def unsupported(
@@ -50,8 +52,6 @@ def unsupported(
     """What of this call only the reference can do, in words; empty when there is nothing."""
     if footprint is not None and (boxes or device != "cpu"):
         return "a homography's sub-samples (weights='box')" if boxes else "an antialiased warp (antialias=True)"
-    if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
-        return "forward-mode differentiation"
     if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
         return ""
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
@@ -62,6 +62,8 @@ def implementation(impl: str, image: Tensor, resample: Resample) -> str:
     recipe, device = resample.recipe, image.device.type
     boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
     what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, device=device, boxes=boxes)
+    if not what and forward_mode() and not has_tangent(image, resample):
+        what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
 
@@ -69,7 +71,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "a
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it.
 
     The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. Their second derivative goes through
-    the reference, forward mode raises. Bit for bit the same in every run, for any number of threads.
+    the reference; so does forward mode where `has_tangent` says no. Bit for bit the same in every run, for any number of threads.
     """
     return compute(implementation(impl, image, resample), image, resample)
 
@@ -103,6 +105,9 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
     if chosen == "triton" and resample.links is not None:
         return _across(partial(_compiled, chosen), image, resample)
+    if forward_mode() and recipe.flags & _STAGES:
+        found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
+        return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
         return _mixed_after(chosen, image, resample)
     return compiled(_PRIMITIVES[chosen], image, resample)
@@ -164,9 +169,9 @@ _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name), 7, _PLACES, blurred_colors)
-    for name, computes in {
-        "cpu": (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)),
-        "triton": (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)),
-    }.items()
+    name: softened(Primitive("the warp", _again, *computes, name, rule), 7, _PLACES, blurred_colors)
+    for name, computes, rule in (
+        ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.moved)),
+        ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),
+    )
 }

@@ -18,7 +18,7 @@ from pellucid.kernels.explicit import batched
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
-__all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "empty_gradients", "forwards"]
+__all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "define_moved", "empty_gradients", "forwards"]
 
 Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
@@ -62,6 +62,22 @@ def define(name: str) -> None:
     batched(warp, getattr(operators, f"{name}_warp"), _COUNT, 0)
     batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _COUNT, 1)
     batched(labels, getattr(operators, f"{name}_labels"), _LABEL_COUNT, 0)
+
+
+def define_moved(name: str) -> None:
+    """Define ``pellucid::{name}_warp_moved``: how a linear pass's result changes while its points move.
+
+    It takes (image, mapping, window, params, field), of which offsets count as offset - fill and fills are zero, the changes of
+    mapping, window and field (or None), and what the warp takes after its tensors. Bilinear or cubic, without canvases or table.
+    """
+    moved = f"pellucid::{name}_warp_moved"
+    changes = "Tensor? by_mapping, Tensor? by_window, Tensor? by_field"
+    static = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
+    torch.library.define(
+        moved, f"(Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, {changes}, {static}) -> Tensor"
+    )
+    torch.library.register_fake(moved, lambda *given: _empty(given[0], given[8], given[9][3], given[11]))
+    batched(moved, getattr(torch.ops.pellucid, f"{name}_warp_moved"), 8, 0)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:

@@ -28,6 +28,7 @@ from pellucid.kernels.warp.layout import (
     SECOND_MIX,
     SHARP,
     TAPS,
+    parameter_count,
 )
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
 from pellucid.types import Size
@@ -141,6 +142,12 @@ class Resample(NamedTuple):
         """The same pixels from the same places, as they are; in the dtype in which everything is computed."""
         recipe = self.recipe._replace(flags=self.recipe.flags & (LEVELS | SHARP), out_channels=0, dtype=self.mapping.dtype)
         return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
+
+    def without_stages(self, channels: int) -> Resample:
+        """The same pass up to its first mix, in the dtype in which everything is computed."""
+        flags, out = self.recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP), self.recipe.out_channels or channels
+        recipe = self.recipe._replace(flags=flags, dtype=self.mapping.dtype)
+        return self._replace(recipe=recipe, params=self.params[:, : parameter_count(flags, channels, out)], epilogue=())
 
 
 def pack(

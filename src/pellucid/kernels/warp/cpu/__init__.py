@@ -1,10 +1,10 @@
 """The fused resample compiled for the CPU: one pass over the image, rows split over threads.
 
-Owns: its operators: `forward`, the same past torch's dispatcher (`direct`), `backward` and `labels`.
+Owns: its operators: `forward`, the same past torch's dispatcher (`direct`), `backward`, `moved` and `labels`.
 Must not: fall back; whoever chose it gets it or an error.
 Read next: ``op.py``.
 """
 
-from pellucid.kernels.warp.cpu.op import backward, direct, forward, labels
+from pellucid.kernels.warp.cpu.op import backward, direct, forward, labels, moved
 
-__all__ = ["backward", "direct", "forward", "labels"]
+__all__ = ["backward", "direct", "forward", "labels", "moved"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
-from pellucid.kernels.warp.cpu.quads import cubic, lerp, pick
+from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick
 
-__all__ = ["gather_edge", "gather_faded", "gather_staged", "weigh"]
+__all__ = ["gather_edge", "gather_faded", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
 
 
 @fused
@@ -136,3 +136,60 @@ def gather_edge(  # type: ignore[no-untyped-def]
                 cover_x += weight[0, k]
                 cover_y += weight[1, k]
         cover[u] = cover_x * cover_y
+
+
+@fused
+def gather_moved(quad, plane, columns, channels, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+    """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
+    noinline()
+    row, count = np.uint64(4 * columns), np.uint64(len(index))
+    for k in range((channels + 2) // 3):
+        pixels = quad[k * plane :]
+        if cubics is not None:
+            for u in range(len(index)):
+                i, at = np.uint64(index[u]), np.uint64(4 * u)
+                cubic_moved(pixels, i, row, cubics, count, np.uint64(u), dx[u], dy[u], quads, at)
+        else:
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                moved(pixels, i, i + row, tx[u], ty[u], dx[u], dy[u], quads, np.uint64(4 * u))
+        if k == 0 and channels > 2:
+            _part_all(quads, out[0], out[1], out[2], cover)
+            continue
+        for c in range(min(channels - 3 * k, 3)):
+            _part(quads, c, out[3 * k + c])
+        if k == 0:
+            _part(quads, 3, cover)
+
+
+@fused
+def gather_moved_edge(  # type: ignore[no-untyped-def]
+    img, at, channels, shape, sc, sx, sy, unit, taps, cubic, mode, window, x, y, dx, dy, kind, tap_index, weight, slope, out, cover
+):
+    """How what :func:`gather_edge` reads changes while its points move by (dx, dy)."""
+    noinline()
+    cast = weight.dtype.type
+    zero = cast(0.0)
+    for u in range(len(kind)):
+        if kind[u] != 1 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
+            continue
+        for c in range(channels):
+            total = zero
+            plane = at + np.uint64(c) * sc
+            for j in range(taps):
+                line = plane + np.uint64(tap_index[1, j]) * sy
+                across = step = zero
+                for i in range(taps):
+                    value = cast(img[line + np.uint64(tap_index[0, i]) * sx])
+                    across += weight[0, i] * value
+                    step += slope[0, i] * value
+                total += dx[u] * (weight[1, j] * step) + dy[u] * (slope[1, j] * across)
+            out[c, u] = total * unit
+        if mode == FILLED and len(window) == 0:
+            cover_x = cover_y = step_x = step_y = zero
+            for k in range(taps):
+                cover_x += weight[0, k]
+                cover_y += weight[1, k]
+                step_x += slope[0, k]
+                step_y += slope[1, k]
+            cover[u] = dx[u] * (step_x * cover_y) + dy[u] * (cover_x * step_y)

@@ -16,14 +16,16 @@ from torch import Tensor
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.layout import LEVELS, LINK, MODES
-from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
+from pellucid.kernels.warp.operators import Gradients, define, define_moved, empty_gradients
 
-__all__ = ["backward", "direct", "forward", "labels"]
+__all__ = ["backward", "direct", "forward", "labels", "moved"]
 
 define("cpu")
+define_moved("cpu")
 forward = torch.ops.pellucid.cpu_warp.default
 backward = torch.ops.pellucid.cpu_warp_backward.default
 labels = torch.ops.pellucid.cpu_labels.default
+moved = torch.ops.pellucid.cpu_warp_moved.default
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -218,6 +220,46 @@ def _(
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     return results
+
+
+@torch.library.impl("pellucid::cpu_warp_moved", "CPU")
+def _(
+    image: Tensor,
+    mapping: Tensor,
+    window: Tensor | None,
+    params: Tensor,
+    field: Tensor | None,
+    by_mapping: Tensor | None,
+    by_window: Tensor | None,
+    by_field: Tensor | None,
+    size: list[int],
+    options: list[int],
+    cubic: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    from pellucid.kernels.warp.cpu.tangent import tangent
+
+    call, batch = _Call(image, mapping, window, params, field, None, None, size, options, cubic), image.shape[0]
+    out = torch.empty(call.out_shape, dtype=dtype)
+    if out.numel():
+        edges = mapping.new_zeros((1, 4 if window is not None else 0))
+        rows = [
+            (like.new_zeros((1, 1)) if by is None else by).expand(batch, like.shape[1]).contiguous().numpy()
+            for by, like in ((by_mapping, mapping), (by_window, edges))
+        ]
+        pixels = size[0] * size[1]
+        bends = np.empty((1, 0), call.work)
+        if by_field is not None:
+            bends = by_field.expand(batch, -1, -1, -1).contiguous().view(-1, pixels).numpy()
+        img, numbers, rows_of, fields, *_ = call.arguments
+        planes = memory(out.view(-1, pixels))
+
+        def task(start: int, stop: int) -> None:
+            room, cubics, _ = call.scratch(gradients=False)
+            tangent(img, numbers, rows_of, fields, *rows, bends, planes, room, cubics, call.room(), start, stop)
+
+        run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
+    return out
 
 
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["cubic", "cubic_slopes", "cubic_spread", "drop", "lerp", "meet", "pick", "slopes", "spread"]
+__all__ = ["cubic", "cubic_moved", "cubic_slopes", "cubic_spread", "drop", "lerp", "meet", "moved", "pick", "slopes", "spread"]
 
 _FUSED = ("contract",)
 _INT = ir.IntType(32)
@@ -108,6 +108,27 @@ def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
         return target.make_tuple(builder, signature.return_type, found)
 
     return types.UniTuple(quad.dtype, 2)(quad, upper, lower, tx, ty, grad, at), codegen
+
+
+@intrinsic
+def moved(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, dx: Any, dy: Any, out: Any, at: Any) -> Any:
+    """Write to ``out`` how what :func:`lerp` wrote changes while its point moves by (dx, dy)."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        result = _Vectors(target, builder, signature.args[7], args[7], 4)
+        across, down, along, below = (source.splat(number) for number in args[3:7])
+        steps, rows = [], []
+        for index in args[1:3]:
+            left, right = source.load(index), source.load(index, 4)
+            steps.append(source.less(right, left))
+            rows.append(source.add(left, source.times(across, steps[-1])))
+        step_x = source.add(steps[0], source.times(down, source.less(steps[1], steps[0])))
+        result.store(source.add(source.times(along, step_x), source.times(below, source.less(rows[1], rows[0]))), args[8])
+        return target.get_dummy_value()
+
+    return types.void(quad, upper, lower, tx, ty, dx, dy, out, at), codegen
 
 
 @intrinsic
@@ -240,6 +261,31 @@ def cubic_slopes(context: Any, quad: Any, index: Any, row: Any, weights: Any, co
         return target.make_tuple(builder, signature.return_type, found)
 
     return types.UniTuple(quad.dtype, 2)(quad, index, row, weights, count, u, grad, at), codegen
+
+
+@intrinsic
+def cubic_moved(
+    context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, dx: Any, dy: Any, out: Any, at: Any
+) -> Any:
+    """Write to ``out`` how what :func:`cubic` wrote changes while its point moves by (dx, dy)."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        table = target.make_array(signature.args[3])(target, builder, args[3]).data
+        across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
+        sums, steps, start = [], [], args[1]
+        for _ in range(4):
+            pixels = [source.load(start, 4 * i) for i in range(4)]
+            sums.append(_sum(source, across, pixels))
+            steps.append(_sum(source, step_x, pixels))
+            start = builder.add(start, args[2])
+        pairs = zip(args[6:8], ((down, steps), (step_y, sums)), strict=True)
+        along, below = (source.times(source.splat(n), _sum(source, *p)) for n, p in pairs)
+        _Vectors(target, builder, signature.args[8], args[8], 4).store(source.add(along, below), args[9])
+        return target.get_dummy_value()
+
+    return types.void(quad, index, row, weights, count, u, dx, dy, out, at), codegen
 
 
 @intrinsic

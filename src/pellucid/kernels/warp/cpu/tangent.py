@@ -1,0 +1,138 @@
+"""How the output changes while the points move at which it is read: the way forward of forward-mode differentiation.
+
+Owns: the order of phases; what holds a point still.
+Must not: know how the image or the colours change: the pass is linear in them.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
+from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge, weigh
+from pellucid.kernels.warp.cpu.stages import mix
+from pellucid.kernels.warp.cpu.strips import (
+    COLUMNS,
+    PLANE,
+    ROWS,
+    STAGED,
+    next_band,
+    parameter_places,
+    rule_of,
+    settle_strip,
+    store_strip,
+    strip_at,
+    write_pixels,
+)
+from pellucid.kernels.warp.layout import FIRST_MIX
+
+__all__ = ["tangent"]
+
+
+@fused
+def _move(d, v, projective, us, vs, x, y, w, dx, dy):  # type: ignore[no-untyped-def]
+    """How the points that ``locate`` found move while the map changes by d."""
+    noinline()
+    top = us.dtype.type(v)
+    for u in range(len(us)):
+        row = vs[u] + top
+        dx[u] = d[0] * us[u] + (d[1] * row + d[2])
+        dy[u] = d[3] * us[u] + (d[4] * row + d[5])
+    if projective:
+        for u in range(len(us)):
+            change = d[6] * us[u] + (d[7] * (vs[u] + top) + d[8])
+            dx[u] = (dx[u] - x[u] * change) / w[u]
+            dy[u] = (dy[u] - y[u] * change) / w[u]
+
+
+@fused
+def _hold(kind, x, low, high, low_moved, high_moved, last, clamped, dx):  # type: ignore[no-untyped-def]
+    """A point beyond the window moves with its edge; one that sees nothing, or is clamped to the image, does not move."""
+    noinline()
+    zero = dx.dtype.type(0.0)
+    for u in range(len(x)):
+        step = low_moved if x[u] < low else (high_moved if x[u] > high else dx[u])
+        a = min(max(x[u], low), high)
+        still = (kind[u] == 0) | (clamped & (kind[u] == 2) & ((a < zero) | (a >= last)))
+        dx[u] = zero if still else step
+
+
+@entry
+def tangent(  # type: ignore[no-untyped-def]
+    img, call, rows, fields, moved_maps, moved_windows, moved_fields, out, room, cubics, edge, start, stop
+):
+    """Compute strips start to stop.
+
+    Args:
+        rows: of parameters, whose offsets stand for offset - fill, and whose fills are zero.
+        moved_maps, moved_windows: how they change, a row per sample.
+        moved_fields: how displacements change, as ``fields``; empty where they do not.
+    """
+    channels, out_channels, taps = call.channels, call.out_channels, call.taps
+    wide = max(channels, out_channels)
+    matrix, offset, _, _, _, _ = parameter_places(call.flags, channels, out_channels)
+    height = 17 + 2 * wide
+    img, out = numbers(img), steps(out)
+    maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    floats, quad, frame = without_refcount(room.floats), without_refcount(room.quad), room.frame
+    index, kind = without_refcount(room.index), without_refcount(room.kind)
+    cast = floats.dtype.type
+    far, unit, cubic = cast(np.inf), call.unit, call.cubic
+    shape, strides = (call.height, call.width), (np.uint64(call.stride_c), np.uint64(call.stride_x), np.uint64(call.stride_y))
+    before, band = (0, 0), 0
+    for r in range(start, stop):
+        b, v, first, width = strip_at(call, r)
+        n = min(call.strip, call.out_height - v) * width
+        strip = floats[: n * height].reshape(height, n)
+        if before != (n, first):
+            write_pixels(strip, first, width)
+            before = (n, first)
+        m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
+        if v == 0 or r == start:
+            frame[ROWS] = band = 0
+        if v >= band:
+            end = min(call.out_height, v + (stop - r) * call.strip)
+            next_band(img, call, unit, m, fields, None, window, b, v, end, strip, strip[15 + 2 * wide :], frame, quad, True)
+            band = v + frame[ROWS]
+        x, y, dx, dy, cover = strip[0], strip[1], strip[13], strip[14], strip[7]
+        quads, source, result = floats[9 * n : 13 * n], strip[15 : 15 + wide], strip[15 + wide : 15 + 2 * wide]
+        locate(m, v, call.projective, strip[4], strip[5], x, y, strip[6])
+        _move(moved_maps[b], v, call.projective, strip[4], strip[5], x, y, strip[6], dx, dy)
+        at = v * call.out_width + first
+        if fields is not None and fields.size > 0:
+            displace(fields, 2 * b * call.field_step, at, width, call.out_width, x, y)
+            if moved_fields.size > 0:
+                displace(moved_fields, 2 * b, at, width, call.out_width, dx, dy)
+        here, where = kind[:n], index[:n]
+        _, rest = settle_strip(call, window, strip, frame, here, where)
+        rule, staged = rule_of(call, window), frame[STAGED] == 1
+        low_x, low_y, high_x, high_y, by_left, by_top, by_right, by_bottom = -far, -far, far, far, far, far, far, far
+        if len(window) == 4:
+            low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
+            edges = moved_windows[b]
+            by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
+        clamped = staged and rule == BORDER and taps == 2
+        _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
+        _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
+        if staged:
+            if cubics is not None:
+                weigh(strip[2], strip[3], cubic, cubics)
+            gather_moved(
+                quad, frame[PLANE], frame[COLUMNS], channels, where, strip[2], strip[3], dx, dy, cubics, quads, source, cover
+            )
+        else:
+            source[:] = cast(0.0)
+        if rule != FILLED or not staged:
+            cover[:] = cast(0.0)
+        if rest > 0:
+            gather_moved_edge(
+                img, np.uint64(b * call.stride_b), channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic,
+                call.mode, window, x, y, dx, dy, here, edge[0], edge[1], edge[2], source, cover,
+            )  # fmt: skip
+        if call.flags & FIRST_MIX:
+            mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
+            source = result
+        store_strip(source, out, b * out_channels, at, width, call.out_width, out_channels)
