@@ -60,7 +60,8 @@ def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) 
     """Compute a primitive with its compiled operators."""
     if needs_grad(*tensors):
         absent = (None,) * (_MOST - len(tensors))
-        out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
+        function = _Moving if forward_mode() else Explicit
+        out: Tensor = function.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
@@ -97,6 +98,25 @@ class Explicit(torch.autograd.Function):
         del output
         ctx.primitive, ctx.static, count = inputs[:3]
         _save(ctx, inputs[3 : 3 + count])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        tensors = _saved(ctx)
+        needed = tuple(ctx.needs_input_grad[3 : 3 + len(tensors)])
+        # Only create_graph=True differentiates on; a compiled graph never does.
+        once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
+        compute = _gradients if once else _Backward.apply
+        found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
+        return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
+
+
+class _Moving(Explicit):
+    """The same with tangents: apart, as Dynamo takes no function that has a rule for them."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        Explicit.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*(tensor for tensor in inputs[3:] if tensor is not None))
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -111,22 +131,10 @@ class Explicit(torch.autograd.Function):
             )
         return ctx.primitive.tangent(tensors, given, ctx.static)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        tensors = _saved(ctx)
-        needed = tuple(ctx.needs_input_grad[3 : 3 + len(tensors)])
-        # Only create_graph=True differentiates on; a compiled graph never does.
-        once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
-        compute = _gradients if once else _Backward.apply
-        found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
-        return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
-
 
 def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:
     ctx.given = tuple(tensor is not None for tensor in tensors)
-    given = [tensor for tensor in tensors if tensor is not None]
-    ctx.save_for_backward(*given)
-    ctx.save_for_forward(*given)
+    ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
 
 
 def _saved(ctx: Any) -> list[Tensor | None]:
