@@ -1,0 +1,75 @@
+"""What a column of the compiled warp's Jacobian costs, in forwards: by forward mode, by reverse mode, and through the reference.
+
+Run: python benchmarks/forward_mode.py [RUNS]
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.func import jvp
+
+from pellucid.functional import warp
+
+BATCH, SIDE = 16, 128
+
+
+def cases() -> dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]]:
+    """By name: a function of (impl, *tensors), its tensors, their tangents."""
+    generator = torch.Generator().manual_seed(0)
+    image, change = torch.rand(2, BATCH, 3, SIDE, SIDE, generator=generator)
+    turn = torch.tensor([[0.95, -0.29, 10.0], [0.29, 0.95, -12.0], [0.0, 0.0, 1.0]]).expand(BATCH, 3, 3).clone()
+    by_turn = 0.01 * torch.randn(BATCH, 3, 3, generator=generator) * torch.tensor([1.0, 1.0, 0.0])[:, None]
+    tilt, by_tilt = turn.clone(), by_turn.clone()
+    tilt[:, 2, 0], by_tilt[:, 2, 0] = 1e-4, 1e-6
+
+    def run(impl: str, pixels: torch.Tensor, mapping: torch.Tensor, **options: Any) -> torch.Tensor:
+        return warp(pixels, mapping, size=(SIDE, SIDE), impl=impl, **options)
+
+    return {
+        "image": (lambda impl, x: run(impl, x, turn), (image,), (change,)),
+        "map": (lambda impl, m: run(impl, image, m), (turn,), (by_turn,)),
+        "homography": (lambda impl, m: run(impl, image, m), (tilt,), (by_tilt,)),
+        "image and map": (run, (image, turn), (change, by_turn)),
+        "map, bicubic": (lambda impl, m: run(impl, image, m, interpolation="bicubic"), (turn,), (by_turn,)),
+    }
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Print the table; all ways by turns, the fastest of the runs."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    torch.set_num_threads(1)
+    print(f"CPU time in forwards; {BATCH} pictures 3x{SIDE}x{SIDE}, one thread, the fastest of {runs} runs")
+    for name, (function, tensors, tangents) in cases().items():
+
+        def reverse(function: Any = function, tensors: Any = tensors) -> None:
+            function("auto", *(tensor.clone().requires_grad_() for tensor in tensors)).sum().backward()
+
+        def forward_mode(impl: str, function: Any = function, tensors: Any = tensors, tangents: Any = tangents) -> None:
+            jvp(lambda *given: function(impl, *given), tensors, tangents)
+
+        ways: dict[str, Callable[[], object]] = {
+            "forward": lambda function=function, tensors=tensors: function("auto", *tensors),  # type: ignore[misc]
+            "forward mode": lambda run=forward_mode: run("auto"),  # type: ignore[misc]
+            "reverse mode": reverse,
+            "reference": lambda run=forward_mode: run("reference"),  # type: ignore[misc]
+        }
+        best = {way: min(_seconds(call) for _ in range(2)) for way, call in ways.items()}
+        for _ in range(runs):
+            for way, call in ways.items():
+                if way != "reference":
+                    best[way] = min(best[way], _seconds(call))
+        shown = ", ".join(f"{way} {seconds / best['forward']:.1f}" for way, seconds in best.items() if way != "forward")
+        print(f"{name:14} {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
