@@ -48,11 +48,11 @@ def test_closed_samples_are_left_out_and_nothing_changes(transform, batch, monke
 
 def test_the_operation_sees_open_samples_alone(monkeypatch):
     seen = []
-    equalize = execute.curve.tone
+    clahe = execute.curve.tone
     monkeypatch.setattr(
-        execute.curve, "tone", lambda image, *rest, **options: seen.append(len(image)) or equalize(image, *rest, **options)
+        execute.curve, "tone", lambda image, *rest, **options: seen.append(len(image)) or clahe(image, *rest, **options)
     )
-    pipeline = Pipeline([pellucid.RandomEqualize(p=0.3)], seed=3)
+    pipeline = Pipeline([pellucid.RandomCLAHE(tiles=1, p=0.3)], seed=3)
     image = torch.rand(16, 3, 8, 8)
     _, record = pipeline(image, return_record=True)
     assert seen == [int(record.params[0]["gate"].sum())]

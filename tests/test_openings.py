@@ -67,8 +67,8 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
 
 def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
     seen = []
-    bend = execute.curve.Curves.bend
-    monkeypatch.setattr(execute.curve.Curves, "bend", lambda self, rows, *rest: seen.append(len(rows)) or bend(self, rows, *rest))
+    bend = execute.curve.Curves.put
+    monkeypatch.setattr(execute.curve.Curves, "put", lambda self, rows, *rest: seen.append(len(rows)) or bend(self, rows, *rest))
     augment = Pipeline([P.RandomEqualize(p=0.6), P.RandomRotation(20, p=0.5)], seed=3)
     _, record = augment(pictures(), return_record=True)
     assert sum(seen) == int(record.params[0]["gate"].sum())

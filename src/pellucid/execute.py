@@ -205,8 +205,8 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
             if not len(some):
                 continue
             inside, returned = lowered.of(some), dtype if last else computed
-            if held and curves is not None and (looked := _looked_up(group, inside)) is not None:
-                curves.bend(some, *looked)
+            if held and curves is not None and (bend := _bend(group, inside)) is not None:
+                curves.put(some, bend)
                 if last:
                     put_last(some, curves.read(some, dtype))
                 continue
@@ -219,13 +219,12 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
             put_last(some, made) if last else put(between, some, made)
 
 
-def _looked_up(group: Group, lowered: Lowered) -> tuple[str, Tensor | None, Tensor | None] | None:
-    """Name, amount and gate of a curve that bytes are looked up in; None for other passes."""
+def _bend(group: Group, lowered: Lowered) -> curve.Bend | None:
+    """The curve that bytes are looked up in; None for other passes."""
     segment = None if isinstance(group, Run) else lowered.segment(group.index)
-    if not isinstance(segment, Tone) or segment.name not in curve.TABLED:
-        return None
-    amount, gate = (None if part is None else part.to(torch.float32) for part in (segment.amount, segment.gate))
-    return segment.name, amount, gate
+    if isinstance(segment, Curve):
+        return curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
+    return curve.bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -236,9 +235,9 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
     if lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32):
-        looked = _looked_up(group, lowered)
-        if looked is not None:
-            return curve.tone_of_bytes(image, *looked, dtype)
+        bend = _bend(group, lowered)
+        if bend is not None:
+            return curve.tone_of_bytes(image, bend, dtype)
     if isinstance(segment, Mixture):
         return rounded(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
     return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
@@ -345,6 +344,8 @@ def _active(segment: Segment) -> Tensor | None:
     """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
     if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
         return None
+    if isinstance(segment, Tone) and segment.name in curve.KINDS:  # whose kernel looks itself
+        return None
     gate: Tensor | None = getattr(segment, "gate", None)
     asked, active = [] if gate is None else [gate], gate
     if isinstance(segment, Patch):
@@ -394,10 +395,10 @@ def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> T
             h=segment.h,
             scale=scale,
             tiles=segment.tiles,
+            impl=impl,
         )
     if isinstance(segment, Curve):
-        image, clip = curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype)), segment.clip
-        return color.clip(image) if clip else image
+        return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Call):
         gate = None if segment.gate is None else segment.gate.to(dtype)
         return _mixed(called(segment.function, image, segment.image_gradient), image, gate)

@@ -15,7 +15,7 @@ import torch
 from pellucid.kernels import blend, codec, convolve, explicit, resize, warp
 from pellucid.kernels.dispatch import choose
 from pellucid.plan import Plan, Run, Single
-from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, LayerSpec, SegmentSpec
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec
 from pellucid.transforms.choices import Choice
 
 __all__ = ["explain"]
@@ -94,9 +94,10 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     """The implementation of a pass that is a single segment; empty where there is only one."""
     segment = plan.segments[single.index]
     assert segment is not None
-    if isinstance(segment, LayerSpec) and impl == "triton":  # which reads what the reference lays
+    if isinstance(segment, LayerSpec | CurveSpec) and impl == "triton":  # whose passes read what the reference makes
         impl = "reference"
-    available = explicit.AVAILABLE if isinstance(segment, ColorSpec | LayerSpec) else _AVAILABLE.get(segment)
+    plain = isinstance(segment, ColorSpec | LayerSpec) or (isinstance(segment, CurveSpec) and segment.tabled)
+    available = explicit.AVAILABLE if plain else _AVAILABLE.get(segment)
     return "" if available is None else choose(impl, available=available, device=device)
 
 

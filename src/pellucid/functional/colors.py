@@ -182,7 +182,7 @@ def adjust_gamma(image: Shaped[Tensor, "*b c h w"], gamma: Factor, *, gain: Fact
         factors.append(factor)
     work = open_unit(pixels)
     exponent, scale = (factor.to(work.dtype) for factor in factors)
-    return close_unit(color.clip(curve.power(work, exponent, scale)), layout)
+    return close_unit(curve.power(work, exponent, scale, clip=True), layout)
 
 
 def _step(image: Tensor, name: str, value: Factor) -> Tensor:

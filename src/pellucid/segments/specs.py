@@ -82,15 +82,17 @@ class CurveSpec:
 
     Args:
         bounded: what was in [0, 1] stays there.
+        tabled: equal levels of a channel become equal ones.
 
     Example:
         >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomGamma().segment(ImageSpec(3, 32, 32))
-        CurveSpec(bounded=True)
+        CurveSpec(bounded=True, tabled=True)
     """
 
     bounded: bool = True
+    tabled: bool = True
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class HueSaturationValue(Transform):
     def segment(self, spec: ImageSpec) -> CurveSpec:
         if spec.channels != 3:
             raise invalid("HueSaturationValue", expected="3 channels (RGB)", got=f"{spec.channels} channels")
-        return CurveSpec()
+        return CurveSpec(tabled=False)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Hsv:
         return Hsv(values["hue"], values["saturation"], values["value"], values.get("gate"))

@@ -11,10 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-__all__ = ["autocontrast", "equalize", "flattening", "posterize", "power", "solarize", "stretch"]
+from pellucid.kernels.curve.layout import SLACK
 
-_SLACK = 1e-3
-"""In 8-bit units: whole grey levels survive the division by 255 and back."""
+__all__ = ["autocontrast", "equalize", "flattening", "posterize", "power", "solarize", "stretch"]
 
 
 def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
@@ -48,7 +47,7 @@ def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale:
         levels = torch.exp2(whole)
         return torch.minimum(torch.relu(torch.floor(image * levels)), levels - 1.0) / levels
     step = torch.exp2(8.0 - whole)
-    return torch.floor((image * scale + _SLACK) / step) * step / scale
+    return torch.floor((image * scale + SLACK) / step) * step / scale
 
 
 def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
@@ -64,7 +63,7 @@ def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], sc
     Source:
         ``torchvision.transforms.v2.functional.solarize``.
     """
-    slack = 0.0 if scale == 1.0 else _SLACK / scale
+    slack = 0.0 if scale == 1.0 else SLACK / scale
     return torch.where(image + slack >= threshold[:, None, None, None], 1.0 - image, image)
 
 

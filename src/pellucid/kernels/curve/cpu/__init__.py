@@ -1,7 +1,7 @@
-"""Histograms and tables of bytes, compiled.
+"""Curves compiled: of numbers with their gradients, of bytes by histograms and tables.
 
-Owns: `histograms` and `look_up`, split over threads.
-Must not: know what a table is for, or import Numba before it is called.
+Owns: the operator `tone` with its gradients, `histograms`, `bent` and `look_up`, split over threads.
+Must not: know about autograd, or import Numba before it is called.
 Read next: ``sweep.py``.
 """
 
@@ -9,15 +9,76 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Int64, Shaped, UInt8
+from jaxtyping import Float, Int64, Shaped, UInt8
 from torch import Tensor
 
+from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.threads import run_split
 
-__all__ = ["histograms", "look_up"]
+__all__ = ["bent", "histograms", "look_up", "tone", "tone_backward", "tone_forward"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
+
+
+def tone(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> Tensor:
+    """Every sample under its own curve; see :func:`pellucid.kernels.curve.tone`.
+
+    Args:
+        image: float32 or float64.
+        numbers: (b or 1, 3), of the image's dtype: amount, gain, gate.
+        options: which curve, which slope to the image and to the amount, whether to clip.
+        scale: 255 for images that came as 8 bits, 1 for others.
+        h: reach of the secant.
+    """
+    del h
+    return _swept(image, None, numbers, options, scale)
+
+
+def bent(
+    tables: Float[Tensor, "b c 256"],
+    histograms: Int64[Tensor, "b c 256"],
+    numbers: Float[Tensor, "#b 3"],
+    options: list[int],
+) -> Float[Tensor, "b c 256"]:
+    """What a curve makes of images that tables make of bytes, whose levels count as often as they occur."""
+    return _swept(tables, _planes(histograms), numbers, options, 255.0)
+
+
+def _swept(image: Tensor, weights: Any, numbers: Tensor, options: list[int], scale: float) -> Tensor:
+    from pellucid.kernels.curve.cpu.sweep import forward
+
+    out = torch.empty_like(image, memory_format=torch.contiguous_format)
+    if out.numel():
+        planes, into, rows = _planes(image), _planes(out), numbers.contiguous().numpy()
+
+        def task(start: int, stop: int) -> None:
+            forward(planes, weights, rows, tuple(options), scale, image.shape[1], into, start, stop)
+
+        run_split(task, len(planes), _BYTES // planes[0].nbytes + 1)
+    return out
+
+
+def _back(
+    grad: Tensor, image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float, needs: list[bool]
+) -> list[Tensor]:
+    from pellucid.kernels.curve.cpu.sweep import backward
+
+    gradients = empty_gradients((image, numbers), needs)
+    if image.numel() == 0:
+        return [found.zero_() for found in gradients]
+    to_image = gradients[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
+    planes, into, upstream, rows = _planes(image), _planes(to_image), _planes(grad), numbers.contiguous().numpy()
+    sums = np.empty((len(planes), 3))
+
+    def task(start: int, stop: int) -> None:
+        backward(upstream, planes, rows, tuple(options), scale, h, image.shape[1], into, sums, needs[1], start, stop)
+
+    run_split(task, len(planes), _BYTES // planes[0].nbytes + 1)
+    if needs[1]:
+        gradients[1].copy_(torch.from_numpy(sums).view(image.shape[0], image.shape[1], 3).sum(1))
+    return gradients
 
 
 def histograms(image: UInt8[Tensor, "b c h w"]) -> Int64[Tensor, "b c 256"]:
@@ -25,7 +86,7 @@ def histograms(image: UInt8[Tensor, "b c h w"]) -> Int64[Tensor, "b c 256"]:
     from pellucid.kernels.curve.cpu.sweep import count
 
     out = torch.empty((*image.shape[:2], 256), dtype=torch.int64)
-    planes, into = _planes(image), out.flatten(0, 1).numpy()
+    planes, into = _planes(image), _planes(out)
     run_split(lambda start, stop: count(planes, into, start, stop), len(planes), _BYTES // planes[0].size + 1)
     return out
 
@@ -35,10 +96,13 @@ def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) 
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
     out = torch.empty(image.shape, dtype=tables.dtype)
-    planes, numbers, into = _planes(image), tables.contiguous().flatten(0, 1).numpy(), _planes(out)
+    planes, numbers, into = _planes(image), _planes(tables), _planes(out)
     run_split(lambda start, stop: sweep(planes, numbers, into, start, stop), len(planes), _BYTES // planes[0].size + 1)
     return out
 
 
 def _planes(tensor: Tensor) -> Any:
     return tensor.contiguous().view(tensor.shape[0] * tensor.shape[1], -1).numpy()
+
+
+tone_forward, tone_backward = register("cpu_tone", "Tensor image, Tensor numbers, int[] options, float scale, float h", tone, _back)

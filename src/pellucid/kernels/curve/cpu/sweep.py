@@ -1,35 +1,72 @@
-"""Loops over planes of bytes.
+"""Loops over planes: counting and looking up bytes, and every curve of numbers, forward and backward.
 
-Owns: counting and looking up.
-Must not: know of tensors.
-Read next: ``../tables.py``.
+Owns: the curves as the reference computes them, bit for bit but for the power, and their declared slopes.
+Must not: know of tensors; everything comes as contiguous arrays, a plane for each channel of a sample.
+Read next: ``rows.py``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, without_refcount
+from pellucid.kernels.curve.cpu.rows import (
+    curved,
+    extremes,
+    flattened,
+    inside_of_clip,
+    kept,
+    levels_of,
+    mixed,
+    mixed_slope,
+    parts_of_power,
+    product_of,
+    pulled,
+    slope_of,
+    sum_of_differences,
+    sum_of_products,
+    sum_of_three,
+    total_of,
+)
+from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GAIN, GATE, POWER
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 
-__all__ = ["count", "look_up"]
+__all__ = ["STRIP", "backward", "count", "forward", "look_up"]
+
+STRIP = 2048  # numbers that go through all phases together, in a close cache
 
 
 @entry
 def count(planes, out, start, stop):  # type: ignore[no-untyped-def]
-    """Histograms (planes, 256) of planes [start, stop)."""
+    """Histograms (planes, 256) of planes [start, stop) of bytes."""
     planes, out = without_refcount((planes, out))
-    parts = np.zeros((4, 256), np.int64)  # by turns: a count that has just been written is not read at once
+    parts = np.empty((4, 256), np.int64)
     for p in range(start, stop):
-        parts[:] = 0
-        row = planes[p]
-        whole = len(row) - len(row) % 4
-        for u in range(0, whole, 4):
-            for k in range(4):
-                parts[k, row[u + k]] += 1
-        for u in range(whole, len(row)):
-            parts[0, row[u]] += 1
-        for k in range(256):
-            out[p, k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
+        _clear(parts)
+        _count(planes[p], parts)
+        _add_up(parts, out[p])
+
+
+@fused
+def _clear(parts):  # type: ignore[no-untyped-def]
+    parts[:] = 0
+
+
+@fused
+def _count(row, parts):  # type: ignore[no-untyped-def]
+    """By turns in four counts: one that has just been written is not read at once."""
+    noinline()
+    whole = len(row) - len(row) % 4
+    for u in range(0, whole, 4):
+        for k in range(4):
+            parts[k, row[u + k]] += 1
+    for u in range(whole, len(row)):
+        parts[0, row[u]] += 1
+
+
+@fused
+def _add_up(parts, out):  # type: ignore[no-untyped-def]
+    for k in range(256):
+        out[k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
 
 
 @entry
@@ -40,3 +77,121 @@ def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
         row, table, into = planes[p], tables[p], out[p]
         for u in range(len(row)):
             into[u] = table[row[u]]
+
+
+@fused
+def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ignore[no-untyped-def]
+    """What a curve reads off its channel before it changes anything: two numbers, and for equalising a table with its slopes.
+
+    Args:
+        row: the plane.
+        weights: how often each of its numbers counts, or None: once.
+        room: scratch for histograms, levels and a strip's bytes.
+    """
+    noinline()
+    zero = row.dtype.type(0.0)
+    if kind == AUTOCONTRAST:
+        return extremes(row, weights)
+    if kind != EQUALIZE:
+        return numbers[AMOUNT], zero
+    parts, counts, bytes_of = room
+    _clear(parts)
+    for first in range(0, len(row), STRIP):
+        part = row[first : first + STRIP]
+        levels = bytes_of[: len(part)]
+        levels_of(part, scale, levels)
+        if weights is None:
+            _count(levels, parts)
+        else:
+            for u in range(len(levels)):
+                parts[0, levels[u]] += weights[first + u]
+    _add_up(parts, counts)
+    stays = flattened(counts, parts[0], table, rise)
+    return row.dtype.type(1.0 if stays else 0.0), zero
+
+
+@fused
+def _room():  # type: ignore[no-untyped-def]
+    return np.empty((4, 256), np.int64), np.empty(256, np.int64), np.empty(STRIP, np.uint8)
+
+
+@entry
+def forward(planes, weights, numbers, options, scale, channels, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) under their curves.
+
+    Args:
+        weights: (planes, length), how often each number counts in what a curve reads off its channel; None: once.
+        numbers: (samples or 1, 3), as ``layout.py`` has them.
+        options: kind, slope, magnitude, whether to clip.
+    """
+    planes, numbers, out = without_refcount((planes, numbers, out))
+    cast = planes.dtype.type
+    kind, clip, one = options[0], options[3], cast(1.0)
+    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room()
+    scratch = np.empty(STRIP, planes.dtype)
+    for p in range(start, stop):
+        own, row = numbers[(p // channels) % len(numbers)], planes[p]
+        if own[GATE] == cast(0.0):
+            kept(row, out[p])
+            continue
+        counts = None if weights is None else weights[p]
+        a, b = _settle(kind, row, counts, cast(scale), own, table, rise, room)
+        for first in range(0, len(row), STRIP):
+            x, y = row[first : first + STRIP], out[p][first : first + STRIP]
+            if kind == POWER:
+                parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, scratch[:0], scratch[:0])
+            else:
+                curved(kind, x, a, b, cast(scale), table, y)
+            if own[GATE] != one:
+                mixed(own[GATE], x, y)
+
+
+@entry
+def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums, wanted, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of planes [start, stop), and if ``wanted`` their sums (planes, 3) in float64 for the numbers of the sample."""
+    grad, planes, numbers, to_image, sums = without_refcount((grad, planes, numbers, to_image, sums))
+    cast = planes.dtype.type
+    kind, slope, magnitude, clip = options
+    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room()
+    scratch = np.empty((4, STRIP), planes.dtype)
+    for p in range(start, stop):
+        own, row, into = numbers[(p // channels) % len(numbers)], planes[p], to_image[p]
+        gate, along = own[GATE], sums[p]
+        along[:] = 0.0
+        a, b = own[AMOUNT], cast(0.0)
+        if kind == AUTOCONTRAST or (kind == EQUALIZE and (wanted or slope == 2)):
+            a, b = _settle(kind, row, None, cast(scale), own, table, rise, room)
+        whole = product = 0.0
+        for first in range(0, len(row), STRIP):
+            x, g, target = row[first : first + STRIP], grad[p][first : first + STRIP], into[first : first + STRIP]
+            n = len(x)
+            y, other, slopes, third = scratch[0][:n], scratch[1][:n], scratch[2][:n], scratch[3][:n]
+            if kind == POWER:
+                parts_of_power(x, own[AMOUNT], own[GAIN], False, y, other if wanted else other[:0], slopes)  # and log x, and slopes
+                inside_of_clip(clip != 0, y, g, third)
+                product_of(third, slopes, target)
+                if wanted:
+                    along[AMOUNT] += sum_of_three(third, y, other)
+                    parts_of_power(x, own[AMOUNT], cast(1.0), False, y, other[:0], slopes[:0])
+                    along[GAIN] += sum_of_products(third, y)
+                continue
+            if wanted or kind == AUTOCONTRAST:
+                curved(kind, x, a, b, cast(scale), table, y)
+                along[GATE] += sum_of_differences(g, y, x)
+            if kind == AUTOCONTRAST:
+                product += sum_of_products(g, y)
+                whole += total_of(g)
+            slope_of(kind, slope, x, a, b, cast(scale), rise, slopes)
+            mixed_slope(gate, g, slopes, target)
+            if not wanted or kind in (AUTOCONTRAST, EQUALIZE):
+                continue
+            if magnitude == 1:
+                along[AMOUNT] += total_of(g) * gate
+            elif magnitude == 2:
+                curved(kind, x, a + cast(h), b, cast(scale), table, y)
+                curved(kind, x, a - cast(h), b, cast(scale), table, other)
+                along[AMOUNT] += sum_of_differences(g, y, other) / (2.0 * h) * gate
+        if kind == AUTOCONTRAST and a != b:
+            span = b - a
+            pulled(row, a, cast(gate * (product - whole) / span), into)
+            pulled(row, b, cast(-gate * product / span), into)

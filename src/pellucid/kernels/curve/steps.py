@@ -1,0 +1,103 @@
+"""The curves of numbers, by whoever computes them.
+
+Owns: `power` and `tone`, and their numbers as rows.
+Must not: compute on pixels.
+Read next: ``surrogate.py``, ``cpu/sweep.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.kernels.curve import cpu, reference, surrogate
+from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
+from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.types import Size
+
+__all__ = ["power", "rows_of", "tone"]
+
+
+def power(
+    image: Float[Tensor, "b c h w"],
+    exponent: Float[Tensor, "#b"],
+    gain: Float[Tensor, "#b"],
+    *,
+    clip: bool = False,
+    impl: str = "auto",
+) -> Float[Tensor, "b c h w"]:
+    """See :func:`pellucid.kernels.curve.reference.power`; with ``clip``, clipped to [0, 1]. ``impl`` says who computes it."""
+    if _who(impl, image) == "reference":
+        return _clipped(reference.power(image, exponent, gain), clip)
+    return _run(image, "power", exponent, gain, None, options=(0, 0, int(clip)))
+
+
+def tone(
+    image: Float[Tensor, "b c h w"],
+    name: str,
+    amount: Float[Tensor, "#b"] | None,
+    gate: Float[Tensor, "#b"] | None,
+    *,
+    image_gradient: str,
+    magnitude: str,
+    h: float,
+    scale: float,
+    tiles: Size = (1, 1),
+    impl: str = "auto",
+) -> Float[Tensor, "b c h w"]:
+    """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it (there is one way to ``clahe``)."""
+    if name not in KINDS or _who(impl, image) == "reference":
+        how = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h, "scale": scale, "tiles": tiles}
+        return surrogate.tone(image, name, amount, gate, **how)  # type: ignore[arg-type]
+    slopes = SLOPES[image_gradient], SLOPES[magnitude], 0
+    return _run(image, name, amount, None, gate, options=slopes, scale=scale, h=h)
+
+
+def rows_of(amount: Tensor | None, gain: Tensor | None, gate: Tensor | None, dtype: torch.dtype) -> Float[Tensor, "b 3"]:
+    """A sample's numbers, as ``layout.py`` has them; a gain and a gate that are not there are 1."""
+    found = [part for part in (amount, gain, gate) if part is not None]
+    one = torch.ones((1,), dtype=dtype, device=found[0].device if found else None)
+    given = (one if part is None else part.to(dtype) for part in (amount, gain, gate))
+    return torch.stack(torch.broadcast_tensors(*given), 1)
+
+
+def _who(impl: str, image: Tensor) -> str:
+    """Triton's passes read what the reference makes."""
+    return implementation("reference" if impl == "triton" else impl, image.device)
+
+
+def _run(
+    image: Tensor,
+    name: str,
+    amount: Tensor | None,
+    gain: Tensor | None,
+    gate: Tensor | None,
+    *,
+    options: tuple[int, int, int],
+    scale: float = 1.0,
+    h: float = 1.0,
+) -> Tensor:
+    result = image.dtype
+    for number in (amount, gain, gate):
+        result = result if number is None else torch.promote_types(result, number.dtype)
+    work = torch.promote_types(result, torch.float32)
+    static = [KINDS[name], *options], scale, h
+    return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work)).to(result)
+
+
+def _again(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> Tensor:
+    kind, slope, magnitude, clip = options
+    amount = numbers[:, AMOUNT]
+    if kind == KINDS["power"]:
+        return _clipped(reference.power(image, amount, numbers[:, GAIN]), bool(clip))
+    name = next(name for name, number in KINDS.items() if number == kind)
+    slopes = ("none", "straight_through", "soft")[slope], ("none", "straight_through", "secant")[magnitude]
+    return surrogate.tone(image, name, amount, numbers[:, GATE], image_gradient=slopes[0], magnitude=slopes[1], h=h, scale=scale)
+
+
+def _clipped(image: Tensor, clip: bool) -> Tensor:
+    return torch.clamp(image, 0.0, 1.0) if clip else image
+
+
+_CURVES = Primitive("a tone curve", _again, cpu.tone, cpu.tone_forward, cpu.tone_backward)

@@ -1,0 +1,140 @@
+"""Compiled curves of numbers, and their declared slopes, are the reference's."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid import Pipeline, RandomEqualize, RandomGamma, functional
+from pellucid.kernels import curve
+from tests.compare import within_budget
+from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+TONES = ("posterize", "solarize", "autocontrast", "equalize")
+AMOUNTS = {"posterize": (1.0, 3.4, 8.0, 5.0), "solarize": (0.0, 0.3, 1.0, 0.5)}
+HOW = [("straight_through", "secant"), ("soft", "straight_through"), ("none", "none")]
+
+
+def powers(batch=2, channels=3, size=(9, 11), dtype=torch.float64, seed=0, low=0.05):
+    generator = torch.Generator().manual_seed(seed)
+    image = low + (1 - low) * torch.rand(batch, channels, *size, generator=generator, dtype=dtype)
+    exponent, gain = 0.3 + 2.0 * torch.rand(2, batch, generator=generator, dtype=dtype)
+    return image, exponent, gain
+
+
+def power(image, exponent, gain, *, clip=True, impl="auto"):
+    return curve.power(image, exponent, gain, clip=clip, impl=impl)
+
+
+def stretches(batch=2, channels=3, size=(9, 11), dtype=torch.float64, seed=0):
+    image, gate, _ = powers(batch, channels, size, dtype, seed)
+    return image, gate / 2.5
+
+
+def stretch(image, gate, impl="auto"):
+    return toned(image, None, gate, name="autocontrast", impl=impl)
+
+
+def toned(image, amount, gate, *, name, how=("none", "none"), scale=1.0, impl="auto"):
+    given = {"image_gradient": how[0], "magnitude": how[1], "h": 0.2 if name == "solarize" else 1.0}
+    return curve.tone(image, name, amount, gate, scale=scale, impl=impl, **given)
+
+
+POWER = Kernel(power, powers, "pellucid::cpu_tone", ([0, 0, 0, 1], 1.0, 1.0))
+STRETCH = Kernel(stretch, stretches, "pellucid::cpu_tone", ([3, 0, 0, 0], 1.0, 1.0))
+
+
+def pictures(dtype, scale):
+    """Grey levels, among them ties and a flat channel, longer than a strip."""
+    generator = torch.Generator().manual_seed(1)
+    image = torch.randint(0, 256, (4, 3, 61, 84), generator=generator)
+    image[1] = image[1] // 5 + 60
+    image[2, 0] = 7
+    image[3, :, 1:] = 200
+    image = image.to(dtype) * (1 / 255)
+    return image if scale == 255.0 else image + 0.003 * torch.rand(image.shape, generator=generator, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("gate", [None, (1.0, 0.0, 1.0, 0.25)])
+@pytest.mark.parametrize("scale", [1.0, 255.0])
+@pytest.mark.parametrize("name", TONES)
+def test_every_curve_and_its_slopes(name, scale, gate, dtype):
+    image = pictures(dtype, scale)
+    amount = torch.tensor(AMOUNTS[name], dtype=dtype) if name in AMOUNTS else None
+    gate = None if gate is None else torch.tensor(gate, dtype=dtype)
+    tensors = [part for part in (image, amount, gate) if part is not None]
+
+    def function(image, *rest, impl, how):
+        rest = list(rest)
+        own = rest.pop(0) if amount is not None else None
+        return toned(image, own, *(rest or [None]), name=name, how=how, scale=scale, impl=impl)
+
+    for how in HOW:
+        ours, theirs = (gradients(functools.partial(function, how=how), tensors, impl=impl) for impl in ("cpu", "reference"))
+        assert torch.equal(ours[0], theirs[0])  # bit for bit
+        for mine, other in zip(ours[1:], theirs[1:], strict=True):
+            close = 1e-11 if dtype == torch.float64 else 2e-5
+            torch.testing.assert_close(mine, other, rtol=close, atol=close * float(other.abs().max()))
+
+
+def test_a_power_is_as_precise_as_torchs():
+    image = torch.rand(3, 2, 100, 110, generator=torch.Generator().manual_seed(0)) ** 3
+    image[0, 0, 0, :6] = torch.tensor([0.0, -1.0, 1.0, 1e-40, torch.inf, torch.nan])
+    for exponent in (0.0, 0.3, 0.5, 1.0, 2.2, 5.0):
+        numbers = torch.full((3,), exponent), torch.full((3,), 1.25)
+        ours, theirs = (power(image, *numbers, clip=False, impl=impl) for impl in ("cpu", "reference"))
+        truth = power(image.double(), *(n.double() for n in numbers), clip=False, impl="reference")
+        assert within_budget(ours, theirs, truth, factor=1.0)
+        assert torch.equal(ours[0, 0, 0, :6], theirs[0, 0, 0, :6])
+
+
+def test_an_exponent_of_one_is_the_identity_bit_for_bit():
+    image, one = torch.rand(2, 3, 50, 60), torch.ones(2)
+    assert torch.equal(power(image, one, one), image)
+
+
+def test_a_power_of_bytes_is_numpys_lookup_table():
+    image = torch.randint(0, 256, (4, 3, 40, 50), dtype=torch.uint8)
+    _, record = (augment := Pipeline([RandomGamma((0.5, 2.0), p=0.7)], seed=1))(image, return_record=True)
+    values, result = record.params[0], augment.apply(image, record)
+    for picture, of, gamma, gate in zip(image, result, values["gamma"], values["gate"], strict=True):
+        table = np.rint(255 * (np.arange(256) / 255) ** (float(gamma) if gate else 1.0)).astype(np.int16)
+        assert np.abs(table[picture.numpy()] - of.numpy().astype(np.int16)).max() <= 1
+        assert (table[picture.numpy()] == of.numpy()).mean() > 0.99
+
+
+def test_what_is_not_a_number_spoils_its_channel_or_pixel_as_in_the_reference():
+    image = torch.rand(2, 3, 20, 30)
+    image[0, 1, 3, 4] = torch.nan
+    for name in ("posterize", "solarize", "autocontrast"):
+        amount = torch.full((2,), 0.5) if name == "solarize" else torch.full((2,), 3.0) if name == "posterize" else None
+        ours, theirs = (toned(image, amount, None, name=name, impl=impl) for impl in ("cpu", "reference"))
+        assert torch.equal(ours.isnan(), theirs.isnan())
+
+
+@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("kernel", [POWER, STRETCH], ids=["power", "stretch"])
+def test_contract(kernel, check):
+    check(kernel)
+
+
+def test_gradients_agree_with_finite_differences():
+    slow_gradients(POWER, size=(3, 4), low=0.2)
+    slow_gradients(STRETCH, size=(3, 4))
+
+
+def test_empty_batches_one_row_for_all_and_functions():
+    image, exponent, gain = powers()
+    leaf = exponent[:1].clone().requires_grad_()
+    power(image, leaf, gain[:1], clip=False, impl="cpu").sum().backward()
+    assert leaf.grad.shape == (1,)
+    assert power(image[:0], exponent[:0], gain[:0]).shape == (0, 3, 9, 11)
+    torch.testing.assert_close(functional.adjust_gamma(image, 2.0), image**2)
+
+
+def test_the_pipeline_uses_it():
+    made = [Pipeline([RandomGamma(), RandomEqualize()], seed=3, impl=impl) for impl in ("auto", "reference")]
+    image = torch.rand(4, 3, 20, 30)
+    torch.testing.assert_close(*(pipeline(image) for pipeline in made), atol=1e-6, rtol=0)
