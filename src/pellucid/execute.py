@@ -309,7 +309,7 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
-    image, mean = color.with_mean(image) if run.pivot else (image, None)
+    image, mean = color.with_mean(image, lowered.frame(run)) if run.pivot else (image, None)
     resample = lowered.resample(run, mean, scale, computed).returning(dtype)
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)

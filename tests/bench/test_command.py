@@ -130,6 +130,7 @@ def test_real(tmp_path):
     rows = [row for row in read(tmp_path / "real.json")["rows"] if row["status"] != "missing"]
     ours = [row for row in rows if row["subject"] == "pellucid"]
     assert len(ours) == 2 * 2 * 2 * 2  # pipelines, sizes, dtypes, regimes
+    assert sum(row["subject"] == "pellucid antialias=False" for row in rows) == len(ours)
     assert all(row["status"] == "ok" and 0 < row["q1_ms"] <= row["median_ms"] <= row["q3_ms"] for row in ours)
     assert page.read_text().count("\n| DINO") == 4
 
@@ -138,13 +139,18 @@ def test_a_peer_that_is_faster_is_named():
     common = {"pipeline": "SimCLR", "size": "480x640", "dtype": "uint8", "batch": 8, "status": "ok"}
     rows = [
         {**common, "subject": "pellucid", "regime": "batch", "median_ms": 16.0},
+        {**common, "subject": "torchvision", "regime": "one by one", "median_ms": 24.0},
+        {**common, "subject": "pellucid antialias=False", "regime": "batch", "median_ms": 12.0},
         {**common, "subject": "kornia", "regime": "batch", "median_ms": 24.0},
     ]
     assert behind(rows) == []
-    assert "| 1.50 |" in real_table(rows)
+    assert "| 1.50 | 2.00 |" in real_table(rows)
     rows.append({**common, "subject": "albumentations", "regime": "one by one", "median_ms": 8.0})
-    assert behind(rows) == [("SimCLR", "480x640", "uint8")]
-    assert "| 0.50 |" in real_table(rows)
+    assert behind(rows) == [("SimCLR", "480x640", "uint8", "not antialiased")]
+    assert "| 1.50 | 0.67 |" in real_table(rows)
+    turned = [{**row, "pipeline": "segmentation, turn"} for row in rows if "=" not in row["subject"]]
+    assert behind(turned) == [("segmentation, turn", "480x640", "uint8", "")]  # nothing shrinks there: all do the same
+    assert "| 0.50 |  |" in real_table(turned)
 
 
 def test_a_new_size_that_costs_too_much_is_missed():

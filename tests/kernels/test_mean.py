@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from pellucid import ColorJitter, Key, Pipeline, RandomAffine, RandomResizedCrop
+from pellucid import (
+    CenterCrop,
+    ColorJitter,
+    Key,
+    Pipeline,
+    RandomAffine,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
 from pellucid.kernels.color import with_mean
 
 TRANSFORMS = {
@@ -83,3 +93,82 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*found)
+
+
+WINDOW = (slice(2, 11), slice(3, 9))
+FRAME = torch.tensor([[2.5, 1.5, 8.5, 10.5]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_the_mean_within_a_frame_is_that_of_its_pixels(dtype, layout):
+    x = (photos(torch.float64) * 255).to(dtype).contiguous(memory_format=layout)
+    unit = 255.0 if dtype == torch.uint8 else 1.0
+    expected = x[:, :, *WINDOW].double().mean((-2, -1)) / unit
+    torch.testing.assert_close(with_mean(x, FRAME)[1], expected, rtol=1e-14, atol=0)
+    torch.testing.assert_close(torch.vmap(lambda one: with_mean(one[None], FRAME)[1][0])(x), expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "rows", "columns"),
+    [
+        ((-0.5, -0.5, 11.5, 16.5), (0, 17), (0, 12)),
+        ((2.5 - 1e-9, 1.5 + 1e-9, 8.5 + 1e-9, 10.5 - 1e-9), (2, 11), (3, 9)),  # what rounding adds is no pixel
+        ((2.3, 1.51, 8.7, 10.51), (2, 11), (2, 10)),  # parts of pixels are pixels, less than a 64th is nothing
+        ((2.2, 1.5, 2.3, 1.5), (2, 3), (2, 3)),  # never nothing
+        ((-9.0, 20.0, -7.0, 30.0), (16, 17), (0, 1)),
+    ],
+)
+def test_pixels_of_a_frame(frame, rows, columns):
+    x = photos(torch.float64, 1)
+    found = with_mean(x, torch.tensor([frame], dtype=torch.float64))[1]
+    torch.testing.assert_close(found, x[:, :, slice(*rows), slice(*columns)].mean((-2, -1)), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_frames_gradient_stays_inside(layout):
+    frames = torch.cat((FRAME, FRAME + 1.0, FRAME * 0.5))
+    for take in (
+        lambda x: with_mean(x, frames)[1].sin(),
+        lambda x: (with_mean(x, frames)[0] ** 2).sum((-2, -1)) * with_mean(x, frames)[1],
+    ):
+        x = photos(torch.float64).contiguous(memory_format=layout).requires_grad_()
+        assert torch.autograd.gradcheck(take, x)
+    x = photos(torch.float64, 1)[:, :, :5, :4].clone().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda image: with_mean(image, FRAME * 0.3)[1].sin(), x)
+
+
+CUTS = {
+    "crop": [RandomCrop(8)],
+    "center, then crop": [CenterCrop(10), RandomCrop(8)],
+    "crop and flip": [RandomCrop(8), RandomHorizontalFlip(p=1.0)],
+    "resize, then crop": [Resize((34, 24), antialias=False), RandomCrop((34, 24))],
+}
+
+
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+@pytest.mark.parametrize("bytes_in", [False, True])
+@pytest.mark.parametrize("name", CUTS)
+def test_what_a_crop_cuts_off_has_no_part_in_the_contrast(name, bytes_in, impl):
+    x = (photos() * 255).to(torch.uint8) if bytes_in else photos(torch.float64)
+    jitter = ColorJitter(contrast=(0.3, 0.3), clip="none" if not bytes_in else "end")
+    cut = Pipeline(CUTS[name], impl=impl)(x, key=Key(1, 2))
+    expected = Pipeline([jitter], impl=impl)(cut)
+    found = Pipeline([*CUTS[name], jitter], impl=impl)(x, key=Key(1, 2))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1 if bytes_in else 1e-12)
+
+
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+@pytest.mark.parametrize("crop", [[Resize((34, 24)), RandomCrop(8)], [RandomResizedCrop(8, scale=(0.1, 0.1), ratio=(1.0, 1.0))]])
+def test_pixels_outside_of_a_crop_have_no_gradient(crop, impl):
+    x = photos(torch.float64).requires_grad_()
+    out = Pipeline([*crop, ColorJitter(contrast=(0.3, 0.3), hue=0.1)], impl=impl)(x, key=Key(1, 2))
+    (grad,) = torch.autograd.grad(out.square().sum(), x)
+    assert (grad != 0).sum((-2, -1)).max() <= 6 * 6  # the crop is less than 5 pixels wide
+
+
+def test_a_contrast_before_the_crop_sees_all():
+    x, jitter = photos(torch.float64), ColorJitter(contrast=(0.3, 0.3), clip="none")
+    found = Pipeline([jitter, RandomCrop(8)])(x, key=Key(1, 2))
+    cut = Pipeline([jitter, RandomCrop(8)], fuse=False)(x, key=Key(1, 2))
+    torch.testing.assert_close(found, cut, rtol=0, atol=1e-12)

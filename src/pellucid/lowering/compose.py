@@ -29,7 +29,7 @@ from pellucid.segments.specs import ColorSpec, WarpSpec
 from pellucid.tape import Number
 from pellucid.types import Fill, Size
 
-__all__ = ["Composed", "Geometry", "Link", "compose", "geometry", "unmoved"]
+__all__ = ["Composed", "Geometry", "Link", "compose", "frame", "geometry", "unmoved"]
 
 
 class Geometry(NamedTuple):
@@ -104,6 +104,18 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
         for kind, mid_from_dst, (window, control) in zip(kinds, maps[1:], between, strict=True)
     )
     return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
+
+
+def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Float[Tensor, "b_or_1 4"]:
+    """The rectangle of the source that a run's first crops leave: left, top, right, bottom, in pixels, by the pixels' edges.
+
+    Args:
+        run, segment_of: the run and its segments.
+        size: of the picture behind those crops.
+        device: of the drawn values.
+    """
+    ends = _rectangle(size, device) + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
+    return _sent_back(ends, _product([_warp(segment_of(index)).src_from_dst for index in run.framing]))
 
 
 def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:

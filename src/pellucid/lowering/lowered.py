@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.packing import Resample, pack
-from pellucid.lowering.compose import Geometry, compose, geometry, unmoved
+from pellucid.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
@@ -107,6 +107,13 @@ class Lowered:
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
         return self._geometry[at]
 
+    def frame(self, run: Run) -> Float[Tensor, "b_or_1 4"] | None:
+        """What the run's first crops leave of its source, as in :func:`frame`; None for all of it."""
+        if not run.framing:
+            return None
+        found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
+        return found
+
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
         """The run's pass as one value, its numbers of this dtype."""
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
@@ -145,7 +152,7 @@ class Lowered:
             return words, None if words is None else words.rows(params, plan.size_in, mean)
 
         def make() -> RunTape:
-            return RunTape(lowering, plan, params, run.warps if key[0] == "geometry" else run.indices, channels)
+            return RunTape(lowering, plan, params, run.indices if key[0] == "resample" else run.warps, channels)
 
         tape = cached_recording(plan.owner, (run.indices[0], key), make)
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
@@ -174,6 +181,11 @@ def _geometry(
 ) -> Geometry:
     del plan, mean
     return geometry(run, segment_of, device, nearest)
+
+
+def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Float[Tensor, "b_or_1 4"]:
+    del mean
+    return frame(run, plan.size_after(run.framing[-1]), segment_of, device)
 
 
 def _resample(

@@ -236,9 +236,9 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
         "size_in": size_in,
         "size_out": tree.warp(warps[-1]).size if warps else size_in,
     }
-    pivot = any(getattr(tree.segments[i], "pivot", False) for i in colors)
+    pivots = [i for i in colors if getattr(tree.segments[i], "pivot", False)]
     if not warps:
-        return Run(**run, pivot=pivot)  # type: ignore[arg-type]
+        return Run(**run, pivot=bool(pivots))  # type: ignore[arg-type]
     first = _first(warps, [start[0] for start in starts])
     padding_mode, clamped = _sampling([tree.warp(i) for i in first])
     resampling = [i for i in warps if tree.warp(i).resamples]
@@ -260,8 +260,22 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
         clamped=clamped,
         canvases=_canvases(warps, starts, tree),
         footprint=(math.ceil(vertical), math.ceil(horizontal)) if antialias and interpolation != "nearest" else None,
-        pivot=pivot,
+        pivot=bool(pivots),
+        framing=_framing([i for i in first if i < pivots[0]], warps, tree) if pivots and tree.rule != "image" else (),
     )
+
+
+def _framing(early: list[int], warps: list[int], tree: Tree) -> tuple[int, ...]:
+    """The first of the warps before the first pivot, up to the last cut, while they leave an upright rectangle of the source."""
+    found: tuple[int, ...] = ()
+    for end, i in enumerate(early, 1):
+        spec = tree.warp(i)
+        if spec.exposes or not (spec.along_axes or not spec.resamples):
+            break
+        joined = not any(tree.apart(j, k) for j in early[:end] for k in warps if k not in early[:end])
+        if joined and any(cuts(tree.warp(j), tree.specs[j].size) for j in early[:end]):
+            found = tuple(early[:end])
+    return found
 
 
 def _shrink(warps: list[int], tree: Tree) -> tuple[float, float]:

@@ -80,6 +80,7 @@ class Run:
             the first picture.
         footprint: bounds of the input pixels per output pixel, where antialiasing is on.
         pivot: some colour map needs the source's mean colour.
+        framing: the first warps, where crops among them leave an upright rectangle of the source: the mean is taken of that.
     """
 
     indices: tuple[int, ...]
@@ -99,6 +100,7 @@ class Run:
     canvases: tuple[Canvas, ...] = ()
     footprint: Size | None = None
     pivot: bool = False
+    framing: tuple[int, ...] = ()
 
     @property
     def bends(self) -> bool:

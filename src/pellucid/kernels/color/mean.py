@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor
 
 from pellucid.compilers import numba_works
@@ -22,6 +22,7 @@ from pellucid.tape import is_plain_eager
 __all__ = ["mean_color", "with_mean"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
+_SLIVER = 1 / 64  # of a pixel: what rounding may have added to a frame, and no more, does not count
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ADDED = {torch.uint8: np.uint32, **dict.fromkeys(_FLOATS, np.float64)}
 """What a column of pixels is added up in."""
@@ -36,48 +37,87 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
     return with_mean(image)[1]
 
 
-def with_mean(image: Shaped[Tensor, "b c h w"]) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
-    """The image, to be read by one compiled pass and nothing else, and :func:`mean_color`.
+def with_mean(
+    image: Shaped[Tensor, "b c h w"], frame: Float[Tensor, "b_or_1 4"] | None = None
+) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
+    """The image, to be read by one compiled pass and nothing else, and its :func:`mean_color` within a frame.
+
+    Args:
+        image: floating point, or uint8.
+        frame: left, top, right, bottom in pixels, by the pixels' edges (-0.5 is the image's): pixels that it covers by more than a
+            64th count, at least one; default: all. The mean is constant between whole pixels of the frame: no gradient goes there.
 
     Backward, the pass writes the image's gradient to new memory, and the mean's part of it is added there in place, on the kernels'
     own threads. Autograd would add the two by a parallel sum of torch's, which costs what :func:`mean_color` says.
     """
+    bounds = None if frame is None else _bounds(frame.detach(), image)
     if image.is_cpu and image.numel() and is_plain_eager() and numba_works():
         runs = _runs(image)
         if runs is None and image.dtype in _ADDED:
-            return image, with_mean(image.contiguous())[1]  # the same sums, whatever lies between the pixels
+            return image, with_mean(image.contiguous(), frame)[1]  # the same sums, whatever lies between the pixels
         if runs is not None:
             if torch.is_grad_enabled() and image.requires_grad:
-                same, mean = _WithMean.apply(image, runs)
+                same, mean = _WithMean.apply(image, runs, bounds)
                 return same, mean
-            return image, _mean(image, runs)
+            return image, _mean(image, runs, bounds)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
         summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
-        return image, image.mean((-2, -1), dtype=summed).to(wide)
-    return image, image.mean((-2, -1), dtype=wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
+        return image, _mean_within(image, bounds, summed).to(wide)
+    return image, _mean_within(image, bounds, wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
+
+
+def _bounds(frame: Float[Tensor, "b_or_1 4"], image: Tensor) -> Int64[Tensor, "b_or_1 4"]:
+    """The pixels of a frame: first row, the row behind the last, the same of columns."""
+    left, top, right, bottom = frame.unbind(1)
+    found: list[Tensor] = []
+    for low, high, length in ((top, bottom, image.shape[2]), (left, right, image.shape[3])):
+        first = (low - (0.5 - _SLIVER)).floor().add(1).clamp(0, length - 1)
+        found += [first, (high + (0.5 - _SLIVER)).ceil().clamp_max(length).maximum(first + 1)]
+    return torch.stack(found, 1).to(torch.int64)
+
+
+def _within(bounds: Int64[Tensor, "b_or_1 4"], height: int, width: int) -> Bool[Tensor, "b_or_1 1 h w"]:
+    y, x = (torch.arange(length, device=bounds.device) for length in (height, width))
+    rows, columns = ((at >= bounds[:, i, None]) & (at < bounds[:, i + 1, None]) for at, i in ((y, 0), (x, 2)))
+    return rows[:, None, :, None] & columns[:, None, None, :]
+
+
+def _mean_within(image: Tensor, bounds: Tensor | None, dtype: torch.dtype) -> Tensor:
+    if bounds is None:
+        return image.mean((-2, -1), dtype=dtype)
+    kept = torch.where(_within(bounds, *image.shape[-2:]), image, torch.zeros((), dtype=image.dtype, device=image.device))
+    return kept.sum((-2, -1), dtype=dtype) / _pixels(bounds).to(dtype)[:, None]
+
+
+def _pixels(bounds: Int64[Tensor, "b_or_1 4"]) -> Int64[Tensor, "b_or_1"]:
+    return (bounds[:, 1] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 2])
 
 
 class _WithMean(torch.autograd.Function):
-    """The image and its compiled mean, whose gradient is the same number for all pixels of a channel."""
+    """The image and its compiled mean, whose gradient is the same number for all pixels of a channel within the frame."""
 
     @staticmethod
-    def forward(ctx: Any, image: Tensor, runs: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        ctx.shape, ctx.dtype = image.shape, image.dtype
+    def forward(ctx: Any, image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> tuple[Tensor, Tensor]:
+        ctx.shape, ctx.dtype, ctx.bounds = image.shape, image.dtype, bounds
         ctx.set_materialize_grads(False)
-        return image.view_as(image), _mean(image.detach(), runs)
+        return image.view_as(image), _mean(image.detach(), runs, bounds)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
         to_image, to_mean = grads
         if to_mean is None:
-            return to_image, None
-        share = (to_mean / (ctx.shape[2] * ctx.shape[3])).to(ctx.dtype)
-        if to_image is None:
-            return share[:, :, None, None].expand(ctx.shape), None
-        if torch.is_grad_enabled() or not (is_plain_eager() and _in_memory(to_image) and to_image.is_contiguous()):
-            return to_image + share[:, :, None, None], None
-        return _added(to_image, share), None
+            return to_image, None, None
+        height, width = ctx.shape[2:]
+        count = height * width if ctx.bounds is None else _pixels(ctx.bounds)[:, None]
+        share = (to_mean / count).to(ctx.dtype)
+        alone = not torch.is_grad_enabled() and is_plain_eager()
+        if alone and to_image is not None and _in_memory(to_image) and to_image.is_contiguous():
+            return _added(to_image, share, ctx.bounds), None, None
+        shares = share[:, :, None, None]
+        if ctx.bounds is not None:
+            shares = shares * _within(ctx.bounds, height, width)
+        return shares.expand(ctx.shape) if to_image is None else to_image + shares, None, None
 
 
 def _in_memory(tensor: Tensor) -> bool:
@@ -85,18 +125,27 @@ def _in_memory(tensor: Tensor) -> bool:
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
 
 
-def _added(image: Tensor, share: Tensor) -> Tensor:
-    """Add a number to every pixel of each channel of a gradient that nobody else holds."""
+def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
+    """Add a number to the pixels of each channel of a gradient that nobody else holds."""
     from pellucid.kernels.color.sums import add_shares
 
-    pixels = image.shape[2] * image.shape[3]
-    planes, shares = image.view(-1, pixels).numpy(), share.reshape(-1).numpy()
+    height, width = image.shape[2:]
+    planes, shares = image.view(-1, height, width).numpy(), share.reshape(-1).numpy()
+    rectangles = _rectangles(bounds, len(planes), height, width)
 
     def task(start: int, stop: int) -> None:
-        add_shares(planes, shares, start, stop)
+        add_shares(planes, rectangles, shares, start, stop)
 
-    run_split(task, len(planes), _BYTES // (pixels * image.element_size()) + 1)
+    run_split(task, len(planes), _BYTES // (height * width * image.element_size()) + 1)
     return image
+
+
+def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> np.ndarray[Any, Any]:
+    """Bounds of every picture, in elements of a row."""
+    if bounds is None:
+        return np.broadcast_to(np.array((0, height, 0, row)), (pictures, 4)).copy()
+    found = bounds.numpy() * (1, 1, alternating, alternating)
+    return np.repeat(found, pictures // len(found), 0)
 
 
 def _runs(image: Tensor) -> tuple[int, int, int] | None:
@@ -112,7 +161,7 @@ def _runs(image: Tensor) -> tuple[int, int, int] | None:
     return None
 
 
-def _mean(image: Tensor, runs: tuple[int, int, int]) -> Tensor:
+def _mean(image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> Tensor:
     """Of exact sums of bytes; floats are added up in float64."""
     from pellucid.kernels.color.sums import channel_means
 
@@ -122,10 +171,11 @@ def _mean(image: Tensor, runs: tuple[int, int, int]) -> Tensor:
     flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
     means = np.empty((pictures, alternating))
+    rectangles = _rectangles(bounds, pictures, height, row, alternating)
 
     def task(start: int, stop: int) -> None:
         partial = np.empty(row, _ADDED[image.dtype])
-        channel_means(flat, height, row, alternating, step, stride_y, partial, unit, means, start, stop)
+        channel_means(flat, rectangles, alternating, step, stride_y, partial, unit, means, start, stop)
 
     run_split(task, pictures, _BYTES // (height * row * image.element_size()) + 1)
     return torch.from_numpy(means.reshape(batch, channels))

@@ -16,20 +16,22 @@ __all__ = ["add_shares", "channel_means"]
 
 
 @entry
-def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit, means, start, stop):  # type: ignore[no-untyped-def]
-    """Means (samples, channels) over pictures of ``height`` rows of ``row`` elements, in which channels take turns.
+def channel_means(img, bounds, channels, stride_b, stride_y, partial, unit, means, start, stop):  # type: ignore[no-untyped-def]
+    """Means (samples, channels) over rectangles of pictures in which channels take turns.
 
     Args:
+        bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty.
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
         unit: what means are divided by.
     """
     img, partial, means = numbers(img), without_refcount(partial), without_refcount(means)
     cast = partial.dtype.type
-    count = unit * np.float64(height * (row // channels))
     for b in range(start, stop):
-        partial[:] = cast(0)
-        for y in range(height):
-            at = b * stride_b + y * stride_y
+        top, bottom, first, row = bounds[b, 0], bounds[b, 1], bounds[b, 2], bounds[b, 3] - bounds[b, 2]
+        count = unit * np.float64((bottom - top) * (row // channels))
+        partial[:row] = cast(0)
+        for y in range(top, bottom):
+            at = b * stride_b + y * stride_y + first
             line = img[at : at + row]
             for k in range(row):
                 partial[k] += cast(line[k])
@@ -41,10 +43,12 @@ def channel_means(img, height, row, channels, stride_b, stride_y, partial, unit,
 
 
 @entry
-def add_shares(planes, shares, start, stop):  # type: ignore[no-untyped-def]
-    """Add to every element of a plane (a row of ``planes``) its share."""
+def add_shares(planes, bounds, shares, start, stop):  # type: ignore[no-untyped-def]
+    """Add to every element of a plane's rectangle (``planes`` n, h, w; ``bounds`` as above) its share."""
     planes, shares = without_refcount((planes, shares))
     for k in range(start, stop):
-        row, share = planes[k], shares[k]
-        for u in range(len(row)):
-            row[u] += share
+        plane, share = planes[k], shares[k]
+        for y in range(bounds[k, 0], bounds[k, 1]):
+            row = plane[y, bounds[k, 2] : bounds[k, 3]]
+            for u in range(len(row)):
+                row[u] += share
