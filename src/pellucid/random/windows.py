@@ -1,0 +1,95 @@
+"""Windows that are chosen by what boxes they show.
+
+Owns: `IoUWindow`.
+Must not: move boxes; they are those that the transform sees.
+Read next: ``internal.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.random.distribution import Distribution
+from pellucid.random.numbers import Raw
+
+__all__ = ["IoUWindow"]
+
+
+@dataclass(frozen=True)
+class IoUWindow(Distribution):
+    """A window (left, top, right, bottom) of whole pixels that shows a box well. Internal: `RandomIoUCrop` uses it.
+
+    Forty windows are proposed. The options, least overlaps of a window with some box whose centre lies in it, are tried in a random
+    order; of the first that a proposal meets, its first such proposal is taken. One of 1 or more means the whole picture, and so
+    does an order in which no option is met.
+
+    Args:
+        size: (height, width) of the pictures.
+        scale: of the window's sides, relative to the picture's.
+        ratio: width / height; proposals outside of it do not count.
+        options: least overlaps.
+
+    Gradient:
+        none (whole pixels, chosen).
+    Source:
+        Liu et al., SSD, ECCV 2016 (oracle: ``torchvision.transforms.v2.RandomIoUCrop``, proposal by proposal).
+    """
+
+    size: tuple[int, int]
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    options: tuple[float, ...]
+
+    vector: ClassVar[bool] = True
+    proposals: ClassVar[int] = 40
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """Four for each proposal, one for each option."""
+        return 4 * self.proposals + len(self.options)
+
+    def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b 4"]:
+        """Choose the window of each sample.
+
+        Args:
+            u: in (0, 1).
+            raw: ``boxes`` (b, n, 4), upright and in pixels, and ``valid`` (b, n), above 0 where there is one.
+        """
+        boxes, valid = raw["boxes"].to(u.dtype), raw["valid"] > 0  # b n 4, b n
+        window, shaped = self._proposed(u[:, : 4 * self.proposals].unflatten(1, (self.proposals, 4)))  # b k 4, b k
+        shown = torch.where(shaped, _overlap(window, boxes, valid), -1.0)  # b k
+        options = u.new_tensor(self.options)[torch.argsort(u[:, 4 * self.proposals :], dim=-1, stable=True)]  # b o
+        met = shown[:, None] >= options[..., None]  # b o k
+        whole = options >= 1.0
+        stop = met.any(-1) | whole  # b o
+        first = stop.to(torch.int8).argmax(1, keepdim=True)  # of equal numbers the first
+        taken = met.gather(1, first[..., None].expand(-1, -1, self.proposals))[:, 0].to(torch.int8).argmax(1)
+        chosen = window.gather(1, taken[:, None, None].expand(-1, 1, 4))[:, 0]
+        everything = ~stop.any(1, keepdim=True) | whole.gather(1, first)
+        return torch.where(everything, u.new_tensor((0, 0, self.size[1], self.size[0])), chosen)
+
+    def _proposed(self, u: Float[Tensor, "b k 4"]) -> tuple[Float[Tensor, "b k 4"], Tensor]:
+        """Windows of whole pixels, and which have a shape that counts."""
+        length = u.new_tensor((self.size[1], self.size[0]))
+        side = torch.floor(length * (self.scale[0] + (self.scale[1] - self.scale[0]) * u[..., :2]))
+        start = torch.floor((length - side) * u[..., 2:])
+        width, height = side.unbind(-1)
+        shaped = (width > 0) & (height > 0) & (width >= self.ratio[0] * height) & (width <= self.ratio[1] * height)
+        return torch.cat((start, start + side), -1), shaped
+
+
+def _overlap(window: Float[Tensor, "b k 4"], boxes: Float[Tensor, "b n 4"], valid: Tensor) -> Float[Tensor, "b k"]:
+    """The largest intersection over union of each window with the boxes whose centre lies in it; -1 where there is none."""
+    low, high = (part[:, :, None] for part in window.split(2, -1))  # b k 1 2
+    first, last = (part[:, None] for part in boxes.split(2, -1))  # b 1 n 2
+    middle = 0.5 * (first + last)
+    inside = ((low < middle) & (middle < high)).all(-1) & valid[:, None]  # b k n
+    common = torch.relu(torch.minimum(high, last) - torch.maximum(low, first)).prod(-1)
+    union = (high - low).prod(-1) + (last - first).prod(-1) - common
+    found = torch.where(inside, common / torch.where(inside, union, 1.0), -1.0)
+    return torch.cat((found, torch.full_like(window[..., :1], -1.0)), -1).amax(-1)  # a picture may have no boxes
