@@ -34,7 +34,7 @@ class Case:
     identity: pellucid.Transform | None = None
     exact_identity: bool = True
     square: bool = False
-    off_kinks: dict[str, float] = field(default_factory=dict)
+    off_kinks: dict[str, float | tuple[float, ...]] = field(default_factory=dict)
     unclipped: bool = False
     targets: bool = False
     batch_exact: bool = True
@@ -130,6 +130,14 @@ CASES = (
         P.RandomResizedCrop((11, 13), scale=(1, 1), ratio=(13 / 11, 13 / 11)),
         exact_identity=False,
         off_kinks={"gate": 0.9},
+        targets=True,
+        batch_exact=False,
+    ),
+    Case(
+        P.RandomIoUCrop((12, 10), options=(0.3, 0.5), p=0.8),
+        P.RandomIoUCrop((11, 13), options=(1.0,)),
+        exact_identity=False,
+        off_kinks={"window": (0.4, 0.7, 4.3, 3.9), "gate": 0.9},
         targets=True,
         batch_exact=False,
     ),
@@ -338,5 +346,6 @@ def smooth_record(case: Case, x: torch.Tensor, key: Key | None = None) -> pelluc
     record = pipeline(case).draw(x, key=key or Key(3, 1))
     for name, value in case.off_kinks.items():
         if name in record.params[0]:
-            record = record.with_param(0, name, torch.full_like(record.params[0][name], value))
+            drawn = record.params[0][name]
+            record = record.with_param(0, name, torch.tensor(value, dtype=drawn.dtype).expand_as(drawn).clone())
     return record

@@ -111,7 +111,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     ),
     "not yet: ImageNet-C": ("Downscale", "MultiplicativeNoise"),
     "not yet: crops that look at targets": (
-        "RandomIoUCrop", "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
+        "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
         "CropNonEmptyMaskIfExists", "MaskDropout", "ConstrainedCoarseDropout",
     ),
     "not yet: volumes": (

@@ -7,12 +7,14 @@ Read next: ``pipeline.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.boxes import box_area, convert_boxes
 from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import (
@@ -22,6 +24,7 @@ from pellucid.execute import (
     compute_dtype,
     forwards,
     hops,
+    hops_before,
     stretches,
     total_src_from_dst,
     unwarp,
@@ -31,19 +34,21 @@ from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
-from pellucid.kinds import IMAGE, VALID, Hop, expanded, turned_along
+from pellucid.kinds import BOXES, IMAGE, VALID, Hop, expanded, follow, turned_along
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import unmoved
 from pellucid.options import Options
 from pellucid.plan import Plan, Run
 from pellucid.record import Record
+from pellucid.segments import Warp
 from pellucid.sieve import sieved
 from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
+from pellucid.transforms.choices import exclude
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
-__all__ = ["apply_targets", "finished", "invert_targets", "inverted", "results_of"]
+__all__ = ["apply_targets", "boxes_seen", "finished", "invert_targets", "inverted", "results_of"]
 
 
 def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> Any:
@@ -279,8 +284,9 @@ def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Opti
     still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
     if entry.valid is not None:
-        flags = entry.valid.to(torch.bool)
-        valid = valid & (flags[None] if lead == 0 else flags.flatten(0, lead - 1))
+        valid = valid & _flags(entry.valid, lead)
+    for index in lowered.plan.centers if entry.kind is BOXES else ():
+        valid = valid & _centered(lowered, index, convert_boxes(flat, entry.box_format, "cxcywh")[..., :2])
     for part in rest if not isinstance(first, int) else (first, *rest):
         if isinstance(part, int):
             out, valid = laid_rows(lowered, part, entry, out, valid, options)
@@ -289,6 +295,57 @@ def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Opti
             valid = valid & there
     result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
     return out
+
+
+def _flags(valid: Tensor, lead: int) -> Tensor:
+    """Flags of rows, with one batch axis."""
+    return valid.to(torch.bool)[None] if lead == 0 else valid.to(torch.bool).flatten(0, lead - 1)
+
+
+def _centered(lowered: Lowered, index: int, centers: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
+    """Which centres lie in the window of a step; all of them where that is the picture as it is."""
+    _check_unmoved(lowered.plan, index, lowered.plan.moving_layers)
+    path = [(expanded(step, len(centers)), None) for step, _ in forwards(hops_before(lowered, index))]
+    centers = follow(centers - 0.5, path)[0] + 0.5 if path else centers
+    segment = lowered.segment(index)
+    assert isinstance(segment, Warp)
+    assert segment.window is not None
+    low, high = segment.window[:, None, :2], segment.window[:, None, 2:] + 1.0  # pixels there, their edges here
+    height, width = lowered.plan.specs[index].size
+    whole = (low <= 0.0) & (high >= high.new_tensor((width, height)))
+    return (whole.all(-1) | ((low < centers) & (centers < high)).all(-1)).expand(centers.shape[:-1])
+
+
+def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
+    """Raise where some of these steps move the boxes that a step looks at."""
+    for at in movers:
+        if at < index and not exclude(plan.steps, at, index):
+            raise invalid(
+                type(plan.steps[index].transform).__name__,
+                expected="a place before all that moves boxes: it draws by the boxes of the batch",
+                got=f"one after {type(plan.steps[at].transform).__name__}",
+                fix="Put it first, or into a pipeline of its own, which takes what the first one gives.",
+            )
+
+
+def boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+    """The boxes of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
+    boxes, valid = [], []
+    samples, _ = batch_of(parsed)
+    for entry in parsed.entries:
+        if entry.kind is BOXES:
+            rows = convert_boxes(flatten(entry, parsed.lead, plan.size_in), entry.box_format, "xyxy")
+            there = torch.isfinite(rows).all(-1) & (box_area(rows) > 0)
+            there = there if entry.valid is None else there & _flags(entry.valid, parsed.lead)
+            boxes.append(torch.where(there[..., None], rows, 0.0).reshape(samples, -1, 4))
+            valid.append(there.reshape(samples, -1))
+    if not boxes or not samples:
+        return {}
+    for draw in plan.looking:
+        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers}))
+    each = {"boxes": torch.cat(boxes, 1), "valid": torch.cat(valid, 1)}
+    together = {name: rows.flatten(0, 1)[None].expand(samples, -1, *rows.shape[2:]) for name, rows in each.items()}
+    return {(draw.transform, draw.name): together if plan.shared[draw.word // 4] else each for draw in plan.looking}
 
 
 def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:

@@ -66,6 +66,7 @@ __all__ = [
     "compute_dtype",
     "forwards",
     "hops",
+    "hops_before",
     "shown",
     "stretches",
     "total_src_from_dst",
@@ -95,6 +96,12 @@ def hops(lowered: Lowered) -> list[BackHop]:
         assert total is not None
         return [(total, plan.size_out)]
     return [_hop(lowered, indices) for indices in plan.hops]
+
+
+def hops_before(lowered: Lowered, index: int) -> list[BackHop]:
+    """The hops from the input to what a step sees."""
+    parts = (tuple(i for i in indices if i < index) for indices in lowered.plan.hops)
+    return [_hop(lowered, part) for part in parts if part]
 
 
 def stretches(lowered: Lowered) -> list[list[BackHop] | int]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pellucid.apply import apply_targets, invert_targets
+from pellucid.apply import apply_targets, boxes_seen, invert_targets
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
@@ -252,7 +252,8 @@ class Pipeline(nn.Module):
             (True, False)
         """
         n, shared, parsed = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same), self._parse(batch)
-        records = draw_several(n, shared, parsed.lead, *self._at(parsed, key), self._raw(parsed))
+        at = self._at(parsed, key)
+        records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
         return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
 
     def apply(self, batch: Any, record: Record | RaggedRecord | None = None, *, gradient_scale: Any = 0.0) -> Any:
@@ -440,7 +441,7 @@ class Pipeline(nn.Module):
             raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
         parsed = self._parse(batch)
         plan, seed, step, index = self._at(parsed, key)
-        learned = self._raw(parsed)
+        learned = self._raw(parsed, plan)
         u = draw_uniforms(plan, seed, step, index)
         params = params_of(plan, u, learned)
         samples = index.shape[0]
@@ -668,12 +669,14 @@ class Pipeline(nn.Module):
         image = entry.tensor if parsed.lead else entry.tensor[None]
         return image if image.is_floating_point() else image.to(torch.float32) / 255.0
 
-    def _raw(self, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
-        return self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
+    def _raw(self, parsed: Parsed, plan: Plan) -> dict[tuple[int, str], dict[str, Tensor]]:
+        """What draws read beside random words: learned numbers, and the boxes of the batch."""
+        raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
+        return raw | boxes_seen(plan, parsed) if plan.looking else raw
 
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
-        params = draw_params(plan, seed, step, index, self._raw(parsed))
+        params = draw_params(plan, seed, step, index, self._raw(parsed, plan))
         return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
     def key_of(self, batch: Any, key: Key | None = None) -> Key:

@@ -85,7 +85,7 @@ def worst_draw(
     if any(plan.shared) and not all(plan.shared):
         fix = "Say same_on_batch=True of the pipeline, or of none of its transforms."
         raise invalid("worst", expected="draws that all samples share, or none", got="some of each", fix=fix)
-    learned = pipeline._raw(parsed)
+    learned = pipeline._raw(parsed, plan)
     still = {at: {name: value.detach() for name, value in raw.items()} for at, raw in learned.items()}
 
     def record_at(u: Tensor, numbers: Any) -> Record:

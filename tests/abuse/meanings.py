@@ -260,6 +260,18 @@ def _positive(kind: Kind) -> Kind:
     return read
 
 
+def ordered(kind: Kind) -> Kind:
+    """Two numbers, the smaller first."""
+
+    def read(value: Any) -> Meaning | None:
+        meaning = kind(value)
+        if meaning is None or not isinstance(meaning.value, tuple):
+            return meaning
+        return meaning if meaning.value[0] <= meaning.value[1] else None
+
+    return read
+
+
 OPTIONS = {
     "interpolation": ("bilinear", "nearest", "bicubic"),
     "padding_mode": ("zeros", "constant", "border", "reflection", "reflect_101"),
@@ -294,6 +306,9 @@ BY_NAME: dict[str, Kind] = {
     "RandomAffine.scale": optional(SCALE),
     "RandomScale.scale": SCALE,
     "RandomResizedCrop.scale": drawn(ABOVE_ZERO, 1, pairs=(0, 1), zero=False, alone=ONE),
+    "RandomIoUCrop.scale": ordered(sequence(number(ABOVE_ZERO, 1), 2)),
+    "RandomIoUCrop.ratio": ordered(sequence(number(ABOVE_ZERO), 2)),
+    "options": first(number(0), sequence(number(0)), unordered(number(0))),
     "RandomErasing.scale": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "ratio": RATIO,
     "distortion_scale": drawn(0, 1),

@@ -56,7 +56,7 @@ def sites_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int
     sites = []
     for draw in plan.draws:
         at = (draw.transform, draw.name)
-        if at in learned:
+        if at in learned and draw.distribution.learned():
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
             sites.append(Site(at, draw.distribution, raw, words_of(draw, u), plan.shared[draw.word // 4]))
     return sites

@@ -394,7 +394,7 @@ _NEAREST = {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     "RandomZoomOut": ("its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back"),
     "ScaleJitter": ("its size is drawn, and a batch keeps one", "ScaleJitter, which is it and a crop or pad"),
-    "RandomIoUCrop": ("its crops look at boxes", "RandomResizedCrop"),
+    "RandomIoUCrop": ("its size is drawn, and a batch keeps one", "RandomIoUCrop, which is it and a resize"),
     "RandomShortestSize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
     "RandomResize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
     "FiveCrop": ("several pictures from one", "functional.five_crop"),

@@ -193,6 +193,16 @@ class Plan:
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
 
     @property
+    def looking(self) -> tuple[Draw, ...]:
+        """The draws that read boxes."""
+        return tuple(draw for draw in self.draws if draw.distribution.boxes)
+
+    @property
+    def centers(self) -> tuple[int, ...]:
+        """The steps whose window keeps the boxes whose centre it shows."""
+        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.centers)
+
+    @property
     def bends(self) -> tuple[int, ...]:
         """The steps with a field, which have no matrix."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.bends)

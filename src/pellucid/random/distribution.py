@@ -39,6 +39,8 @@ class Distribution:
     """How many 32-bit words of the hash one draw takes."""
     vector: ClassVar[bool] = False
     """Whether ``sample`` takes (and gives) a row of numbers per sample, even if it is a row of one."""
+    boxes: ClassVar[bool] = False
+    """Whether ``sample`` reads the boxes of each sample, as ``raw["boxes"]`` (b, n, 4) and ``raw["valid"]`` (b, n)."""
     estimator: str = "reparameterised"
     """How the gradient to the distribution's own numbers is formed; see ``pellucid.estimators``."""
     names: ClassVar[tuple[str, ...]] = ()

@@ -26,7 +26,7 @@ class IoUWindow(Distribution):
 
     Forty windows are proposed. The options, least overlaps of a window with some box whose centre lies in it, are tried in a random
     order; of the first that a proposal meets, its first such proposal is taken. One of 1 or more means the whole picture, and so
-    does an order in which no option is met.
+    does an order in which no option is met, as of a picture without boxes. Where nothing is said of boxes, the picture is one.
 
     Args:
         size: (height, width) of the pictures.
@@ -46,6 +46,7 @@ class IoUWindow(Distribution):
     options: tuple[float, ...]
 
     vector: ClassVar[bool] = True
+    boxes: ClassVar[bool] = True
     proposals: ClassVar[int] = 40
 
     @property
@@ -58,20 +59,21 @@ class IoUWindow(Distribution):
 
         Args:
             u: in (0, 1).
-            raw: ``boxes`` (b, n, 4), upright and in pixels, and ``valid`` (b, n), above 0 where there is one.
+            raw: ``boxes`` (b, n, 4), upright and in pixels, and ``valid`` (b, n), above 0 where there is one; or nothing.
         """
-        boxes, valid = raw["boxes"].to(u.dtype), raw["valid"] > 0  # b n 4, b n
+        whole = u.new_tensor((0, 0, self.size[1], self.size[0]))
+        boxes, valid = (raw["boxes"], raw["valid"] > 0) if raw else (whole.expand(len(u), 1, 4), u[:, :1] > 0)  # b n 4, b n
         window, shaped = self._proposed(u[:, : 4 * self.proposals].unflatten(1, (self.proposals, 4)))  # b k 4, b k
         shown = torch.where(shaped, _overlap(window, boxes, valid), -1.0)  # b k
         options = u.new_tensor(self.options)[torch.argsort(u[:, 4 * self.proposals :], dim=-1, stable=True)]  # b o
         met = shown[:, None] >= options[..., None]  # b o k
-        whole = options >= 1.0
-        stop = met.any(-1) | whole  # b o
+        as_is = options >= 1.0
+        stop = met.any(-1) | as_is  # b o
         first = stop.to(torch.int8).argmax(1, keepdim=True)  # of equal numbers the first
         taken = met.gather(1, first[..., None].expand(-1, -1, self.proposals))[:, 0].to(torch.int8).argmax(1)
         chosen = window.gather(1, taken[:, None, None].expand(-1, 1, 4))[:, 0]
-        everything = ~stop.any(1, keepdim=True) | whole.gather(1, first)
-        return torch.where(everything, u.new_tensor((0, 0, self.size[1], self.size[0])), chosen)
+        everything = ~stop.any(1, keepdim=True) | as_is.gather(1, first)
+        return torch.where(everything, whole, chosen)
 
     def _proposed(self, u: Float[Tensor, "b k 4"]) -> tuple[Float[Tensor, "b k 4"], Tensor]:
         """Windows of whole pixels, and which have a shape that counts."""

@@ -31,6 +31,7 @@ class WarpSpec:
         windowed: the segment comes with a window: its own crop rectangle.
         bends: the segment comes with displacements.
         linear: they are linear between knots.
+        centers: a box whose centre the window does not show is gone, however much of the box it shows.
 
     Example:
         >>> import pellucid
@@ -53,6 +54,7 @@ class WarpSpec:
     windowed: bool = False
     bends: bool = False
     linear: bool = False
+    centers: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pellucid.transforms.choices import Apply, OneOf, Shuffle, SomeOf
 from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.collage import GridShuffle, Mosaic, RandomZoomBlur
 from pellucid.transforms.color import Denormalize, Normalize, RandomChannelShuffle, RandomGrayscale, RandomInvert
-from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
+from pellucid.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 from pellucid.transforms.discrete import RandomAutoContrast, RandomCLAHE, RandomEqualize, RandomPosterize, RandomSolarize
 from pellucid.transforms.elastic import RandomElastic
 from pellucid.transforms.filters import RandomBoxBlur, RandomDefocusBlur, RandomMedianBlur, RandomMotionBlur
@@ -66,6 +66,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RollingShutter",
     "RandomCrop",
     "RandomResizedCrop",
+    "RandomIoUCrop",
     "CenterCrop",
     "Resize",
     "LongestMaxSize",

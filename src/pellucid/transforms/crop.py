@@ -1,12 +1,13 @@
 """Crops.
 
-Owns: RandomCrop, CenterCrop, RandomResizedCrop.
+Owns: RandomCrop, CenterCrop, RandomResizedCrop, RandomIoUCrop.
 Must not: cut tensors; a crop is a shift of the sampling grid and a smaller output.
 Read next: ``resize.py``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -18,11 +19,12 @@ from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
+from pellucid.random.windows import IoUWindow
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, gated, keep_learned, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["CenterCrop", "RandomCrop", "RandomResizedCrop"]
+__all__ = ["CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"]
 
 
 @dataclass(frozen=True)
@@ -205,16 +207,7 @@ class RandomResizedCrop(Transform):
         keep_learned(self, "scale", "ratio")
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
-        size = as_size("RandomResizedCrop.size", self.size)
-        return WarpSpec(
-            size,
-            along_axes=True,
-            exposes=False,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
-            windowed=True,
-        )
+        return _resizing(self, spec)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
@@ -226,7 +219,107 @@ class RandomResizedCrop(Transform):
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
         width, height = gated(values, width, spec.width), gated(values, height, spec.height)
         left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
-        step_x, step_y = width / size[1], height / size[0]
-        # output pixel centre q sits at edge coordinate (q + 1/2) * step + left, one half less in centre coordinates
-        matrix = scale_shift(step_x, left + 0.5 * step_x - 0.5, step_y, top + 0.5 * step_y - 0.5, like)
-        return Warp(matrix, torch.stack((left, top, left + width - 1.0, top + height - 1.0), dim=-1))
+        return _resized(left, top, width, height, size, like)
+
+
+@dataclass(frozen=True)
+class RandomIoUCrop(Transform):
+    """Cut a random rectangle that shows an object well, and resize it to a fixed size: the crop that SSD is trained with.
+
+    Forty rectangles of whole pixels are proposed. The ``options`` are tried in a random order: each is a least overlap, as
+    intersection over union, of the rectangle with some box whose centre lies in it. The first proposal that meets the first option
+    that can be met is taken; an option of 1 or more means the whole picture, and so does an order in which none can be met.
+
+    Boxes are those of the batch, so this stands before all transforms that move them. A video has one rectangle per clip, for
+    the boxes of all frames. A batch in which nothing is said of boxes is cropped as if each picture were one.
+
+    Args:
+        size: height and width of the output, or an int for a square.
+        scale: least and largest sides of the rectangle, as fractions of the picture's; each side has its own.
+        ratio: least and largest width / height of the rectangle.
+        options: least overlaps.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass where the rectangle is larger than the output.
+        p: probability of a crop; the other samples show the whole picture, resized.
+        same_on_batch: one draw for the whole batch, for the boxes of all samples.
+
+    Gradient:
+        image: exact. window, gate: almost everywhere, or surrogate under ``nearest``. The draw of a window is a choice: it has none
+        to boxes.
+    On each target:
+        image: resampled. mask: nearest. keypoints: scaled and shifted. boxes: likewise; invalid where the rectangle does not show
+        their centre, unless it is the whole picture.
+    Identity at:
+        options = (1.0,), size equal to the image's.
+    Errors:
+        InvalidArgument for a scale outside of (0, 1], a ratio that is not above 0, an option below 0, and for boxes that a
+        transform before this one moves.
+    Source:
+        Liu et al., SSD, ECCV 2016 (oracle: ``torchvision.transforms.v2.RandomIoUCrop``, whose rectangles have sizes of their own).
+
+    Example:
+        >>> import torch, pellucid
+        >>> batch = {"image": torch.zeros(1, 3, 30, 40), "boxes": torch.tensor([[[4.0, 5.0, 20.0, 20.0]]])}
+        >>> out = pellucid.RandomIoUCrop((16, 16), options=(0.3,))(batch)
+        >>> out["image"].shape, out["boxes_valid"]
+        (torch.Size([1, 3, 16, 16]), tensor([[True]]))
+    """
+
+    size: int | Size
+    scale: tuple[float, ...] = (0.3, 1.0)
+    ratio: tuple[float, ...] = (0.5, 2.0)
+    options: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("window", "gate", interpolation=self.interpolation)
+
+    def check(self) -> None:
+        as_size("RandomIoUCrop.size", self.size)
+        for name, value, high in (("scale", self.scale, 1.0), ("ratio", self.ratio, math.inf)):
+            if len(value) != 2 or not 0.0 < value[0] <= value[1] <= high:
+                expected = "(low, high), 0 < low <= high" + (" <= 1" if high == 1 else "")
+                raise invalid(f"RandomIoUCrop.{name}", expected=expected, got=repr(value))
+        if not self.options or min(self.options) < 0.0:
+            raise invalid("RandomIoUCrop.options", expected="least overlaps >= 0, at least one", got=repr(self.options))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return _resizing(self, spec, centers=True)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        scale, ratio = (self.scale[0], self.scale[1]), (self.ratio[0], self.ratio[1])
+        return {**super().draws(spec), "window": IoUWindow(spec.size, scale, ratio, self.options)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        window = values["window"]
+        left, top, right, bottom = (window + 0.0 * window.sum(-1, keepdim=True)).unbind(-1)  # where one is not finite, none is
+        width, height = gated(values, right - left, spec.width), gated(values, bottom - top, spec.height)
+        left, top = gated(values, left, 0.0), gated(values, top, 0.0)
+        return _resized(left, top, width, height, as_size("RandomIoUCrop.size", self.size), like)
+
+
+def _resizing(crop: RandomResizedCrop | RandomIoUCrop, spec: ImageSpec, *, centers: bool = False) -> WarpSpec:
+    """What a rectangle and a resize are, before the rectangle is known."""
+    size = as_size(f"{type(crop).__name__}.size", crop.size)
+    return WarpSpec(
+        size,
+        along_axes=True,
+        exposes=False,
+        interpolation=crop.interpolation,
+        antialias=crop.antialias,
+        shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
+        windowed=True,
+        centers=centers,
+    )
+
+
+def _resized(left: Tensor, top: Tensor, width: Tensor, height: Tensor, size: Size, like: Tensor) -> Warp:
+    """A rectangle, in pixel edges, on the whole of an output."""
+    step_x, step_y = width / size[1], height / size[0]
+    # output pixel centre q sits at edge coordinate (q + 1/2) * step + left, one half less in centre coordinates
+    matrix = scale_shift(step_x, left + 0.5 * step_x - 0.5, step_y, top + 0.5 * step_y - 0.5, like)
+    return Warp(matrix, torch.stack((left, top, left + width - 1.0, top + height - 1.0), dim=-1))
