@@ -7,7 +7,7 @@ Read next: ``remap.py``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -29,6 +29,38 @@ from pellucid.types import Size
 __all__ = ["elastic", "resample", "warp", "warp_affine", "warp_perspective"]
 
 
+@overload
+def warp(
+    image: Shaped[Tensor, "*b c h w"],
+    src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
+    *,
+    size: Size,
+    interpolation: str = ...,
+    padding_mode: str = ...,
+    fill: FillValue = ...,
+    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
+    antialias: bool | int = ...,
+    gradient_scale: Factor = ...,
+    image_gradient: str = ...,
+    impl: str = ...,
+    return_coverage: Literal[False] = ...,
+) -> Shaped[Tensor, "*b c h2 w2"]: ...
+@overload
+def warp(
+    image: Shaped[Tensor, "*b c h w"],
+    src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
+    *,
+    size: Size,
+    interpolation: str = ...,
+    padding_mode: str = ...,
+    fill: FillValue = ...,
+    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
+    antialias: bool | int = ...,
+    gradient_scale: Factor = ...,
+    image_gradient: str = ...,
+    impl: str = ...,
+    return_coverage: Literal[True],
+) -> tuple[Shaped[Tensor, "*b c h2 w2"], Float[Tensor, "*b 1 h2 w2"]]: ...
 def warp(
     image: Shaped[Tensor, "*b c h w"],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
@@ -42,7 +74,8 @@ def warp(
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
-) -> Shaped[Tensor, "*b c h2 w2"]:
+    return_coverage: bool = False,
+) -> Shaped[Tensor, "*b c h2 w2"] | tuple[Shaped[Tensor, "*b c h2 w2"], Float[Tensor, "*b 1 h2 w2"]]:
     """Resample each image through its own homography and displacement field, with one interpolation.
 
     Output pixel p takes the value of the input at ``src_from_dst @ p`` (homogeneous, divided by the last coordinate), moved by
@@ -65,14 +98,17 @@ def warp(
             image blurred by a Gaussian of this standard deviation, so that they see further; values stay sharp. See :func:`anneal`.
         image_gradient: ``exact``, or ``widened``: blurred by a Gaussian of one pixel, which reaches pixels that were not read.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
+        return_coverage: the result is a pair with the coverage, (1, H2, W2) or (B, 1, H2, W2): the share of each pixel that comes
+            from the image, the rest from ``fill``. It is 1 where no fill shows; bicubic weights overshoot a little at the border.
 
     Returns:
         The warped image, in the dtype of ``image``; unbatched when neither image nor matrix nor displacement has a batch axis.
+        The coverage is in float32, or float64 with such images.
 
     Gradient:
-        image, fill: exact (the adjoint of the forward map). src_from_dst, displacement: almost everywhere; one-sided where a
-        sampling point lies on a pixel centre; none for ``nearest``. With ``gradient_scale`` or ``widened``: surrogate (blurred
-        slopes; blurred gradient). Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA. A
+        image, fill: exact (the adjoint of the forward map). src_from_dst, displacement, also of the coverage: almost everywhere;
+        one-sided where a sampling point lies on a pixel centre; none for ``nearest``. With ``gradient_scale`` or ``widened``:
+        surrogate (blurred slopes; blurred gradient). Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA. A
         matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
 
     Errors:
@@ -101,7 +137,13 @@ def warp(
         pixels, layout = join_batch(pixels, layout, "displacement", field.shape[0], batched)
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
     footprint = read_antialias(antialias, matrix, field, size, interpolation)
-    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, field, slopes, footprint)
+    how = impl, field, slopes, footprint
+    out = resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, *how)
+    if not return_coverage:
+        return out
+    ones = matrix.new_ones((1, 1, 1, 1)).expand(pixels.shape[0], 1, *pixels.shape[-2:])
+    layout = layout._replace(dtype=ones.dtype)
+    return out, resample(ones, layout, matrix, size, interpolation, padding_mode, "fill", 0.0, *how)
 
 
 def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:

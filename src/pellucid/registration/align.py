@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -86,7 +87,7 @@ class Alignment:
     covariance: Float[Tensor, "b n n"] | None
     history: tuple[Step, ...]
 
-    def warped(self, moving: Shaped[Tensor, "*b c h w"], size: Size, **options: object) -> Shaped[Tensor, "*b c h2 w2"]:
+    def warped(self, moving: Shaped[Tensor, "*b c h w"], size: Size, **options: Any) -> Shaped[Tensor, "*b c h2 w2"]:
         """Return the moving picture in the fixed one's frame.
 
         Args:
@@ -113,7 +114,7 @@ class Alignment:
             >>> bool((warped - fixed)[..., 4:-4, 4:-4].abs().max() < 0.01)
             True
         """
-        return warp(moving, self.matrix, size=size, displacement=self.field, **options)  # type: ignore[arg-type]
+        return warp(moving, self.matrix, size=size, displacement=self.field, **options)
 
 
 def align(
