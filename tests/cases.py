@@ -60,12 +60,24 @@ CASES = (
         off_kinks={"gate": 0.9},
         targets=True,
     ),
+    Case(
+        P.RandomAffine(20, (0.2, 0.1), (0.7, 1.2, 0.9, 1.5), whole_pixels=True, p=0.7),
+        P.RandomAffine(0, scale=(1, 1, 1, 1)),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
     Case(P.RandomRotation(30, p=0.7), P.RandomRotation(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomRotation((-20, 50), expand=True, p=0.7), P.RandomRotation(0, expand=True), off_kinks={"gate": 0.9}, targets=True),
     Case(
         P.RandomRotation(30, interpolation="nearest", p=0.7), P.RandomRotation(0, interpolation="nearest"), off_kinks={"gate": 0.9}
     ),
     Case(P.RandomTranslate((0.2, 0.1), p=0.7), P.RandomTranslate((0.0, 0.0)), off_kinks={"gate": 0.9}, targets=True),
+    Case(
+        P.RandomTranslate(((0.2, 0.4), (-0.4, -0.2)), whole_pixels=True, p=0.7),
+        P.RandomTranslate((0.0, 0.0)),
+        off_kinks={"gate": 0.9},
+        targets=True,
+    ),
     Case(P.RandomShear((-10, 10, -8, 8), p=0.7), P.RandomShear(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomScale((0.7, 1.4), p=0.7), P.RandomScale((1.0, 1.0)), off_kinks={"gate": 0.9}, targets=True),
     Case(
@@ -236,9 +248,15 @@ CASES = (
         unclipped=True,
     ),
     Case(P.RandomErasing(p=0.7, value=0.4), P.RandomErasing(p=0.0), off_kinks={"gate": 0.93}),
+    Case(P.RandomErasing(p=0.7, value=0.4, inside=False), P.RandomErasing(p=0.0), off_kinks={"gate": 0.93}),
     Case(P.RandomErasing(p=0.7, value="random"), P.RandomErasing(p=0.0, value="random"), off_kinks={"gate": 0.93}),
     Case(
         P.CoarseDropout((1, 3), (0.5, 0.7), (0.5, 0.7), p=0.7, value=0.4),
+        P.CoarseDropout(0),
+        off_kinks={"gate": 0.93, "count": 2.6},
+    ),
+    Case(
+        P.CoarseDropout((1, 3), (0.5, 0.7), (0.5, 0.7), p=0.7, inside=False),
         P.CoarseDropout(0),
         off_kinks={"gate": 0.93, "count": 2.6},
     ),

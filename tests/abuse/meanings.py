@@ -250,6 +250,15 @@ def increasing(kind: Kind) -> Kind:
     return read
 
 
+FACTOR_ABOVE_ZERO = number(ABOVE_ZERO)
+SCALES = first(
+    SCALE,
+    increasing(sequence(FACTOR_ABOVE_ZERO, 4)),
+    _mixed(sequence(first(SCALE, distribution(ABOVE_ZERO, math.inf)), 2), Distribution),
+    _mixed(sequence(first(FACTOR_ABOVE_ZERO, learned), 4)),
+)
+
+
 def _positive(kind: Kind) -> Kind:
     """Numbers that are not all 0."""
 
@@ -303,8 +312,8 @@ BY_NAME: dict[str, Kind] = {
     "degrees": SYMMETRIC,
     "shear": increasing(SHEAR),
     "RandomAffine.shear": optional(increasing(SHEAR)),
-    "RandomAffine.scale": optional(SCALE),
-    "RandomScale.scale": SCALE,
+    "RandomAffine.scale": optional(SCALES),
+    "RandomScale.scale": SCALES,
     "RandomResizedCrop.scale": drawn(ABOVE_ZERO, 1, pairs=(0, 1), zero=False, alone=ONE),
     "RandomIoUCrop.scale": ordered(sequence(number(ABOVE_ZERO, 1), 2)),
     "RandomIoUCrop.ratio": ordered(sequence(number(ABOVE_ZERO), 2)),

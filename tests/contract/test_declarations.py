@@ -44,7 +44,7 @@ def documented(kind, names):
     """The same as the docstring says it; a name stands for all values that begin with it, such as ``translate`` in x and y."""
     section = re.search(r"Gradient:\n(.*?)\n    \S", kind.__doc__, re.DOTALL).group(1)
     found = {}
-    for said, kinds in re.findall(rf"((?:\w+, )*\w+): ({KINDS}(?:,? or {KINDS})?)\b", " ".join(section.split())):
+    for said, kinds in re.findall(rf"((?:\w+, )*\w+): ({KINDS}(?:(?:,|,? or) {KINDS})*)\b", " ".join(section.split())):
         for name in said.split(", "):
             meant = [one for one in names if one == name or one.startswith(f"{name}_")]
             assert meant, f"{kind.__name__} draws no {name!r}"

@@ -86,6 +86,11 @@ DRAWN = {
         lambda d: {"degrees": d["rotate"], "scale": d["scale"]["x"]},
         8,
     ),
+    "affine by axis": (
+        lambda A, r: A.Affine(rotate=(-r(30), r(30)), scale={"x": (1 - r(0.3), 1 + r(0.3)), "y": (0.8, 1 + r(0.2))}, p=1),
+        lambda d: {"degrees": d["rotate"], "scale_x": d["scale"]["x"], "scale_y": d["scale"]["y"]},
+        8,
+    ),
     "shift": (
         lambda A, r: A.Affine(translate_percent={"x": (-r(0.2), r(0.2)), "y": (0, r(0.2))}, border_mode=1, p=1),
         lambda d: {"translate_x": moved(d)[0], "translate_y": moved(d)[1]},
@@ -138,11 +143,13 @@ def test_random_configurations_with_the_values_that_were_drawn(A, name, seed):
     assert apart[8:-8, 8:-8].max() <= levels
 
 
-def test_scales_that_are_drawn_for_each_axis_are_refused():
+def test_scales_that_are_drawn_for_each_axis():
     """From version 2 on ShiftScaleRotate draws two."""
     table = {"__class_fullname__": "ShiftScaleRotate"}
-    with pytest.raises(Unsupported, match="one factor for both axes"):
-        from_albumentations(table)
+    assert from_albumentations(table)[0].scale == (0.9, 1.1, 0.9, 1.1)
+    affine = {"__class_fullname__": "Affine", "scale": [0.8, 1.2]}
+    assert from_albumentations(affine)[0].scale == (0.8, 1.2, 0.8, 1.2)
+    assert from_albumentations({**affine, "keep_ratio": True})[0].scale == (0.8, 1.2)
     assert from_albumentations({**table, "scale_limit": 0})[0].scale == (1.0, 1.0)
     assert from_albumentations({"__version__": "1.3.1", "transform": table})[0].scale == (0.9, 1.1)
 
@@ -225,7 +232,6 @@ def test_defaults_are_those_of_the_version():
     [
         ({"name": "Affine", "shear": {"x": [0, 5], "y": [0, 5]}}, "shear"),
         ({"name": "Affine", "shear": [0, 5], "rotate": [0, 5]}, "shear"),
-        ({"name": "Affine", "scale": [0.8, 1.2]}, "keep_ratio=False"),
         ({"name": "Affine", "translate_px": [3, 4]}, "translate_px=(3, 4)"),
         ({"name": "Rotate", "border_mode": 3}, "border_mode=3"),
         ({"name": "Resize", "height": 3, "width": 4, "interpolation": 2}, "interpolation=2"),

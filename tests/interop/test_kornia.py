@@ -51,6 +51,10 @@ def test_what_is_certain_is_the_same(K, name):
 
 # From random numbers to one of theirs, and what was drawn as our values.
 DRAWN = {
+    "affine by axis": (
+        lambda K, r: K.RandomAffine((-r(40), r(40)), scale=(1 - r(0.3), 1 + r(0.3), 0.8, 1 + r(0.2)), p=1.0),
+        lambda d: {"degrees": -d["angle"], "scale_x": d["scale"][:, 0], "scale_y": d["scale"][:, 1]},
+    ),
     "affine": (
         lambda K, r: K.RandomAffine((-r(40), r(40)), translate=(r(0.2), r(0.2)), scale=(1 - r(0.3), 1 + r(0.3)), p=1.0),
         lambda d: {

@@ -67,6 +67,50 @@ def test_random_affine(mode, fill):
         assert (out[sample] - wanted).abs().max() < RESAMPLED
 
 
+@pytest.mark.parametrize("scale", [(0.7, 1.4, 0.5, 2.0), (pellucid.Uniform(0.7, 1.4), pellucid.Uniform(0.5, 2.0))])
+def test_a_scale_for_each_axis_is_opencvs_rotation_of_a_stretched_picture(scale):
+    cv2 = pytest.importorskip("cv2")
+    _, _, record = _run(pellucid.RandomAffine(30, scale=scale))
+    values = {name: value.double().numpy() for name, value in record.params[0].items()}
+    assert np.abs(values["scale_x"] - values["scale_y"]).min() > 1e-3
+    for sample, matrix in enumerate(record.matrix.double().numpy()):
+        x, y = values["scale_x"][sample], values["scale_y"][sample]
+        stretch = np.array([[x, 0, 18 * (1 - x)], [0, y, 14 * (1 - y)], [0, 0, 1]])
+        turn = cv2.getRotationMatrix2D((18, 14), float(values["degrees"][sample]), 1.0)
+        np.testing.assert_allclose(matrix[:2], turn @ stretch, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [pellucid.RandomTranslate, lambda t, **o: pellucid.RandomAffine(0, t, **o)])
+def test_whole_pixels_are_moved_as_numpy_moves_them(kind):
+    image, out, record = _run(kind((0.4, 0.3), whole_pixels=True))
+    moves = record.matrix[:, :2, 2].numpy()
+    assert (moves == np.round(moves)).all()
+    assert len(np.unique(moves, axis=0)) > 2
+    for sample, (x, y) in enumerate(moves.astype(int)):
+        padded = np.pad(image[sample], ((0, 0), (29, 29), (37, 37)))
+        assert (out[sample] == padded[:, 29 - y : 58 - y, 37 - x : 74 - x]).all()
+
+
+def test_cutout_is_cut_by_the_border():
+    """DeVries and Taylor's mask: a square about a pixel anywhere, clipped."""
+    image, side, size = torch.ones(40, 1, 20, 24), 8, (20, 24)
+    pipeline = pellucid.Pipeline([pellucid.CoarseDropout(1, side / 20, side / 24, p=1.0, inside=False)], seed=0)
+    record = pipeline.draw(image)
+    centres = {name: torch.round(record.params[0][name] * n) for name, n in (("x", 24), ("y", 20))}
+    for name, n in (("x", 24), ("y", 20)):
+        record = record.with_param(0, name, centres[name] / n)
+    out, cut = pipeline.apply(image, record), 0
+    for sample in range(len(image)):
+        x, y = (int(centres[name][sample, 0]) for name in "xy")
+        mask = np.ones(size, np.float32)
+        mask[max(0, y - side // 2) : min(20, y + side // 2), max(0, x - side // 2) : min(24, x + side // 2)] = 0
+        cut += int((1 - mask).sum() < side**2)
+        np.testing.assert_allclose(out[sample, 0].numpy(), mask, rtol=0, atol=1e-5)
+    assert 5 < cut < 35
+    erased = pellucid.Pipeline([pellucid.RandomErasing(1.0, (0.2, 0.2), inside=False)], seed=0)(image)
+    assert float((erased == 0).float().mean((1, 2, 3)).min()) < 0.1
+
+
 @pytest.mark.parametrize("border", [("border", "replicate"), ("reflection", "reflect")])
 def test_random_perspective(border):
     image, out, record = _run(pellucid.RandomPerspective(0.4, p=1.0, padding_mode=border[0]))

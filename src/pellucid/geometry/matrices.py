@@ -58,7 +58,7 @@ def affine_src_from_dst(
     degrees: Tensor | None = None,
     translate: tuple[Tensor, Tensor] | None = None,
     shear: tuple[Tensor, Tensor] | None = None,
-    scale: Tensor | None = None,
+    scale: Tensor | tuple[Tensor, Tensor] | None = None,
 ) -> Float[Tensor, "b 3 3"]:
     """Invert translate . centre . rotate . shear . scale . -centre in closed form.
 
@@ -67,7 +67,7 @@ def affine_src_from_dst(
         degrees: (b,), counter-clockwise on screen.
         translate: (x, y), each (b,), in pixels.
         shear: (x, y), each (b,), in degrees, with torchvision's signs.
-        scale: (b,), greater than 0.
+        scale: (b,), or (x, y), each (b,), greater than 0.
 
     Gradient:
         every tensor: exact.
@@ -90,8 +90,8 @@ def affine_src_from_dst(
         else:
             a, b, c, d = a * cosine + b * sine, b * cosine - a * sine, c * cosine + d * sine, d * cosine - c * sine
     if scale is not None:
-        shrink = 1.0 / scale
-        a, b, c, d = a * shrink, b * shrink, c * shrink, d * shrink
+        shrink_x, shrink_y = (1.0 / along for along in (scale if isinstance(scale, tuple) else (scale, scale)))
+        a, b, c, d = a * shrink_x, b * shrink_x, c * shrink_y, d * shrink_y
     x, y = center
     moved_x, moved_y = (x, y) if translate is None else (x + translate[0], y + translate[1])
     shift_x, shift_y = x - (a * moved_x + b * moved_y), y - (c * moved_x + d * moved_y)

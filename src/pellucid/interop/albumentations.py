@@ -151,14 +151,13 @@ def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
     both = given("shift_limit", 0.0625)
     x, y = (given(f"shift_limit_{axis}") for axis in "xy")
     scale = _around(given("scale_limit", 0.1), "scale_limit")
-    if reader.version >= 2 and scale[0] != scale[1]:
-        raise Cannot(f"scale_limit={scale}", "one factor for both axes here, and it draws two", "Affine(keep_ratio=True)")
+    factors = (1.0 + scale[0], 1.0 + scale[1])
     if reader.version >= 2:
         reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
     return ours.RandomAffine(
         _around(given("rotate_limit", 45), "rotate_limit"),
         translate=(_around(both if x is None else x, "shift_limit"), _around(both if y is None else y, "shift_limit")),
-        scale=(1.0 + scale[0], 1.0 + scale[1]),
+        scale=factors if reader.version < 2 or factors[0] == factors[1] else factors * 2,  # it draws two
         p=given("p", 0.5),
         **_warp(given, reader, border=_old(reader, 4, 0)),
     )
@@ -182,9 +181,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     raw = given.options.get("scale", (1.0, 1.0))
     given.ignore("scale")
     x, y = _by_axis(plain(raw), "scale")
-    if x != y or (x[0] != x[1] and not given("keep_ratio", False)):
-        raise Cannot("keep_ratio=False", "one factor for both axes here", "keep_ratio=True")
-    given.ignore("keep_ratio")
+    one = bool(given("keep_ratio", False)) or (x == y and x[0] == x[1])
     raw = given.options.get("shear", 0.0) or 0.0
     given.ignore("shear")
     sheared = (_fixed(raw, "shear"), (0.0, 0.0)) if is_number(raw) else _by_axis(raw, "shear")
@@ -201,7 +198,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomAffine(
         degrees,
         translate=_by_axis(share, "translate_percent") if share else None,
-        scale=x,
+        scale=x if one else (*x, *y),
         shear=(*sheared[0], *sheared[1]) if any(map(any, sheared)) else None,
         p=given("p", 0.5),
         **_warp(given, reader, border=0),

@@ -128,8 +128,6 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     given.only("fill_value", None, default=None, reason="zeros outside", nearest="RandomAffine(fill=...)")
     low, high = _around(given("degrees"), "degrees")
     scale, shear = given("scale"), given("shear")
-    if scale is not None and len(scale) == 4:
-        raise Cannot(f"scale={scale}", "one factor for both axes here", "a pair")
     if shear is not None:
         raise Cannot("shear", "its shear has another order and sign", "RandomShear")
     return ours.RandomAffine(

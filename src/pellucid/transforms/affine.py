@@ -8,9 +8,11 @@ Read next: ``perspective.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
@@ -19,7 +21,7 @@ from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, drawn, keep_learned
+from pellucid.transforms.base import Params, by_options, drawn, drawn_names, keep_learned, moved_by
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
@@ -27,6 +29,8 @@ __all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "Rand
 
 Pair: TypeAlias = tuple[Range, Range]
 Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
+Scale: TypeAlias = Shear
+"""One range for both axes, or one for each."""
 
 
 def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
@@ -48,17 +52,32 @@ def _check_fractions(name: str, translate: Pair) -> None:
             raise invalid(f"{name}[{i}]", expected=f"a fraction of the {side}, at most 1", got=repr(part), fix=fix)
 
 
+def _by_axis(value: object) -> tuple[Range, Range] | None:
+    """The ranges of x and y: of four numbers, or a pair with a distribution in it; None of anything else."""
+    if isinstance(value, tuple | list):
+        if len(value) == 4:
+            return (tuple(value[:2]), tuple(value[2:]))
+        if len(value) == 2 and any(isinstance(part, Distribution) for part in value):
+            return (value[0], value[1])
+    return None
+
+
 def _shears(name: str, shear: object) -> dict[str, Distribution]:
-    """A number or pair is shear along x, as in torchvision; four numbers are both ranges; a pair of distributions is (x, y)."""
-    if isinstance(shear, tuple | list):
-        if len(shear) == 4:
-            return {"shear_x": symmetric(name, tuple(shear[:2])), "shear_y": symmetric(name, tuple(shear[2:]))}
-        if len(shear) == 2 and any(isinstance(part, Distribution) for part in shear):
-            return {"shear_x": symmetric(name, shear[0]), "shear_y": symmetric(name, shear[1])}
-    return {"shear_x": symmetric(name, shear), "shear_y": Constant(0.0)}  # type: ignore[arg-type]
+    """A number or pair is shear along x, as in torchvision."""
+    both = _by_axis(shear)
+    across = symmetric(name, shear if both is None else both[0])  # type: ignore[arg-type]
+    return {"shear_x": across, "shear_y": Constant(0.0) if both is None else symmetric(name, both[1])}
 
 
-def _scales(name: str, scale: Range) -> Distribution:
+def _scales(name: str, scale: object) -> dict[str, Distribution]:
+    """A pair is one factor for both axes."""
+    both = _by_axis(scale)
+    if both is None:
+        return {"scale": _scale(name, scale)}  # type: ignore[arg-type]
+    return {f"scale_{axis}": _scale(name, part) for axis, part in zip("xy", both, strict=True)}
+
+
+def _scale(name: str, scale: Range) -> Distribution:
     no_lone_number(name, scale, lambda s: (1.0 - s, 1.0 + s) if s < 1 else (1.0, s))
     distribution = interval(name, scale, low=0.0)
     # A range that reaches 0 is an error; learned ends never get there, and what has no end cannot promise anything.
@@ -71,6 +90,12 @@ class _Affine(Warping):
     """The relatives: whatever of turn, shift, zoom and shear is drawn, in one map."""
 
     pixels: bool = False
+    whole_pixels: bool = False
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        moved = moved_by(*drawn_names(self), interpolation=self.interpolation)
+        return {**moved, "translate_x": "none", "translate_y": "none"} if self.whole_pixels else moved
 
     def check(self) -> None:
         keep_learned(self, "scale")
@@ -79,9 +104,10 @@ class _Affine(Warping):
             _check_fractions(f"{type(self).__name__}.translate", translate)
 
     def shrink(self) -> tuple[float, float]:
-        if "scale" not in self._fixed:
+        scales = [distribution for name, distribution in self._fixed.items() if name.startswith("scale")]
+        if not scales:
             return (1.0, 1.0)
-        low = self._fixed["scale"].span()[0]  # learned scales without a lower bound are cut off at 8
+        low = min(scale.span()[0] for scale in scales)  # learned scales without a lower bound are cut off at 8
         most = max(1.0, min(8.0, 1.0 / low) if low > 0 else 8.0)
         return (most, most)
 
@@ -89,20 +115,24 @@ class _Affine(Warping):
         center = getattr(self, "center", (0.0, 0.0))  # a shift has none
         if center is None:
             center = ((spec.width - 1) / 2, (spec.height - 1) / 2)
-        shifted, sheared = "translate_x" in values, "shear_x" in values
-        width, height = (1.0, 1.0) if self.pixels else (spec.width, spec.height)
+        sheared = "shear_x" in values
+        shift: tuple[Tensor, Tensor] | None = None
+        if "translate_x" in values:
+            width, height = (1.0, 1.0) if self.pixels else (spec.width, spec.height)
+            shift = values["translate_x"] * width, values["translate_y"] * height
+            shift = (torch.round(shift[0]), torch.round(shift[1])) if self.whole_pixels else shift
         return affine_src_from_dst(
             center=center,
             degrees=values.get("degrees"),
-            translate=(values["translate_x"] * width, values["translate_y"] * height) if shifted else None,
+            translate=shift,
             shear=(values["shear_x"], values["shear_y"]) if sheared else None,
-            scale=values.get("scale"),
+            scale=(values["scale_x"], values["scale_y"]) if "scale_x" in values else values.get("scale"),
         )
 
 
 _DEGREES = drawn(symmetric)
 _TRANSLATE = drawn(_translations, "translate_x", "translate_y")
-_SCALE = drawn(_scales)
+_SCALE = drawn(_scales, "scale", "scale_x", "scale_y")
 _SHEAR = drawn(_shears, "shear_x", "shear_y")
 
 
@@ -115,8 +145,9 @@ class RandomAffine(_Affine):
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
         translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
-        scale: a pair of factors, a `Learnable` factor, or a distribution; None is 1. A single number raises: it could mean both a
-            range around 1 and a constant.
+        scale: a pair of factors, a `Learnable` factor, or a distribution; None is 1. Four numbers (x low, x high, y low, y high)
+            or a pair of distributions (x, y) draw one for each axis, along the axes of the input. A single number raises: it
+            could mean both a range around 1 and a constant.
         shear: degrees; a number or pair shears along x, four numbers (x low, x high, y low, y high) along both, a pair of
             distributions is (x, y).
         interpolation: ``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).
@@ -127,10 +158,11 @@ class RandomAffine(_Affine):
         antialias: low-pass when zooming out. Off by default, as in every affine warp of the field.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        whole_pixels: the shift is rounded to whole pixels.
 
     Gradient:
-        image: exact. degrees, translate, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. Second order
-        through the reference. Deterministic on CPU.
+        image: exact. degrees, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. translate: almost everywhere,
+        surrogate or none (under ``nearest``; with ``whole_pixels``). Second order through the reference. Deterministic on CPU.
     On each target:
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
@@ -149,7 +181,7 @@ class RandomAffine(_Affine):
 
     degrees: Range = field(metadata=_DEGREES)
     translate: Pair | None = field(default=None, metadata=_TRANSLATE)
-    scale: Range | None = field(default=None, metadata=_SCALE)
+    scale: Scale | None = field(default=None, metadata=_SCALE)
     shear: Shear | None = field(default=None, metadata=_SHEAR)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
@@ -158,6 +190,7 @@ class RandomAffine(_Affine):
     antialias: bool = False
     p: Chance = 1.0
     same_on_batch: bool = False
+    whole_pixels: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,15 +270,17 @@ def grown(along: int, across: int, low: float, high: float) -> int:
 
 @dataclass(frozen=True)
 class RandomTranslate(_Affine):
-    """Shift by a random fraction of the size, continuously.
+    """Shift by a random fraction of the size, continuously or by whole pixels.
 
     Args:
         translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
         pixels: the shift is in pixels, whatever the size.
+        whole_pixels: the shift is rounded to whole pixels, which moves them bit for bit.
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
 
     Gradient:
-        image: exact. translate, gate: almost everywhere, or surrogate under ``nearest``.
+        image: exact. translate: almost everywhere, surrogate or none (under ``nearest``; with ``whole_pixels``, for which a
+        ``Categorical`` of pixels has estimators). gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -267,6 +302,7 @@ class RandomTranslate(_Affine):
     p: Chance = 1.0
     same_on_batch: bool = False
     pixels: bool = False
+    whole_pixels: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,7 +343,7 @@ class RandomScale(_Affine):
     """Zoom about a centre; the canvas keeps its size.
 
     Args:
-        scale: a pair of factors (above 1 magnifies), a `Learnable` factor, or a distribution.
+        scale: a pair of factors (above 1 magnifies), a `Learnable` factor, or a distribution; for each axis as in `RandomAffine`.
         antialias: low-pass when zooming out; off by default, as in `RandomAffine`.
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
 
@@ -328,7 +364,7 @@ class RandomScale(_Affine):
         tensor([ 2.,  0., -1.], dtype=torch.float64)
     """
 
-    scale: Range = field(default=(0.8, 1.25), metadata=_SCALE)
+    scale: Scale = field(default=(0.8, 1.25), metadata=_SCALE)
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0

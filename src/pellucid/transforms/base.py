@@ -404,6 +404,7 @@ def _padding_mode(name: str, value: object) -> object:
 
 
 _OPTIONS = ("Interpolation", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling", "Pairing")
+_BY_AXIS = (Range | tuple[float, float, float, float] | tuple[Range, Range], _drawn)
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),
     "float": (float, finite_number),
@@ -418,7 +419,7 @@ _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "Range": (Range, _drawn),
     "Chance": (Chance, _drawn),
     "Pair": (tuple[Range, Range], _drawn),
-    "Shear": (Range | tuple[float, float, float, float] | tuple[Range, Range], _drawn),
+    **dict.fromkeys(("Shear", "Scale"), _BY_AXIS),
     **{name: (getattr(types, name), _option(getattr(types, name))) for name in _OPTIONS},
 }
 """By what a field is declared as: the type, and how its value is read. A field of another type is checked by its transform."""

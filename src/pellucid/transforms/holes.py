@@ -33,6 +33,7 @@ class _Holes(Transform):
     """The relatives: rectangles of a colour, or of noise."""
 
     value: Fill | RandomNoise
+    inside: bool = True
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
@@ -54,6 +55,10 @@ class _Holes(Transform):
         colors = self.value if isinstance(self.value, tuple) else (self.value,)
         colors = colors * (spec.channels // len(colors))
         return Patch(box, constant(colors, like.dtype, like.device)[None], None)
+
+    def starts(self, place: Tensor, side: Tensor, room: float) -> Tensor:
+        """Where sides begin along an axis, of places in [0, 1]."""
+        return place * (room - side) if self.inside else place * room - side / 2.0
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
         """The holes, in pixel edges."""
@@ -78,6 +83,7 @@ class RandomErasing(_Holes):
         ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         same_on_batch: one draw for the whole batch.
+        inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
 
     Gradient:
         image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
@@ -101,6 +107,7 @@ class RandomErasing(_Holes):
     ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_range))
     value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
+    inside: bool = True
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
@@ -117,7 +124,7 @@ class RandomErasing(_Holes):
         area = torch.where(area > 0, area, 1e-12)
         ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
-        left, top = values["x"] * (spec.width - width), values["y"] * (spec.height - height)
+        left, top = self.starts(values["x"], width, spec.width), self.starts(values["y"], height, spec.height)
         width, height = gated(values, width, 0.0), gated(values, height, 0.0)
         return torch.stack((left, top, left + width, top + height), dim=-1)[:, None]
 
@@ -137,6 +144,7 @@ class CoarseDropout(_Holes):
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        inside: whole holes lie in the picture; False: each centre lies anywhere in it, and the border cuts off the rest.
 
     Gradient:
         image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
@@ -149,8 +157,7 @@ class CoarseDropout(_Holes):
         InvalidArgument for a fraction outside of [0, 1], more than 64 holes, or a number of values that is not that of the
         channels.
     Source:
-        DeVries and Taylor, "Improved regularization of convolutional neural networks with Cutout", 2017, whose hole may leave the
-        picture; these do not.
+        DeVries and Taylor, "Improved regularization of convolutional neural networks with Cutout", 2017, with ``inside=False``.
 
     Example:
         >>> import torch, pellucid
@@ -165,6 +172,7 @@ class CoarseDropout(_Holes):
     value: Fill | RandomNoise = 0.0
     p: Chance = 0.5
     same_on_batch: bool = False
+    inside: bool = True
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
@@ -182,7 +190,7 @@ class CoarseDropout(_Holes):
         area = torch.clamp(values["count"][:, None] - torch.arange(x.shape[1], device=x.device), 0.0, 1.0)
         side = torch.where(area > 0, torch.sqrt(torch.where(area > 0, area, 1.0)), 0.0)
         width, height = (gated(values, values[name][:, None] * side, 0.0) for name in ("width", "height"))
-        left, top = x * (1.0 - width), y * (1.0 - height)
+        left, top = self.starts(x, width, 1.0), self.starts(y, height, 1.0)
         edges = torch.stack((left, top, left + width, top + height), -1)
         return edges * _sides(spec, edges)
 
