@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64, Shaped
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.compilers import numba_works
@@ -140,7 +141,7 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
     return image
 
 
-def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> np.ndarray[Any, Any]:
+def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> NDArray[np.int64]:
     """Bounds of every picture, in elements of a row."""
     if bounds is None:
         return np.broadcast_to(np.array((0, height, 0, row)), (pictures, 4)).copy()
