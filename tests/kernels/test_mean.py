@@ -172,3 +172,10 @@ def test_a_contrast_before_the_crop_sees_all():
     found = Pipeline([jitter, RandomCrop(8)])(x, key=Key(1, 2))
     cut = Pipeline([jitter, RandomCrop(8)], fuse=False)(x, key=Key(1, 2))
     torch.testing.assert_close(found, cut, rtol=0, atol=1e-12)
+
+
+def test_two_contrasts_around_a_crop_have_a_mean_each():
+    x, jitter = photos(torch.float64), ColorJitter(contrast=(0.3, 0.3), clip="none")
+    steps = [jitter, RandomCrop(8), jitter, RandomHorizontalFlip()]
+    found = Pipeline(steps)(x, key=Key(1, 2))
+    torch.testing.assert_close(found, Pipeline(steps, fuse=False)(x, key=Key(1, 2)), rtol=0, atol=1e-12)

@@ -338,3 +338,11 @@ def test_what_is_given_stays_as_it_was():
     same(images, copies)
     result[0].zero_()
     same(images, copies)
+
+
+def test_square_pictures_may_be_turned():
+    pictures = [torch.rand(3, side, side, generator=torch.Generator().manual_seed(side)) for side in (9, 12, 9)]
+    turned = Pipeline([pellucid.RandomRotation90()], seed=0)(pictures)
+    assert [one.shape for one in turned] == [one.shape for one in pictures]  # a list: these have no common size
+    together = Pipeline([pellucid.RandomRotation90(), pellucid.Resize((6, 6))], seed=0)(pictures)
+    assert together.shape == (3, 3, 6, 6)

@@ -53,7 +53,9 @@ class Pending:
     def add(self, index: int) -> list[Group]:
         """Take in the next segment; returns the runs that end before it."""
         ended: list[Group] = []
-        if isinstance(self._tree.segments[index], WarpSpec):
+        if self._reframed(index):
+            ended = self.closed()
+        elif isinstance(self._tree.segments[index], WarpSpec):
             warps = self._warps()
             how = self._meeting(index, warps)
             if how == "pass":
@@ -66,6 +68,13 @@ class Pending:
                 self._starts.append([index])
         self._indices.append(index)
         return ended
+
+    def _reframed(self, index: int) -> bool:
+        """Whether a crop lies between two colour maps that need a mean: a pass knows the mean of one frame."""
+        tree, pivots = self._tree, [i for i in self._indices if getattr(self._tree.segments[i], "pivot", False)]
+        if not pivots or tree.rule == "image" or not getattr(tree.segments[index], "pivot", False):
+            return False
+        return any(cuts(tree.warp(i), tree.specs[i].size) for i in self._warps() if i > pivots[0] and not tree.apart(i, index))
 
     def closed(self) -> list[Group]:
         """The run, if there is one; the next segment begins another."""

@@ -8,6 +8,7 @@ Read next: ``calls.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -202,8 +203,9 @@ def gather(
 
 
 def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
-    """Whether the result has one size whatever the pictures have: the size of three of different shapes says so."""
-    sizes = set()
-    for up, along in ((1, 1), (2, 3), (3, 2)):
-        sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
+    """Whether the result has one size whatever the pictures have: other shapes say so, as far as the transforms take them."""
+    sizes = {ends_of(transforms, spec).size}
+    for up, along in ((2, 2), (2, 3), (3, 2)):
+        with suppress(InvalidArgument):  # quarter turns take squares alone
+            sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
     return len(sizes) == 1
