@@ -28,18 +28,22 @@ TESTS = ("as it is", "JPEG 50", "rotation", "crop, rotation, JPEG 70")
 def as_markdown(rows: Sequence[Row]) -> str:
     """A table: the mean over seeds, and each."""
     lines = [f"| trained through | seeds | PSNR, dB | {' | '.join(TESTS)} |", f"|{'---|' * (3 + len(TESTS))}"]
-    for arm in dict.fromkeys(row["arm"] for row in rows):
+    for arm in _arms(rows):
         mine = [row for row in rows if row["arm"] == arm]
         found = " | ".join(each([row[name] for row in mine], ".3f") for name in TESTS)
         lines.append(f"| {NAMES[arm]} | {len(mine)} | {mean(row['PSNR'] for row in mine):.2f} | {found} |")
     return "\n".join(lines) + "\n"
 
 
+def _arms(rows: Sequence[Row]) -> list[str]:
+    return [arm for arm in NAMES if any(row["arm"] == arm for row in rows)]
+
+
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Bit accuracy after each distortion, a point for each seed."""
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 3.6))
-    for number, arm in enumerate(dict.fromkeys(row["arm"] for row in rows)):
+    for number, arm in enumerate(_arms(rows)):
         for row in rows:
             if row["arm"] == arm:
                 places = [at + 0.12 * number for at in range(len(TESTS))]
