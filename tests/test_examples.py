@@ -14,6 +14,7 @@ SMALL = {
     "classification.py": (["--epochs", "2", "--count", "400"], 0.3),  # chance: 0.1
     "segmentation.py": (["--steps", "30"], 0.4),  # ground alone: 0.32
     "detection.py": (["--steps", "60"], 0.25),  # a box in the middle: 0.15
+    "distill.py": (["--images", "1", "--steps", "20"], 0.4),  # chance: 0.1
     "from_toml.py": (["--epochs", "2"], 0.6),  # chance: 0.1
     "watermark.py": (["--steps", "150", "--count", "4"], 0.57),  # chance: 0.5
     "with_lightning.py": (["--epochs", "2"], 0.5),  # chance: 0.1

@@ -27,6 +27,7 @@ from pellucid_bench.mixing import measure_mixing, mixing_table
 from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid_bench.peers import MODULES
+from pellucid_bench.penalty import measure_penalty, penalty_table
 from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.policies import measure_policies, policies_table
 from pellucid_bench.reach import measure_reach, reach_table
@@ -304,6 +305,22 @@ def mixing(
         rows = measure_mixing(batch=batch, size=size, budget=budget, say=_say)
         data = report("mixing", {"batch": batch, "size": size, "budget_s": budget}, rows)
     _finish("mixing", data, mixing_table(rows), output, docs_page)
+
+
+@app.command()
+def penalty(
+    batch: Batch = 32,
+    size: Size = 64,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on R1 to rewrite.")] = None,
+) -> None:
+    """A step of R1 through ADA's geometry, beside StyleGAN2-ADA's detour by grid_sample, which has no second derivative."""
+    with _setting(threads):
+        rows = measure_penalty(batch=batch, size=size, budget=budget, say=_say)
+        data = report("penalty", {"batch": batch, "size": size, "budget_s": budget}, rows)
+    _finish("penalty", data, penalty_table(rows), output, docs_page)
 
 
 def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:

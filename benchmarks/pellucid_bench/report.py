@@ -119,13 +119,13 @@ def scaling_table(rows: list[Row], axis: str) -> str:
     return "\n".join(lines)
 
 
-def insert(document: Path, section: str, text: str) -> None:
-    """Replace what stands between ``<!-- bench:section -->`` and ``<!-- /bench:section -->``.
+def insert(document: Path, section: str, text: str, *, kind: str = "bench") -> None:
+    """Replace what stands between ``<!-- kind:section -->`` and ``<!-- /kind:section -->``.
 
     Errors:
         ValueError if the document has no such pair.
     """
-    start, end = f"<!-- bench:{section} -->", f"<!-- /bench:{section} -->"
+    start, end = f"<!-- {kind}:{section} -->", f"<!-- /{kind}:{section} -->"
     before, opened, rest = document.read_text().partition(start)
     _, closed, after = rest.partition(end)
     if not (opened and closed):

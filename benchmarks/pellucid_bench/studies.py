@@ -7,6 +7,8 @@ Read next: ``detach/run.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -161,9 +163,64 @@ def watermark(
         path=None if write is None else write / "watermark.json",
         say=lambda line: typer.echo(f"... {line}", err=True),
     )
-    typer.echo(as_markdown(rows))
-    if write is not None:
-        draw(rows, write / "img" / "watermark.png")
+    _finish("watermark", as_markdown(rows), partial(draw, rows), write)
+
+
+@app.command()
+def distill(
+    write: Annotated[Path | None, typer.Option(help="Write distillation.json and img/distillation.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many runs of each kind.")] = 3,
+    images: Annotated[str, typer.Option(help="Pictures per class.")] = "1,10",
+    quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
+) -> None:
+    """What pictures teach that were learned under siamese draws; goes on where it was stopped, from the file that it writes."""
+    need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
+    from pellucid_bench.distill import NAMES, as_markdown, draw, read, run
+    from pellucid_bench.runs import run_all
+
+    data = read()
+    with one_thread():
+        rows = run_all(
+            lambda arm, seed: run(data, arm, seed, quick=quick),
+            [f"{name} {count}" for count in images.split(",") for name in NAMES],
+            seeds,
+            about={"data": data.name, "quick": quick},
+            path=None if write is None else write / "distillation.json",
+            say=lambda line: typer.echo(f"... {line}", err=True),
+        )
+    _finish("distillation", as_markdown(rows), partial(draw, rows), write)
+
+
+@app.command()
+def ada(
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="A data set; default Fashion-MNIST under PELLUCID_DATA, else scikit-learn's digits."),
+    ] = None,
+    write: Annotated[Path | None, typer.Option(help="Write ada.json and img/ada.png into this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many trainings of each kind.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
+) -> None:
+    """A GAN on 1,000 pictures, with and without adaptive augmentation; goes on where it was stopped, from its file."""
+    need("demo", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
+    from pellucid.learn.data import find_data, load_pictures
+    from pellucid_bench.ada import ARMS, PICTURES, STEPS, as_markdown, draw, run
+    from pellucid_bench.runs import run_all
+
+    pictures = load_pictures(data or find_data("fashion_mnist"))
+    steps, images = (16, 100) if quick else (STEPS, PICTURES)
+    with one_thread():
+        rows = run_all(
+            lambda arm, seed: run(pictures, arm, seed, steps=steps, images=images),
+            ARMS,
+            seeds,
+            about={"data": pictures.name, "steps": steps, "pictures": images},
+            path=None if write is None else write / "ada.json",
+            say=lambda line: typer.echo(f"... {line}", err=True),
+        )
+    _finish("ada", as_markdown(rows), partial(draw, rows), write)
 
 
 @app.command()
@@ -208,3 +265,15 @@ def camera(
         write.mkdir(parents=True, exist_ok=True)
         (write / "camera.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
         draw(rows, write / "img" / "camera.png")
+
+
+def _finish(name: str, table: str, draw: Callable[[Path], None], write: Path | None) -> None:
+    """Show the table; write it into the page of that name, where there is one, and the picture beside it."""
+    typer.echo(table)
+    if write is not None:
+        draw(write / "img" / f"{name}.png")
+        from pellucid_bench.report import insert
+
+        page = write / f"{name}.md"
+        if page.exists():
+            insert(page, name, f"\n{table}", kind="study")

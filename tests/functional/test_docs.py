@@ -22,6 +22,7 @@ PAGES = {
     "views.md": 6,
     "worst-case.md": 4,
     "watermark.md": 2,
+    "distillation.md": 2,
 }
 
 
