@@ -31,6 +31,7 @@ NAMES = {
         "Pipeline",
         "RaggedRecord",
         "Record",
+        "Smooth",
         "TargetKind",
         "Transform",
         "Uniform",

@@ -24,6 +24,7 @@ from pellucid.random import (
     LogUniform,
     MultivariateNormal,
     Normal,
+    Smooth,
     Uniform,
 )
 from pellucid.record import Record
@@ -52,6 +53,7 @@ __all__ = [
     "Pipeline",
     "RaggedRecord",
     "Record",
+    "Smooth",
     "TargetKind",
     "Transform",
     "Uniform",

@@ -155,10 +155,12 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
     """The record's values on the batch's device, once per frame; of a record of one sample for every sample."""
     samples, frames = batch_of(parsed)
     params = record.params if record.device == device else record.to(device).params
-    frames *= samples if record.samples == 1 else 1
-    if frames == 1:
+    each = samples if record.samples == 1 else 1
+    if frames * each == 1 and not record.plan.smooth:
         return params
-    return tuple({name: value.repeat_interleave(frames, 0) for name, value in values.items()} for values in params)
+    if each > 1:
+        params = tuple({name: value.repeat_interleave(each, 0) for name, value in values.items()} for values in params)
+    return Record(record.plan, params, samples)._frames(frames).params
 
 
 def _image(lowered: Lowered, image: Tensor, options: Options) -> Tensor:

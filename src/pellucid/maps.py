@@ -18,7 +18,6 @@ from pellucid.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import forwards, hops
 from pellucid.kinds import expanded, follow, inside
-from pellucid.lowering import Lowered
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
@@ -185,7 +184,7 @@ def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> 
 
 def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Where points of the picture come to lie in the view, and which are seen there."""
-    path = forwards(hops(Lowered(record.plan, record.params, record.device)))
+    path = forwards(hops(record._lowered()))
     if not path:
         return points, inside(points, record.size_out)
     return follow(points, [(expanded(step, len(points)), size) for step, size in path])
@@ -193,7 +192,7 @@ def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tenso
 
 def back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Where points of the view lie in the picture, and which of them show it."""
-    way = hops(Lowered(record.plan, record.params, record.device))
+    way = hops(record._lowered())
     seen = inside(points, record.size_out)
     for (step, _), size in zip(reversed(way), [size for _, size in way[-2::-1]] + [record.size_in] * bool(way), strict=True):
         points, here = follow(points, [(expanded(step, len(points)), size)])

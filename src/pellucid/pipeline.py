@@ -350,7 +350,7 @@ class Pipeline(nn.Module):
         """
         if isinstance(record, RaggedRecord):
             return valid_masks(record, self.valid_mask)
-        read_record(record)
+        read_record(record)._check_still()
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = Options(return_valid=True)

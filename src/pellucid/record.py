@@ -29,6 +29,7 @@ from pellucid.maps import ViewMap, back, forth
 from pellucid.notebook import record_html, record_text
 from pellucid.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
 from pellucid.random.arguments import check_choice, whole_number
+from pellucid.random.smooth import at_frames
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
 from pellucid.transforms.base import Transform, as_size
@@ -90,6 +91,53 @@ class Record:
             return _CPU
         return next((value.device for values in self.params for value in values.values()), _CPU)
 
+    def frames(self, count: int) -> Record:
+        """Return the record of each frame of clips, as a picture of its own: values under `Smooth` move, the others stay.
+
+        Args:
+            count: how many frames each clip has.
+
+        Returns:
+            A record of ``samples * count`` pictures, frame by frame within each clip.
+
+        Gradient:
+            drawn values: as `Smooth` declares.
+
+        Errors:
+            InvalidArgument for no frames.
+
+        Example:
+            >>> import torch, pellucid
+            >>> turn = pellucid.RandomRotation(pellucid.Smooth(pellucid.Uniform(-10.0, 10.0)))
+            >>> pellucid.Pipeline([turn], seed=0).draw(torch.zeros(2, 9, 3, 8, 8)).frames(9).matrix.shape
+            torch.Size([18, 3, 3])
+        """
+        return self._frames(whole_number("count", count, 1, 1 << 24))
+
+    def _frames(self, count: int) -> Record:
+        """Unchecked: a clip may be empty."""
+        params = [{name: value.repeat_interleave(count, 0) for name, value in values.items()} for values in self.params]
+        for at, name in self._knots():
+            params[at][name] = at_frames(self.params[at][name], count).flatten()
+        return Record(self.plan, tuple(params), self.samples * count)
+
+    def _knots(self) -> list[tuple[int, str]]:
+        """(transform, name) of the values that move through a clip, of which there are knots here."""
+        drawn = ((draw.transform, draw.name) for draw in self.plan.smooth)
+        return [(at, name) for at, name in drawn if self.params[at][name].dim() > 1]
+
+    def _check_still(self) -> None:
+        """Raise where a value moves through a clip: there is another map for each frame."""
+        for at, name in self._knots():
+            what = f"one value of {type(self.plan.steps[at].transform).__name__}.{name} for each sample"
+            fix = "record.frames(count) has a map for each frame."
+            raise invalid("record", expected=what, got="knots of a curve through a clip (Smooth)", fix=fix)
+
+    def _lowered(self) -> Lowered:
+        """The values on their way to maps."""
+        self._check_still()
+        return Lowered(self.plan, self.params, self.device)
+
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
         """From output pixels to input pixels, float64.
@@ -101,7 +149,7 @@ class Record:
             InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells what happened.
         """
         has_matrices(self.plan, "record.matrix", "Use record.map_points(points), or record.flow() for every pixel.")
-        matrix = total_src_from_dst(Lowered(self.plan, self.params, self.device))
+        matrix = total_src_from_dst(self._lowered())
         if matrix is None:
             matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
         return matrix.expand(self.samples, 3, 3)

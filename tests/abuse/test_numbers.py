@@ -22,6 +22,7 @@ BASES = {
     "Categorical": P.Categorical((0.25, 0.5), (1.0, 2.0)),
     "Constant": P.Constant(0.5),
     "Beta": Beta(2.0),
+    "Smooth": P.Smooth(P.Uniform(0.125, 0.75)),
     "Learnable": P.Learnable(0.5, low=0.0, high=1.0),
 }
 
@@ -50,6 +51,11 @@ def _array(entry):
     return meaning
 
 
+def _one_number(value):
+    """A distribution of one number that is reparameterised."""
+    return EITHER if isinstance(value, P.Uniform | P.CenteredUniform | P.LogUniform | P.Normal | P.Constant) else None
+
+
 NUMBER = first(number(), learned)
 POSITIVE = first(number(0), learned)
 WEIGHTS = sequence(POSITIVE, 2)
@@ -69,6 +75,8 @@ KINDS = {
     "Bernoulli.p": first(number(0, 1), learned),
     "Bernoulli.temperature": first(nothing, number(ABOVE_ZERO)),
     "Bernoulli.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
+    "Smooth.of": _one_number,
+    "Smooth.knots": number(2, 64, whole=True),
     "Categorical.values": sequence(number(), 2),
     "Categorical.weights": first(nothing, lambda value: WEIGHTS(value) and (EITHER if _any(value) else None)),
     "Categorical.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
@@ -97,8 +105,8 @@ def _use(value):
     """Draw from it where everything is known."""
     if isinstance(value, P.Learnable) or value.start():
         return torch.zeros(())
-    u = torch.linspace(0.01, 0.99, 6).double()
-    return value.sample(u.reshape(-1, value.words) if value.words > 1 else u.reshape(3, 2) if value.vector else u, {})
+    u = torch.linspace(0.01, 0.99, 3 * max(value.words, 2)).double()
+    return value.sample(u.reshape(3, -1) if value.words > 1 or value.vector else u, {})
 
 
 def fault_of(name, field, label):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TypeAlias
 
-from pellucid.random.distributions import Distribution
+from pellucid.random.distributions import Distribution, Smooth
 from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
@@ -196,6 +196,11 @@ class Plan:
     def looking(self) -> tuple[Draw, ...]:
         """The draws that read boxes."""
         return tuple(draw for draw in self.draws if draw.distribution.boxes)
+
+    @property
+    def smooth(self) -> tuple[Draw, ...]:
+        """The draws that move through a clip."""
+        return tuple(draw for draw in self.draws if isinstance(draw.distribution, Smooth))
 
     @property
     def centers(self) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from pellucid.random.distributions import (
 from pellucid.random.key import Key
 from pellucid.random.learnable import Learnable
 from pellucid.random.rows import normal_rows, uniform_rows
+from pellucid.random.smooth import Smooth
 
 __all__ = [
     "Bernoulli",
@@ -33,6 +34,7 @@ __all__ = [
     "LogUniform",
     "MultivariateNormal",
     "Normal",
+    "Smooth",
     "Uniform",
     "normal_rows",
     "uniform_rows",

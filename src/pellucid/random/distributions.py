@@ -14,6 +14,7 @@ from pellucid.random.distribution import Distribution
 from pellucid.random.internal import Bits, Dirichlet, Offset, Permutation, Uniforms
 from pellucid.random.multivariate import MultivariateNormal
 from pellucid.random.numbers import Raw
+from pellucid.random.smooth import Smooth
 
 __all__ = [
     "DISTRIBUTIONS",
@@ -31,12 +32,13 @@ __all__ = [
     "Offset",
     "Permutation",
     "Raw",
+    "Smooth",
     "Uniform",
     "Uniforms",
 ]
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {
     kind.__name__: kind
-    for kind in (Uniform, CenteredUniform, LogUniform, Normal, MultivariateNormal, Beta, Bernoulli, Categorical, Constant)
+    for kind in (Uniform, CenteredUniform, LogUniform, Normal, MultivariateNormal, Beta, Bernoulli, Categorical, Constant, Smooth)
 }
 """By name, for reading serialised pipelines."""

@@ -1,0 +1,135 @@
+"""A value that moves smoothly through a clip.
+
+Owns: `Smooth`, and the curve through its knots.
+Must not: know how many frames a clip has until it is asked.
+Read next: ``fields.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import whole_number
+from pellucid.random.distribution import Distribution
+from pellucid.random.learnable import Learnable, Number
+from pellucid.random.numbers import Raw
+
+__all__ = ["Smooth", "at_frames"]
+
+
+@dataclass(frozen=True)
+class Smooth(Distribution):
+    """One number per frame, on a smooth curve through a clip: it goes through independent draws at a few knots.
+
+    Knots lie at equal distances, the first at the first frame and the last at the last. Between them the curve is a monotone cubic,
+    so it keeps to the range of its knots, and every bound of a field holds in every frame. A single picture has the value of the
+    first knot, whose distribution is the one within.
+
+    Args:
+        of: the distribution of each knot: one number, reparameterised, such as `Uniform` or `Normal`; it may learn.
+        knots: how many, from 2 to 64.
+
+    Records hold the knots, (B, knots); ``record.frames(count)`` has a value for each frame.
+
+    Gradient:
+        numbers of the distribution: exact through the knots. knots: almost everywhere (the curve's slope at a knot is a
+        harmonic mean, with kinks where neighbouring knots are equal).
+
+    Errors:
+        InvalidType for what is no distribution of one number; InvalidArgument for one whose draws are choices or learn by their
+        loss, and for a number of knots out of range.
+
+    Source:
+        Fritsch and Butland, "A method for constructing local monotone piecewise cubic interpolants", 1984 (oracle:
+        ``scipy.interpolate.PchipInterpolator``).
+
+    Example:
+        >>> import torch, pellucid
+        >>> sway = pellucid.RandomRotation(pellucid.Smooth(pellucid.Uniform(-10.0, 10.0), knots=4))
+        >>> record = pellucid.Pipeline([sway], seed=0).draw(torch.zeros(2, 9, 3, 8, 8))
+        >>> record.params[0]["degrees"].shape, record.frames(9).params[0]["degrees"].shape
+        (torch.Size([2, 4]), torch.Size([18]))
+    """
+
+    of: Distribution
+    knots: int = 4
+
+    def __post_init__(self) -> None:
+        inner = self.of
+        if not isinstance(inner, Distribution) or inner.vector or inner.words != 1:
+            fix = "For example Smooth(Uniform(-10.0, 10.0))."
+            raise wrong_type("Smooth.of", expected="a distribution of one number", got=repr(inner), fix=fix)
+        if inner.estimator != "reparameterised":
+            raise invalid("Smooth.of", expected="a reparameterised distribution, whose draws are no choices", got=repr(inner))
+        object.__setattr__(self, "knots", whole_number("Smooth.knots", self.knots, 2, 64))
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """One for each knot."""
+        return self.knots
+
+    def start(self) -> dict[str, Any]:
+        return self.of.start()
+
+    def learned(self) -> dict[str, Learnable]:
+        return self.of.learned()
+
+    def numbers(self) -> dict[str, Number]:
+        return self.of.numbers()
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return self.of.current(raw)
+
+    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
+        """That of each knot."""
+        return self.of.density(now)
+
+    def span(self) -> tuple[float, float]:
+        return self.of.span()
+
+    def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
+        return torch.stack([self.of.sample(one, raw) for one in u.unbind(-1)], -1)
+
+
+def at_frames(knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b t"]:
+    """The curve through knots at the frames of a clip, the first and last of which are the first and last knot.
+
+    Gradient:
+        knots: almost everywhere.
+    """
+    places = knots.shape[1] - 1
+    at = torch.arange(count, dtype=knots.dtype, device=knots.device) * (places / max(count - 1, 1))  # t
+    rise = knots.diff(dim=1)  # b n-1, over a distance of 1
+    slope = torch.cat((_end(rise), _middle(rise), _end(rise.flip(1))), 1)  # b n
+    left = torch.minimum(torch.floor(at), at.new_tensor(places - 1)).long()
+    s = at - left
+    low, high = knots[:, left], knots[:, left + 1]
+    begin, end = slope[:, left], slope[:, left + 1]
+    eased = s * s * (3.0 - 2.0 * s)
+    inside = low + eased * (high - low) + s * (1.0 - s) * ((1.0 - s) * begin - s * end)
+    return torch.where(s == 0.0, low, torch.where(s == 1.0, high, inside))  # knots are met to the bit
+
+
+def _middle(rise: Float[Tensor, "b m"]) -> Float[Tensor, "b k"]:
+    """Slopes at inner knots: the harmonic mean of both sides, 0 where they do not agree in sign."""
+    before, after = rise[:, :-1], rise[:, 1:]
+    agree = before * after > 0
+    return torch.where(agree, 2.0 * before * after / torch.where(agree, before + after, 1.0), 0.0)
+
+
+def _end(rise: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
+    """The slope at the first knot: of the parabola through three knots, no steeper than keeps the curve monotone."""
+    first = rise[:, :1]
+    if rise.shape[1] == 1:
+        return first
+    second = rise[:, 1:2]
+    slope = 1.5 * first - 0.5 * second
+    steep = (first * second < 0) & (slope.abs() > 3.0 * first.abs())
+    return torch.where(slope * first <= 0, 0.0, torch.where(steep, 3.0 * first, slope))

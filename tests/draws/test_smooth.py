@@ -1,0 +1,150 @@
+"""Values that move through a clip: the curve against scipy's, and clips against their frames one by one."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+import pellucid as P
+from pellucid import InvalidArgument, InvalidType, Key, Pipeline, Record, Smooth, Uniform
+from pellucid.random.smooth import at_frames
+
+
+@pytest.mark.parametrize("knots", [2, 3, 4, 7])
+@pytest.mark.parametrize("count", [1, 2, 9, 30])
+def test_the_curve_is_scipys(knots, count):
+    interpolate = pytest.importorskip("scipy.interpolate")
+    make = torch.Generator().manual_seed(knots)
+    values = torch.randn(50, knots, generator=make, dtype=torch.float64)
+    values[:10] = values[:10].sort(1).values  # monotone
+    values[10:20] = values[10:20].round()  # equal neighbours
+    at = torch.linspace(0, knots - 1, count, dtype=torch.float64)
+    wanted = interpolate.PchipInterpolator(range(knots), values.numpy(), axis=1)(at.numpy())
+    found = at_frames(values, count)
+    torch.testing.assert_close(found, torch.from_numpy(wanted), rtol=0, atol=1e-12)
+    assert bool((found <= values.amax(1, keepdim=True)).all())
+    assert bool((found >= values.amin(1, keepdim=True)).all())
+    assert torch.equal(found[:, 0], values[:, 0])
+    assert count == 1 or torch.equal(found[:, -1], values[:, -1])
+
+
+def test_the_curve_has_its_slopes():
+    values = torch.randn(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    assert gradcheck(lambda v: at_frames(v, 13), (values,), check_forward_ad=True)
+    flat = torch.zeros(1, 4, dtype=torch.float64, requires_grad=True)
+    at_frames(flat, 9).square().sum().backward()
+    assert bool(torch.isfinite(flat.grad).all())
+
+
+STEPS = [
+    P.RandomAffine(Smooth(Uniform(-20.0, 20.0)), translate=(Smooth(Uniform(-0.2, 0.2), knots=3), 0.1)),
+    P.RandomBrightness(Smooth(P.Normal(1.0, 0.1), knots=5)),
+]
+
+
+def clip(frames=6, dtype=torch.float64):
+    make = torch.Generator().manual_seed(0)
+    return torch.rand(3, frames, 3, 12, 10, generator=make, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_clip_is_its_frames(dtype):
+    x, augment = clip(dtype=dtype), Pipeline(STEPS, seed=3)
+    boxes = torch.tensor([[2.0, 3.0, 7.0, 8.0]]).expand(3, 6, 1, 4)
+    out, record = augment({"image": x, "boxes": boxes, "mask": x[:, :, 0]}, return_record=True)
+    frames = record.frames(6)
+    flat = augment.apply({"image": x.flatten(0, 1), "boxes": boxes.flatten(0, 1), "mask": x[:, :, 0].flatten(0, 1)}, frames)
+    for key in ("image", "boxes", "mask"):
+        assert torch.equal(out[key].flatten(0, 1), flat[key]), key
+    assert record.params[0]["degrees"].shape == (3, 4)
+    assert frames.params[0]["degrees"].unflatten(0, (3, 6)).unique(dim=1).shape == (3, 6)
+    assert torch.equal(frames.params[0]["degrees"][::6], record.params[0]["degrees"][:, 0])
+    still = record.params[0].get("translate_y")
+    assert still is None or still.shape == (3,)
+    assert frames.matrix.shape == (18, 3, 3)
+
+
+def test_records_replay_save_invert_and_slice(tmp_path):
+    x, augment = clip(), Pipeline(STEPS, seed=3)
+    out, record = augment(x, return_record=True)
+    assert torch.equal(augment.apply(x, record), out)
+    record.save(tmp_path / "record.pt")
+    assert torch.equal(augment.apply(x, Record.load(tmp_path / "record.pt")), out)
+    assert torch.equal(augment.apply(x[1:], record[1:]), out[1:])
+    back = augment.inverse(out, record)
+    flat = augment.inverse(out.flatten(0, 1), record.frames(6))
+    assert torch.equal(back.flatten(0, 1), flat)
+    one = augment.apply(x[:1].expand(3, -1, -1, -1, -1), record[:1])
+    assert torch.equal(one[2], out[0])
+    for suffix in ("toml", "json"):
+        augment.save(tmp_path / f"smooth.{suffix}")
+        assert Pipeline.load(tmp_path / f"smooth.{suffix}").transforms == augment.transforms
+    with pytest.raises(InvalidArgument, match=r"degrees.*record.frames\(count\)"):
+        _ = record.matrix
+    with pytest.raises(InvalidArgument, match=r"record.frames\(count\)"):
+        record.map_points(torch.zeros(1, 1, 2))
+    with pytest.raises(InvalidArgument, match=r"record.frames\(count\)"):
+        augment.valid_mask(record)
+    assert augment.valid_mask(record.frames(6)).shape == (18, 1, 12, 10)
+
+
+def test_a_picture_has_the_first_knot():
+    x, augment = clip(), Pipeline(STEPS, seed=3)
+    video = augment(x, key=Key(3, 1))
+    assert torch.equal(augment(x[:, 0], key=Key(3, 1)), video[:, 0])
+    assert torch.equal(augment(x[:, :1], key=Key(3, 1))[:, 0], video[:, 0])
+    many = augment([picture[0] for picture in x], key=Key(3, 1))
+    assert torch.equal(torch.stack(list(many)), video[:, 0])
+
+
+def test_same_on_batch_shares_the_knots():
+    x = clip()[:1].expand(3, -1, -1, -1, -1)
+    out = Pipeline(STEPS, same_on_batch=True, seed=1)(x)
+    assert torch.equal(out, out[:1].expand_as(out))
+    assert not torch.equal(out[:, 0], out[:, 1])
+
+
+def test_ranges_learn_through_the_knots():
+    augment = Pipeline([P.RandomRotation(Smooth(P.CenteredUniform(0.0, P.Learnable(10.0))))], seed=2).double()
+    x, key = clip(), Key(2, 0)
+    (parameter,) = augment.learned.parameters()
+
+    def loss():
+        return augment(x, key=key).square().sum()
+
+    loss().backward()
+    step = 1e-6
+    with torch.no_grad():
+        parameter += step
+        above = loss()
+        parameter -= 2 * step
+        below = loss()
+    torch.testing.assert_close(parameter.grad, (above - below) / (2 * step), rtol=1e-5, atol=0)
+    assert set(augment.learned.ranges()) == {"0.degrees"}
+    assert "Smooth" in repr(augment.frozen()[0])
+    knots = augment.draw(x, key=key).params[0]["degrees"].detach()[:1].requires_grad_()
+    record = augment.draw(x, key=key)[:1]
+    assert gradcheck(lambda v: augment.apply(x[:1, :3], record.with_param(0, "degrees", v)), (knots,))
+
+
+def test_bounds_hold_in_every_frame():
+    augment = Pipeline([P.RandomGamma(Smooth(Uniform(0.5, 2.0), knots=6))], seed=0)
+    gamma = augment.draw(clip(40)).frames(40).params[0]["gamma"]
+    assert bool(((gamma > 0.5) & (gamma < 2.0)).all())
+    with pytest.raises(InvalidArgument, match="quality"):
+        P.RandomJPEG(Smooth(Uniform(0.0, 50.0)))
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: Smooth((-1.0, 1.0)), InvalidType),
+        (lambda: Smooth(P.Categorical((1.0, 2.0))), InvalidArgument),
+        (lambda: Smooth(Uniform(0.0, P.Learnable(1.0), estimator="boundary")), InvalidArgument),
+        (lambda: Smooth(Smooth(Uniform(0.0, 1.0))), InvalidType),
+        (lambda: Smooth(Uniform(0.0, 1.0), knots=1), InvalidArgument),
+        (lambda: P.RandomInvert(p=Smooth(Uniform(0.0, 1.0))), InvalidType),
+    ],
+)
+def test_errors(make, error):
+    with pytest.raises(error):
+        make()
