@@ -37,6 +37,7 @@ from pellucid_bench.report import case_tables, describe, insert, overhead_table,
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
 from pellucid_bench.sizes import MOST, measure_sizes, ratios, sizes_table
+from pellucid_bench.tones import measure_tones, tones_table
 
 __all__ = ["app"]
 
@@ -289,6 +290,22 @@ def policies(
         rows = measure_policies(batch=batch, size=size, budget=budget, say=_say)
         data = report("policies", {"batch": batch, "size": size, "budget_s": budget}, rows)
     _finish("policies", data, policies_table(rows), output, docs_page)
+
+
+@app.command()
+def tones(
+    batch: Batch = 32,
+    size: Size = 224,
+    threads: Threads = 1,
+    budget: Budget = 1.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on tones to rewrite.")] = None,
+) -> None:
+    """Tone curves on bytes and floats beside a colour pass, a flip, and curves between other passes."""
+    with _setting(threads):
+        rows = measure_tones(batch=batch, size=size, budget=budget, say=_say)
+        data = report("tones", {"batch": batch, "size": size, "budget_s": budget}, rows)
+    _finish("tones", data, tones_table(rows), output, docs_page)
 
 
 @app.command()

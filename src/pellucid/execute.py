@@ -23,16 +23,16 @@ from pellucid.geometry.matrices import inverse
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import grained
 from pellucid.kernels.called import called
+from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.resize import resize
 from pellucid.kernels.rows import add, put, taken
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
-from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.kinds import Hop, places_of
-from pellucid.lowering import Lowered, Openings
+from pellucid.lowering import Lowered, Openings, as_bend
 from pellucid.lowering.compose import Geometry, unmoved
 from pellucid.plan import Group, Run, Single, sources
 from pellucid.segments import (
@@ -191,7 +191,7 @@ def apply_image(
     *before, last = lowered.plan.groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
-    return rounded(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+    return as_bytes(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
 
 
 def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype, put_last: _Put) -> None:
@@ -205,33 +205,29 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
     curves = curve.Curves(image) if openings.looks_up and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     if len(openings.resting):
         still = taken(image, openings.resting)
-        put_last(openings.resting, still if dtype == image.dtype else rounded(_in_units(still), dtype))
+        put_last(openings.resting, still if dtype == image.dtype else as_bytes(_in_units(still), dtype))
+    ended: list[Tensor] = []  # samples whose last curve is known
     for group, rows, first, last in openings:
         on_curves = torch.zeros(len(rows), dtype=torch.bool) if curves is None else curves.held(rows)
+        bend = openings.bend(group)
         for held, some in ((True, rows[on_curves]), (False, rows[~on_curves])):
             if not len(some):
                 continue
-            inside, returned = lowered.of(some), dtype if last else computed
-            if held and curves is not None and (bend := _bend(group, inside)) is not None:
-                curves.put(some, bend)
+            if held and curves is not None and bend is not None:
+                curves.put(some, bend.of(some))
                 if last:
-                    put_last(some, curves.read(some, dtype))
+                    ended.append(some)
                 continue
             if held and curves is not None:
                 part = taken(image, some) if first else curves.read(some, torch.float32)
                 curves.leave(some)
             else:
                 part = taken(image if first else between, some)
-            made = _apply_group(group, inside, part, 255.0, impl, returned)
+            made = _apply_group(group, lowered.of(some), part, 255.0, impl, dtype if last else computed)
             put_last(some, made) if last else put(between, some, made)
-
-
-def _bend(group: Group, lowered: Lowered) -> curve.Bend | None:
-    """The curve that bytes are looked up in; None for other passes."""
-    segment = None if isinstance(group, Run) else lowered.segment(group.index)
-    if isinstance(segment, Curve):
-        return curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
-    return curve.bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
+    if curves is not None and ended:
+        all_rows = torch.cat(ended)
+        put_last(all_rows, curves.read(all_rows, dtype))
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -242,12 +238,12 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
     if lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32):
-        bend = _bend(group, lowered)
+        bend = as_bend(segment)
         if bend is not None:
             return curve.tone_of_bytes(image, bend, dtype)
     if isinstance(segment, Mixture):
-        return rounded(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
-    return rounded(_apply_open(segment, _in_units(image), scale, impl), dtype)
+        return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
+    return as_bytes(_apply_open(segment, _in_units(image), scale, impl), dtype)
 
 
 def _apply_layers(
@@ -294,9 +290,9 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
     mixture = lowered.plan.steps[index].transform
     assert isinstance(mixture, MixtureTransform)
     share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
-    total = share[:, None, None, None] * _in_units(image)
+    total, spec = share[:, None, None, None] * _in_units(image), ImageSpec(image.shape[1], image.shape[2], image.shape[3])
     for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
-        plan = lowered.plan_beside((index, k), chain, ImageSpec(image.shape[1], image.shape[2], image.shape[3]))
+        plan = lowered.plan_beside((index, mixture.chains.index(chain)), chain, spec)  # equal chains share one
         inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
         openings = Openings.of(inside, image)
@@ -309,7 +305,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
 
 def _in_units(image: Tensor) -> Tensor:
     """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
-    return to_colors(image, compute_dtype(image.dtype))
+    return as_colors(image, compute_dtype(image.dtype))
 
 
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -332,7 +328,7 @@ def _colored(image: Tensor, resample: Resample) -> Tensor:
     _, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     if matrix is not None:
         image = color.affine(image, matrix, offset)
-    return rounded(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype)
+    return as_bytes(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype or image.dtype)
 
 
 def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:

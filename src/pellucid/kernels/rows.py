@@ -28,11 +28,11 @@ def add(
 ) -> None:
     """Add samples, each with its weight, to their places in a batch that is the caller's own.
 
-    Products are rounded before they are added: a fused operation rounds differently at the ends of what a thread takes.
+    Products are rounded before they are added, as by tensor operations one after the other.
     """
-    into, shares, of = memory(batch), memory(weight), memory(part)
-    for k, row in enumerate(rows.tolist()):
-        into[row] = into[row] + shares[row] * of[k]
+    from pellucid.kernels.levels import add_rows
+
+    add_rows(memory(batch).reshape(len(batch), -1), memory(weight).reshape(-1), rows.numpy(), memory(part).reshape(len(part), -1))
 
 
 def put(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"], part: Shaped[Tensor, "n *rest"]) -> None:

@@ -7,8 +7,8 @@ Read next: ``compose.py``.
 
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Lowered
-from pellucid.lowering.openings import Openings
+from pellucid.lowering.openings import Openings, as_bend
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.segments_of import opened
 
-__all__ = ["Composed", "Lowered", "Openings", "Replayed", "opened"]
+__all__ = ["Composed", "Lowered", "Openings", "Replayed", "as_bend", "opened"]

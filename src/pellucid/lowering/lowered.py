@@ -22,7 +22,7 @@ from pellucid.lowering.compose import Geometry, compose, frame, geometry, unmove
 from pellucid.lowering.replayed import Replayed
 from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
-from pellucid.lowering.tapes import Params, RunTape, WordsTape
+from pellucid.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.plan import Plan, Plans, Run, make_plan
 from pellucid.segments import Segment
 from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
@@ -33,6 +33,8 @@ __all__ = ["Lowered"]
 
 _Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
 """(plan, run, its segments, mean colour) -> a named tuple of tensors."""
+_OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
+"""(plan, its segments) -> tensors, in any nesting of tuples."""
 
 
 class Lowered:
@@ -128,7 +130,8 @@ class Lowered:
         followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
         still = mean if followed is None else followed.detach()
         if self._taped and not run.bends and (still is None or plain([still])):
-            tape, rows = self._tape(run, key, function, still)
+            indices = run.indices if key[0] == "resample" else run.warps
+            tape, rows = self._tape((run.indices[0], key), indices, partial(_of_run, function, run.indices[0], self.device), still)
             if tape is not None and rows is not None and len(rows):
                 try:
                     recording = tape.recording
@@ -139,22 +142,25 @@ class Lowered:
                     return played
         return function(self.plan, run, self._segments, mean).to(dtype)
 
-    def _tape(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Any, Rows | None]:
-        """The run's tape of a function, recorded if need be, and its inputs; None if there is none."""
+    def of_all(self, key: str, function: _OfPlan) -> Any:
+        """What a function makes of every step at once, in float64."""
+        if self._taped:
+            tape, rows = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
+            if tape is not None and rows is not None and len(rows):
+                try:
+                    return tape.recording.play(rows)
+                except TapeError:  # for this size
+                    pass
+        return function(self.plan, self._segments)
+
+    def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
+        """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
         channels = 0 if mean is None else mean.shape[1]
-        plan, params, lowering = self.plan, self.params, partial(_taped, function, run.indices[0], self.device)
+        plan, params = self.plan, self.params
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
-
-            def from_words() -> WordsTape:
-                return WordsTape(lowering, plan, params, channels)
-
-            words = cached_recording(plan.owner, (run.indices[0], key, "words"), from_words)
+            words = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
             return words, None if words is None else words.rows(params, plan.size_in, mean)
-
-        def make() -> RunTape:
-            return RunTape(lowering, plan, params, run.indices if key[0] == "resample" else run.warps, channels)
-
-        tape = cached_recording(plan.owner, (run.indices[0], key), make)
+        tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, indices, channels))
         return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
 
 
@@ -218,7 +224,7 @@ def _resample(
     )
 
 
-def _taped(
+def _of_run(
     function: _Function,
     first: int,
     device: torch.device,
@@ -229,3 +235,11 @@ def _taped(
     """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
     run = next(group for group in plan.groups if isinstance(group, Run) and group.indices[0] == first)
     return function(plan, run, Segments(plan, values, device), mean)
+
+
+def _of_plan(
+    function: _OfPlan, device: torch.device, plan: Plan, values: Mapping[int, Mapping[str, Tensor]], mean: Tensor | None
+) -> Any:
+    """A function of every step of a plan, while it is recorded."""
+    del mean
+    return function(plan, Segments(plan, values, device))

@@ -7,7 +7,8 @@ Read next: ``../execute.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
+from pellucid.kernels.curve import Bend, bend_of
 from pellucid.lowering.lowered import Lowered
-from pellucid.lowering.segments_of import opened
+from pellucid.lowering.segments_of import Segments
 from pellucid.plan import Group, Plan, Run
-from pellucid.segments import CallSpec, CodecSpec, CurveSpec, LayerSpec
+from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, Tone
 from pellucid.tape import Rows
 
-__all__ = ["Opening", "Openings"]
+__all__ = ["Opening", "Openings", "as_bend"]
 
 _CLIPS = ("end", "each", True)
 
@@ -44,13 +46,15 @@ class Openings:
     Args:
         plan: the passes.
         open_in: (passes, samples), whether a pass changes a sample.
+        steps: for all samples.
     """
 
-    def __init__(self, plan: Plan, open_in: Rows) -> None:
-        self._plan, self._open_in = plan, open_in
+    def __init__(self, plan: Plan, open_in: Rows, steps: Sequence[_Step]) -> None:
+        self._plan, self._open_in, self._steps = plan, open_in, steps
+        self._bends: dict[int, Bend | None] = {}
+        self.looks_up = any(step.curve is not None for step in steps)
         counts = open_in.cumsum(0)
-        self._first, self._last = open_in & (counts == 1), open_in & (counts == counts[-1:])
-        self.looks_up = any(isinstance(segment, CurveSpec) for segment in plan.segments)
+        self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
         self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
 
     @classmethod
@@ -64,34 +68,61 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
+        steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
         open_in = np.ones((len(plan.groups), len(image)), bool)
         for g, group in enumerate(plan.groups):
-            gates = [_gate(lowered, index) for index in (group.indices if isinstance(group, Run) else (group.index,))]
-            known = [gate for gate in gates if gate is not None and len(gate) == len(image)]
+            gates = [steps[index].gate for index in (group.indices if isinstance(group, Run) else (group.index,))]
+            known = [gate.numpy() != 0.0 for gate in gates if gate is not None and len(gate) == len(image)]
             if len(known) == len(gates) and (g > 0 or plan.size_in == plan.size_out):
                 open_in[g] = np.any(known, 0)
             if not _bounded(plan, group):
                 break
-        return None if open_in.all() else cls(plan, open_in)
+        return None if open_in.all() else cls(plan, open_in, steps)
+
+    def bend(self, group: Group) -> Bend | None:
+        """The curve of a pass that is one, for all samples."""
+        if isinstance(group, Run):
+            return None
+        if group.index not in self._bends:
+            self._bends[group.index] = as_bend(self._steps[group.index].curve)
+        return self._bends[group.index]
 
     def __iter__(self) -> Iterator[Opening]:
         """Pass by pass."""
         for g, group in enumerate(self._plan.groups):
-            for first in (True, False):
-                for last in (True, False):
-                    of_kind = self._open_in[g] & (self._first[g] == first) & (self._last[g] == last)
-                    if of_kind.any():
-                        yield Opening(group, torch.from_numpy(of_kind.nonzero()[0]), first, last)
+            rows = self._open_in[g].nonzero()[0]
+            kinds = self._kinds[g, rows]
+            for kind in np.unique(kinds)[::-1]:
+                some = rows if (kinds == kind).all() else rows[kinds == kind]
+                yield Opening(group, torch.from_numpy(some), kind >= 2, kind % 2 == 1)
 
 
-def _gate(lowered: Lowered, index: int) -> Rows | None:
-    """Where a step is open; None: always."""
-    params = lowered.params
-    if isinstance(lowered.plan.segments[index], CallSpec):  # a function sees the whole batch
-        return None
-    gates = [opened(lowered.plan, params, index), params[index].get("gate")]
-    known = [gate.numpy() != 0.0 for gate in gates if gate is not None]
-    return np.all(known, 0) if known else None
+class _Step(NamedTuple):
+    """How far each sample's step is open (None: always), and the segment where it is a curve."""
+
+    gate: Tensor | None = None
+    curve: Segment | None = None
+
+
+def as_bend(segment: Segment | None) -> Bend | None:
+    """The curve that bytes are looked up in, where a segment is one."""
+    if isinstance(segment, Curve):
+        return bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
+    return bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
+
+
+def _steps(plan: Plan, segments: Segments) -> tuple[_Step, ...]:
+    """What `Openings` needs of every step."""
+    return tuple(_step(plan, segments, index) for index in range(len(plan.steps)))
+
+
+def _step(plan: Plan, segments: Segments, index: int) -> _Step:
+    spec = plan.segments[index]
+    if spec is None or isinstance(spec, CallSpec):  # a choice, or a function, which sees the whole batch
+        return _Step()
+    gates = [gate for gate in (segments.opened(index), segments.drawn(index).get("gate")) if gate is not None]
+    toned = isinstance(spec, CurveSpec) and spec.tabled
+    return _Step(reduce(torch.mul, gates) if gates else None, segments(index) if toned else None)
 
 
 def _one_size(plan: Plan) -> bool:

@@ -54,6 +54,10 @@ class Segments:
         """How far the choices above a step open it; None where nothing can close it."""
         return opened(self.plan, self._params, index)
 
+    def drawn(self, index: int) -> Mapping[str, Tensor]:
+        """A step's own values."""
+        return self._params[index]
+
     def _lowered(self, index: int) -> Segment:
         transform, spec, values = self.plan.steps[index].transform, self.plan.specs[index], self._params[index]
         like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)

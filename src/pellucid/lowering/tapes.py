@@ -19,7 +19,7 @@ from pellucid.plan import Plan, for_size
 from pellucid.tape import Recording, Rows
 from pellucid.types import Size
 
-__all__ = ["Params", "RunTape", "WordsTape"]
+__all__ = ["Lowering", "Params", "RunTape", "WordsTape"]
 
 Params = Sequence[Mapping[str, Tensor]]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
@@ -111,11 +110,11 @@ class Mixture(Transform):
         return found
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Mixed:
-        chains = tuple(
-            tuple(_own(values, f"{k}_{i}_") for i, _ in enumerate(steps_of(chain))) for k, chain in enumerate(self.chains)
-        )
+        own: list[list[dict[str, Tensor]]] = [[{} for _ in steps_of(chain)] for chain in self.chains]
+        for name, value in values.items():
+            k, _, rest = name.partition("_")
+            if rest:
+                i, _, drawn = rest.partition("_")
+                own[int(k)][int(i)][drawn] = value
+        chains = tuple(map(tuple, own))
         return Mixed(chains, gated(values, values["share"], 1.0), values["weights"])
-
-
-def _own(values: Params, prefix: str) -> dict[str, Float[Tensor, "b *n"]]:
-    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}

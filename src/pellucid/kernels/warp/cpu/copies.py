@@ -114,15 +114,18 @@ def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, li
     zero, one = cast(0.0), cast(1.0)
     sc, sy, sx = strides
     top, into, across = place
-    for k in range(lines):
-        x, y, right, down, low, high = _line(m, v + k, start, shape, width)
-        at, step = base + y * sy + x * sx, right * sx + down * sy
-        if len(cover) > 0:
+    if len(cover) > 0:
+        for k in range(lines):
+            _, _, _, _, low, high = _line(m, v + k, start, shape, width)
             seen = cover[k * width : (k + 1) * width]
             for u in range(width):
                 seen[u] = one if (u >= low) & (u < high) else zero
-        for c in range(channels):
-            row = out[top + c][into + k * across : into + k * across + width]
+    for c in range(channels):
+        plane = out[top + c]
+        for k in range(lines):
+            x, y, right, down, low, high = _line(m, v + k, start, shape, width)
+            at, step = base + y * sy + x * sx, right * sx + down * sy
+            row = plane[into + k * across : into + k * across + width]
             for u in range(low):
                 row[u] = zero
             _copy(img, at + c * sc + low * step, step, unit, cast, row[low:high])

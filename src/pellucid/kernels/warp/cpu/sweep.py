@@ -48,7 +48,10 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
     unit, cubic, curve = call.unit, call.cubic, floats.dtype.type(call.cubic if call.taps == 4 else 0.0)
     before, band, zero = (0, 0), 0, np.int64(0)
     coloured = flags & (FIRST_MIX | HUE | SECOND_MIX | CLIP | LAST_MIX) != 0
+    copied = start
     for r in range(start, stop):
+        if r < copied:
+            continue
         b, v, first, width = strip_at(call, r)
         n = min(call.strip, call.out_height - v) * width
         strip = floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
@@ -57,9 +60,10 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             before = (n, first)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
         whole = is_copy(call, m, fields, chain, window)
-        if whole and not coloured:
-            place = b * out_channels, v * call.out_width + first, call.out_width
-            copy_pixels(img, call, unit, b, m, v, first, width, n // width, out, place, strip[7][:0])
+        if whole and not coloured:  # all strips of this block at once
+            place, lines = (b * out_channels, v * call.out_width + first, call.out_width), (stop - r) * call.strip
+            copy_pixels(img, call, unit, b, m, v, first, width, min(call.out_height - v, lines), out, place, strip[7][:0])
+            copied = r + (call.out_height - v + call.strip - 1) // call.strip
             continue
         if v == 0 or r == start:
             frame[ROWS] = band = 0

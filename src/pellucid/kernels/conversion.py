@@ -1,0 +1,50 @@
+"""Bytes as numbers, and numbers as bytes, by one pass each where that can be.
+
+Owns: `as_colors` and `as_bytes`.
+Must not: differ from the tensor code of ``warp/dtypes.py`` in any bit.
+Read next: ``levels.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from pellucid.compilers import numba_works
+from pellucid.kernels.threads import run_split
+from pellucid.kernels.warp.dtypes import rounded, to_colors
+from pellucid.tape import is_plain_eager
+
+__all__ = ["as_bytes", "as_colors"]
+
+_PIXELS = 1 << 17  # the fewest worth handing to another thread
+_FLOATS = (torch.float32, torch.float64)
+
+
+def as_colors(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tensor, "*shape"]:
+    """See :func:`pellucid.kernels.warp.dtypes.to_colors`."""
+    if image.dtype != torch.uint8 or dtype not in _FLOATS or not _in_one_pass(image):
+        return to_colors(image, dtype)
+    from pellucid.kernels.levels import to_colors as sweep
+
+    out = torch.empty(image.shape, dtype=dtype)
+    levels, numbers = image.contiguous().view(-1).numpy(), out.view(-1).numpy()
+    run_split(lambda start, stop: sweep(levels, numbers, start, stop), len(levels), _PIXELS)
+    return out
+
+
+def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
+    """See :func:`pellucid.kernels.warp.dtypes.rounded`."""
+    if dtype != torch.uint8 or out.dtype not in _FLOATS or not _in_one_pass(out):
+        return rounded(out, dtype)
+    from pellucid.kernels.levels import to_levels
+
+    result = torch.empty(out.shape, dtype=torch.uint8)
+    numbers, levels = out.detach().contiguous().view(-1).numpy(), result.view(-1).numpy()
+    run_split(lambda start, stop: to_levels(numbers, levels, start, stop), len(levels), _PIXELS)
+    return result
+
+
+def _in_one_pass(tensor: Tensor) -> bool:
+    return tensor.is_cpu and is_plain_eager() and type(tensor) is Tensor and numba_works()

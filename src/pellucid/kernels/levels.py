@@ -1,0 +1,50 @@
+"""Loops that turn bytes into numbers and back, and add samples up, each in one read and one write.
+
+Owns: the arithmetic of ``warp/dtypes.py``, bit for bit.
+Must not: know of tensors.
+Read next: ``conversion.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, exact, without_refcount
+
+__all__ = ["add_rows", "to_colors", "to_levels"]
+
+
+@entry
+def to_colors(levels, out, start, stop):  # type: ignore[no-untyped-def]
+    """Bytes [start, stop) as fractions of 255."""
+    levels, out = without_refcount((levels, out))
+    unit = out.dtype.type(1.0 / 255.0)
+    for u in range(start, stop):
+        out[u] = out.dtype.type(levels[u]) * unit
+
+
+@entry
+def to_levels(numbers, out, start, stop):  # type: ignore[no-untyped-def]
+    """Numbers [start, stop) as the nearest of 255 steps, halves to even; 0 for what is none."""
+    numbers, out = without_refcount((numbers, out))
+    cast = numbers.dtype.type
+    zero, one, most = cast(0.0), cast(1.0), cast(255.0)
+    for u in range(start, stop):
+        x = numbers[u]
+        x = x if x > zero else zero
+        x = x if x < one else one
+        out[u] = np.uint8(np.int32(np.rint(x * most)))
+
+
+@exact
+def _add(row, weight, part):  # type: ignore[no-untyped-def]
+    for u in range(len(row)):
+        row[u] = row[u] + weight * part[u]
+
+
+@entry
+def add_rows(batch, weights, rows, parts):  # type: ignore[no-untyped-def]
+    """Add each row of ``parts``, times the weight of its row in ``batch``, to that."""
+    batch, weights, rows, parts = without_refcount((batch, weights, rows, parts))
+    for k in range(len(rows)):
+        _add(batch[rows[k]], weights[rows[k]], parts[k])

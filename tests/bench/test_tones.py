@@ -1,0 +1,11 @@
+"""What ``pellucid bench tones`` measures, on a few small pictures."""
+
+from pellucid_bench import tones
+
+
+def test_every_curve_is_timed_in_every_mode(monkeypatch):
+    monkeypatch.setattr(tones, "OURS", {name: tones.OURS[name] for name in ("brightness", "gamma", "flip")})
+    rows = tones.measure_tones(batch=2, size=24, budget=0.01)
+    assert {(row["subject"], row["mode"]) for row in rows} == {(name, mode) for name in tones.OURS for mode in tones.MODES}
+    assert all(row["ns"] > 0 for row in rows)
+    assert tones.tones_table(rows).count("(1.00)") == 3
