@@ -41,7 +41,7 @@ def run(data: Any, arm: str, seed: int, *, quick: bool = False) -> Row:
     both = made.draws("nothing" if name in ("start", "paper") else name, data.classes, seed)
     if name == "paper":
         both = partial(siamese, classes=data.classes, seed=seed)
-    steps = 0 if name == "start" else 2 if quick else made.STEPS[int(images)]
+    steps = 0 if name == "start" else 2 if quick else made.STEPS.get(int(images), 100)
     found: Row = made.measure(data, both, int(images), steps, seed, learning=3 if quick else 200)
     return found
 

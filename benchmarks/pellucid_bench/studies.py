@@ -176,6 +176,7 @@ def distill(
     """What pictures teach that were learned under siamese draws; goes on where it was stopped, from the file that it writes."""
     need("demo", *(() if write is None else ("matplotlib",)))
     from pellucid.cli.learn import one_thread
+    from pellucid_bench.augmentation.run import read_sizes
     from pellucid_bench.distill import NAMES, as_markdown, draw, read, run
     from pellucid_bench.runs import run_all
 
@@ -183,7 +184,7 @@ def distill(
     with one_thread():
         rows = run_all(
             lambda arm, seed: run(data, arm, seed, quick=quick),
-            [f"{name} {count}" for count in images.split(",") for name in NAMES],
+            [f"{name} {count}" for count in read_sizes(images) for name in NAMES],
             seeds,
             about={"data": data.name, "quick": quick},
             path=None if write is None else write / "distillation.json",

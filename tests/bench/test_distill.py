@@ -108,3 +108,12 @@ def digits():
     made = example("distill")
     made.find_data = lambda name: None
     return made.read()
+
+
+def test_numbers_of_pictures_are_checked():
+    from pellucid.cli import app
+
+    for wrong in ("0", "ten"):
+        result = CliRunner().invoke(app, ["study", "distill", "--images", wrong])
+        assert result.exit_code != 0
+        assert "numbers of at least 1" in f"{result.output}{result.exception}"
