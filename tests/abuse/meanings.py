@@ -274,7 +274,7 @@ def ordered(kind: Kind) -> Kind:
 
     def read(value: Any) -> Meaning | None:
         meaning = kind(value)
-        if meaning is None or not isinstance(meaning.value, tuple):
+        if meaning is None or not isinstance(meaning.value, tuple) or None in meaning.value:
             return meaning
         return meaning if meaning.value[0] <= meaning.value[1] else None
 

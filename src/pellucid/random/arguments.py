@@ -88,6 +88,8 @@ def finite_numbers(name: str, values: object) -> tuple[float, ...]:
 
 def numbers_of(name: str, value: object) -> tuple[float, ...]:
     """At least one number: alone, in a sequence, or in an array or tensor of which no second axis is longer than 1."""
+    if isinstance(value, torch.nn.Parameter) and not value.dim():
+        raise wrong_type(name, expected="a number or a sequence of numbers", got=repr(value), fix="Nothing here learns.")
     if isinstance(value, np.ndarray | np.generic | torch.Tensor):
         if sum(length != 1 for length in value.shape) > 1:
             raise invalid(name, expected="a number or a sequence of numbers", got=f"shape {tuple(value.shape)}")
