@@ -1,6 +1,6 @@
 """Attacks and defences on pipelines: perturbations and patches that survive draws, flows, worst and mixed draws.
 
-Owns: `Adversary`, `eot`, `flow_attack`, `max_up`, `AugMax`.
+Owns: `Adversary`, `PatchAdversary`, `eot`, `flow_attack`, `max_up`, `AugMax`.
 Must not: draw, search or resample by itself; pipelines and functions do.
 Read next: ``worst.py``, ``docs/worst-case.md``.
 """
@@ -16,14 +16,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
-from pellucid.functional import remap
+from pellucid.functional import remap, warp
+from pellucid.geometry.matrices import scale_shift
 from pellucid.pipeline import Pipeline
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.record import Record
 from pellucid.several import View
+from pellucid.transforms.base import as_size
+from pellucid.types import Size
 
-__all__ = ["Adversary", "AugMax", "eot", "flow_attack", "max_up"]
+__all__ = ["Adversary", "AugMax", "PatchAdversary", "eot", "flow_attack", "max_up"]
 
 Loss = Callable[[Tensor], Tensor]
 """Pictures (B, C, H, W) to (B,) losses."""
@@ -150,9 +153,7 @@ class Adversary:
             >>> attack.perturbation(torch.full((1, 3, 4, 4), 0.5), torch.tensor([0])).mean()
             tensor(0.1000)
         """
-        if not images.is_floating_point() or images.dim() != 4 or len(labels) != len(images):
-            got = f"{images.dtype} {tuple(images.shape)} and {tuple(labels.shape)}"
-            raise invalid("images", expected="floating-point (B, C, H, W), and a label for each", got=got)
+        _check_pictures(images, labels)
         still = images.detach()
         delta = torch.zeros_like(still[:1] if self.universal else still)
         length = 2.5 * self.radius / max(self.steps, 1) if self.step_size is None else self.step_size
@@ -162,12 +163,8 @@ class Adversary:
             at = None if key is None else Key(key.seed, key.step + step, key.index)
             with torch.enable_grad():
                 out, _ = eot(self.pipeline, (still + leaf).clamp(self.low, self.high), self.draws, key=at)
-                losses = self.loss_fn(out, many)
-                if tuple(losses.shape) != (len(many),):
-                    expected = f"({len(many)},) losses, one per augmented picture"
-                    raise invalid("loss_fn", expected=expected, got=tuple(losses.shape), fix="Use reduction='none'.")
-                (slope,) = torch.autograd.grad(losses.sum(), [leaf])
-            slope = torch.nan_to_num(-slope if self.targeted else slope)
+                slope = _slope(self.loss_fn(out, many), len(many), leaf)
+            slope = -slope if self.targeted else slope
             slope = slope if self.mask is None else slope * self.mask
             move = slope.sign() if self.norm == "linf" else slope / _length(slope).clamp(min=1e-30)
             delta = self._inside(delta + length * move, still)
@@ -180,6 +177,136 @@ class Adversary:
         else:
             delta = delta * (self.radius / _length(delta).clamp(min=1e-30)).clamp(max=1.0)
         return delta if self.universal else (images + delta).clamp(self.low, self.high) - images
+
+
+def _slope(losses: Tensor, count: int, leaf: Tensor) -> Tensor:
+    if tuple(losses.shape) != (count,):
+        expected = f"({count},) losses, one per augmented picture"
+        raise invalid("loss_fn", expected=expected, got=tuple(losses.shape), fix="Use reduction='none'.")
+    return torch.nan_to_num(torch.autograd.grad(losses.sum(), [leaf])[0])
+
+
+@dataclass(frozen=True)
+class PatchAdversary:
+    """A patch that covers a part of pictures, placed by drawn maps, and raises a loss under a pipeline's draws.
+
+    Args:
+        pipeline: what happens between the pictures with the patch and the model; ``Pipeline([])`` for nothing.
+        placement: geometry that keeps the pictures' size; its maps carry the patch away from the pictures' middle. The patch is
+            resampled once by each, antialiased, and lies over the pictures by the share of each pixel that it covers.
+        loss_fn: takes k B augmented pictures and the k B labels, returns as many losses.
+        size: (height, width) of the patch in pixels.
+        steps: of signed ascent on the patch's values.
+        step_size: of each, in the pictures' units.
+        draws: k, drawn anew at each step.
+        targeted: the loss is lowered instead: labels are those that the model is to say.
+        universal: one patch for all pictures.
+        low, high: the range of the patch, which begins in its middle.
+
+    Example:
+        >>> import torch, pellucid
+        >>> attack = PatchAdversary(
+        ...     pellucid.Pipeline([pellucid.RandomBrightness(0.2)], seed=0),
+        ...     pellucid.Pipeline([pellucid.RandomAffine(20, (0.3, 0.3))], seed=1),
+        ...     lambda x, y: x.mean((1, 2, 3)), size=(4, 4), steps=3)
+        >>> images = torch.full((2, 3, 12, 12), 0.5)
+        >>> patch = attack(images, torch.tensor([0, 1]))
+        >>> patch.shape, attack.paste(images, patch).shape
+        (torch.Size([1, 3, 4, 4]), torch.Size([2, 3, 12, 12]))
+
+    Gradient:
+        call: none to the inputs, the result is a constant. paste: exact to pictures and patch; to learned placements almost
+        everywhere.
+    Errors:
+        InvalidArgument for numbers out of range, a placement that changes the size, and where there is not one loss per picture.
+    Source:
+        Brown et al., "Adversarial patch", 2017; Athalye et al., ICML 2018.
+    """
+
+    pipeline: Pipeline
+    placement: Pipeline
+    loss_fn: Callable[[Tensor, Tensor], Tensor]
+    size: Size
+    steps: int = 50
+    step_size: float = 0.05
+    draws: int = 8
+    targeted: bool = False
+    universal: bool = True
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("pipeline", "placement"):
+            if not isinstance(getattr(self, name), Pipeline):
+                raise wrong_type(name, expected="a Pipeline", got=repr(getattr(self, name)))
+        object.__setattr__(self, "size", as_size("size", self.size))
+        whole_number("steps", self.steps, 0, 1 << 20)
+        whole_number("draws", self.draws, 1, 1 << 16)
+        check_flag("targeted", self.targeted)
+        check_flag("universal", self.universal)
+        if finite_number("step_size", self.step_size) <= 0:
+            raise invalid("step_size", expected="a number > 0", got=self.step_size)
+        if not self.low < self.high:
+            raise invalid("low and high", expected="low < high", got=f"{self.low} and {self.high}")
+
+    def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "*b c h2 w2"]:
+        """The patch, (1, C, h, w), or one for each picture. Of ``key`` seed and step count."""
+        _check_pictures(images, labels)
+        still = images.detach()
+        patch = still.new_full((1 if self.universal else len(still), still.shape[1], *self.size), (self.low + self.high) / 2)
+        many, answers = still.repeat(self.draws, 1, 1, 1), labels.repeat(self.draws, *[1] * (labels.dim() - 1))
+        for step in range(self.steps):
+            leaf = patch.detach().requires_grad_()
+            at = None if key is None else Key(key.seed, key.step + step)
+            with torch.enable_grad():
+                covers = leaf if self.universal else leaf.repeat(self.draws, 1, 1, 1)
+                out = self.pipeline(self.paste(many, covers, key=at), key=at)
+                slope = _slope(self.loss_fn(out, answers), len(many), leaf)
+            move = -slope.sign() if self.targeted else slope.sign()
+            patch = (patch + self.step_size * move).clamp(self.low, self.high)
+        return patch
+
+    def paste(
+        self, images: Float[Tensor, "b c h w"], patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None
+    ) -> Float[Tensor, "b c h w"]:
+        """Lay the patch over the pictures where a draw of the placement puts it.
+
+        Args:
+            images: floating point.
+            patch: one for all pictures, or one for each.
+            key: of the placement; its seed counts as one more, so that the pipeline may take the same.
+
+        Returns:
+            The pictures, where the patch lies mixed with it by the share of each pixel that it covers.
+
+        Gradient:
+            images, patch: exact.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> attack = PatchAdversary(
+            ...     pellucid.Pipeline([]), pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]), lambda x, y: x, size=(1, 3))
+            >>> attack.paste(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
+            tensor([0., 3., 2., 1., 0.])
+        """
+        record = self.placement.draw(images, key=None if key is None else Key(key.seed + 1, key.step, key.index))
+        size = (images.shape[-2], images.shape[-1])
+        if record.size_out != size:
+            raise invalid("placement", expected=f"one that keeps pictures of {size}", got=record.size_out)
+        centred = ((patch.shape[-2] - size[0]) / 2, (patch.shape[-1] - size[1]) / 2)
+        maps = record.src_from_dst
+        patch_from_dst = scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps
+        shown, cover = warp(patch, patch_from_dst, size=size, antialias=True, return_coverage=True)
+        return images * (1 - cover) + shown
+
+
+def _check_pictures(images: Tensor, labels: Tensor) -> None:
+    if not images.is_floating_point() or images.dim() != 4 or len(labels) != len(images):
+        got = f"{images.dtype} {tuple(images.shape)} and {tuple(labels.shape)}"
+        raise invalid("images", expected="floating-point (B, C, H, W), and a label for each", got=got)
 
 
 def _length(rows: Tensor) -> Tensor:

@@ -10,13 +10,15 @@ from pellucid import (
     InvalidType,
     Key,
     Pipeline,
+    RandomAffine,
     RandomBrightness,
     RandomHorizontalFlip,
     RandomJPEG,
+    RandomPerspective,
     RandomRotation,
     RandomTranslate,
 )
-from pellucid.adversarial import Adversary, AugMax, eot, flow_attack, max_up
+from pellucid.adversarial import Adversary, AugMax, PatchAdversary, eot, flow_attack, max_up
 
 
 @pytest.fixture
@@ -78,6 +80,49 @@ def test_a_mask_keeps_the_rest(task):
     change = Adversary(Pipeline([RandomRotation(10)]), each(model), radius=1.0, steps=3, mask=mask)(x, y) - x
     assert bool((change[..., mask[0] == 0] == 0).all())
     assert bool((change[..., mask[0] == 1] != 0).any())
+
+
+def test_a_pasted_patch_is_what_torch_pastes():
+    """Patch and ones through torch's own sampler, at the places that the record says; enlarged, as it has no antialiasing."""
+    placement = Pipeline([RandomPerspective(0.1, p=1.0), RandomAffine(40, (0.2, 0.2), scale=(1.8, 2.2))], seed=3)
+    attack = PatchAdversary(Pipeline([]), placement, lambda x, y: x, size=(6, 5))
+    images = torch.rand(3, 2, 20, 24, dtype=torch.float64, requires_grad=True)
+    patch = torch.rand(1, 2, 6, 5, dtype=torch.float64, requires_grad=True)
+    found = attack.paste(images, patch, key=Key(4, 2))
+    record = placement.draw(images, key=Key(5, 2))
+    v, u = torch.meshgrid(torch.arange(20.0).double(), torch.arange(24.0).double(), indexing="ij")
+    points = torch.linalg.inv(record.matrix.double()) @ torch.stack((u, v, torch.ones_like(u))).flatten(1)
+    at = (points[:, :2] / points[:, 2:]).mT.unflatten(1, (20, 24)) - torch.tensor([(24 - 5) / 2, (20 - 6) / 2])
+    grid = (2 * at + 1) / torch.tensor([5.0, 6.0]).double() - 1
+    shown, cover = (
+        F.grid_sample(x.expand(3, -1, -1, -1), grid, align_corners=False) for x in (patch, torch.ones_like(patch[:, :1]))
+    )
+    expected = images * (1 - cover) + shown
+    assert 0.01 < float(cover.mean()) < 0.5
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    weights = torch.rand_like(found)
+    slopes = [torch.autograd.grad((weights * out).sum(), (images, patch)) for out in (found, expected)]
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("universal", [False, True])
+@pytest.mark.parametrize("targeted", [False, True])
+def test_a_patch_works_where_it_was_never_put(task, universal, targeted):
+    model, x, y = task
+    labels = (y + 1) % 3 if targeted else y
+    camera, placement = Pipeline([RandomBrightness(0.1)], seed=0), Pipeline([RandomAffine(20, (0.2, 0.2))], seed=1)
+    attack = PatchAdversary(camera, placement, each(model), (5, 6), steps=12, draws=4, universal=universal, targeted=targeted)
+    patch = attack(x, labels)
+    assert patch.shape == (1 if universal else 5, 1, 5, 6)
+    assert bool(((patch >= 0) & (patch <= 1)).all())
+    many, answers, unseen = x.repeat(16, 1, 1, 1), labels.repeat(16), Key(77, 0)
+    grey, made = (
+        each(model)(attack.paste(many, one if universal else one.repeat(16, 1, 1, 1), key=unseen), answers).mean()
+        for one in (torch.full_like(patch, 0.5), patch)
+    )
+    assert made < grey - 0.01 if targeted else made > grey + 0.01
+    assert torch.equal(attack(x, labels, key=Key(1, 1)), attack(x, labels, key=Key(1, 1)))
+    assert all(p.grad is None for p in model.parameters())
 
 
 def test_one_key_gives_one_attack(task):
@@ -143,6 +188,15 @@ def test_augmax_raises_the_loss_by_weights_and_draws(task):
         (lambda m, x, y: Adversary([], each(m)), "pipeline: expected a Pipeline"),
         (lambda m, x, y: Adversary(Pipeline([]), each(m))(x, y[:2]), "images: expected floating-point"),
         (lambda m, x, y: Adversary(Pipeline([]), lambda a, b: a.mean())(x, y), r"loss_fn: expected \(40,\) losses"),
+        (
+            lambda m, x, y: PatchAdversary(Pipeline([]), Pipeline([CenterCrop(8)]), each(m), 3)(x, y),
+            "placement: expected one that keeps",
+        ),
+        (lambda m, x, y: PatchAdversary(Pipeline([]), [], each(m), 3), "placement: expected a Pipeline"),
+        (
+            lambda m, x, y: PatchAdversary(Pipeline([]), Pipeline([]), lambda a, b: a.mean(), 3)(x, y),
+            r"loss_fn: expected \(40,\) losses",
+        ),
         (lambda m, x, y: flow_attack(x, lambda z: z.mean()), r"loss_fn: expected \(5,\) losses"),
         (lambda m, x, y: AugMax(Pipeline([CenterCrop(8)]), lambda z: z.mean((1, 2, 3)))(x), "one that keeps the size"),
         (lambda m, x, y: AugMax(Pipeline([]), lambda z: z.mean())(x), r"loss_fn: expected \(5,\) losses"),
