@@ -103,7 +103,7 @@ def test_one_seed_has_no_deviation():
     assert "one seed, so no deviation" in " ".join(page.split())
     assert "| learned ranges (Augerino) | no augmentation | +1.00 |" in page
     assert "inf" not in page
-    assert "**within noise**: +1.00 points (one seed)" in page
+    assert "**above**: +1.00 points (one seed)" in page
 
 
 def test_mistakes_are_named():

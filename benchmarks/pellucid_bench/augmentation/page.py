@@ -34,7 +34,8 @@ the arms share it, so they can be compared in pairs. The same network (29,000 pa
 {steps:,} AdamW steps of {batch} images, learning rate {rate:g} to 0 along half a cosine.{search} Judged on {judged}."""
 
 _FAIRNESS = """The best is chosen with hindsight, by its mean on the very images it is judged on, among all arms that learn nothing:
-a comparison that favours these. "Within noise" means that the mean difference of pairs is smaller than twice its standard error."""
+a comparison that favours these. "Within noise" means that the mean difference of pairs is smaller than twice its standard error,
+which one seed does not have."""
 
 _LEARNED = {
     "ranges": """Mean and standard deviation over seeds. Every range starts at a fortieth of its reach and grows until
@@ -127,6 +128,8 @@ def verdict(results: Sequence[dict[str, Any]], images: int, ours: str = "ranges"
     best = max(present, key=lambda arm: statistics.mean(_column(results, arm, images, "accuracy")))
     mean, error = _difference(results, ours, best, images)
     word = "better" if mean > 2 * error else "worse" if mean < -2 * error else "within noise"
+    if not math.isfinite(error):
+        word = "above" if mean > 0 else "below"
     spread = f"standard error {error:.2f}" if math.isfinite(error) else "one seed"
     return f"* {ARMS[ours]}, {images:,} images: **{word}**: {mean:+.2f} points ({spread}) against “{ARMS[best]}”."
 
