@@ -121,6 +121,8 @@ def dense_correspondence(
         if value.dim() != 4 or not value.is_floating_point() or value.shape[:2] != features.shape[:2]:
             raise invalid(name, expected="floating-point maps (B, D, h, w), B and D the same", got=tuple(value.shape))
     _choose("reduction", reduction, Reduction)
+    if not isinstance(positions, Tensor):
+        raise wrong_type("positions", expected="a tensor: `grid()` of the map between the views", got=type(positions).__name__)
     wanted = (features.shape[0], *features.shape[2:], 2)
     if tuple(positions.shape) != wanted:
         raise invalid("positions", expected=f"shape {wanted}: a place for each cell of features", got=tuple(positions.shape))

@@ -89,7 +89,7 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
         if nearest is not None and run.moved and index == run.resample_at:
             facing = _product([one for part in parts for one in part])
         for canvas in (canvas for canvas in run.canvases if canvas.at == index and not canvas.bends):
-            between.append((warp.window if canvas.windowed else _rectangle(canvas.size, device), None))
+            between.append((_cut(warp) if canvas.windowed else _rectangle(canvas.size, device), None))
             parts.append([])
         parts[-1].append(warp.src_from_dst)
         if warp.bend is not None:
@@ -231,14 +231,19 @@ def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tenso
         warp = _warp(segment_of(index))
         if index in bounds:
             gate = segment_of.opened(index)
-            window = warp.window if bounds[index].windowed else widened(_rectangle(bounds[index].size, device), gate)
-            assert window is not None
+            window = _cut(warp) if bounds[index].windowed else widened(_rectangle(bounds[index].size, device), gate)
             if total is None and gate is not None:  # nothing may bound this sample but its picture
                 total = _rectangle(run.size_in, device)
             window = window if before is None else _sent_back(window, before)
             total = window if total is None else _common(total, window)
         before = warp.src_from_dst if before is None else before @ warp.src_from_dst
     return _rectangle(run.size_in, device) if total is None else total
+
+
+def _cut(warp: Warp) -> Float[Tensor, "b 4"]:
+    """A crop's own rectangle; where one of its ends is not finite, none is, and nothing is read there."""
+    assert warp.window is not None
+    return warp.window + 0.0 * warp.window.sum(-1, keepdim=True)
 
 
 def _rectangle(size: Size, device: torch.device) -> Float[Tensor, "1 4"]:

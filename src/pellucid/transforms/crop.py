@@ -296,7 +296,7 @@ class RandomIoUCrop(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         window = values["window"]
-        left, top, right, bottom = (window + 0.0 * window.sum(-1, keepdim=True)).unbind(-1)  # where one is not finite, none is
+        left, top, right, bottom = window.unbind(-1)
         width, height = gated(values, right - left, spec.width), gated(values, bottom - top, spec.height)
         left, top = gated(values, left, 0.0), gated(values, top, 0.0)
         return _resized(left, top, width, height, as_size("RandomIoUCrop.size", self.size), like)
