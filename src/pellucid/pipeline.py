@@ -38,7 +38,7 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
-from pellucid.record import Record, read_record, record_agrees
+from pellucid.record import Record, read_record, record_agrees, record_is_of
 from pellucid.serialize import VERSION, read_file, settings_from_dict, transforms_from_list, transforms_to_list, write_file
 from pellucid.several import View, draw_several, steps_named
 from pellucid.targets import Parsed, batch_of, parse
@@ -274,7 +274,8 @@ class Pipeline(nn.Module):
             batch, record.params: as each transform declares.
 
         Errors:
-            InvalidType for what is no record; InvalidArgument where sizes or the numbers of samples differ from the record's.
+            InvalidType for what is no record; InvalidArgument for one of other transforms (a pipeline without any takes all), and
+            where sizes or the numbers of samples differ from the record's.
 
         Example:
             >>> import torch, pellucid
@@ -289,6 +290,7 @@ class Pipeline(nn.Module):
             check_no_scale(gradient_scale)
             return apply_lists(self, batch, record)
         record = read_record(record)
+        record_is_of(record.plan, self.transforms)
         return apply_targets(record, self._parse(batch, record), self.options, gradient_scale)
 
     def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
@@ -310,8 +312,8 @@ class Pipeline(nn.Module):
             batch, record.params: as of a resample.
 
         Errors:
-            InvalidType for what is no record; InvalidArgument where sizes differ from the record's, and for samples that were
-            mixed.
+            InvalidType for what is no record; InvalidArgument for one of other transforms, where sizes differ from the record's,
+            and for samples that were mixed.
 
         Example:
             >>> import torch, pellucid
@@ -325,6 +327,7 @@ class Pipeline(nn.Module):
             if return_valid:
                 raise invalid("return_valid", expected="False for a list of pictures", got=True, fix="Call with one at a time.")
             return invert_lists(self, batch, record)
+        record_is_of(read_record(record).plan, self.transforms)
         return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
 
     def valid_mask(self, record: Record | RaggedRecord) -> Any:

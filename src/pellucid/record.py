@@ -33,12 +33,12 @@ from pellucid.random.smooth import at_frames
 from pellucid.serialize import transforms_from_list, transforms_to_list
 from pellucid.targets import Parsed, batch_of
 from pellucid.transforms.base import Transform, as_size
-from pellucid.transforms.choices import Apply
+from pellucid.transforms.choices import Apply, steps_of
 from pellucid.transforms.resize import Resize
 from pellucid.types import ImageSpec, Size
 from pellucid.writing import whole
 
-__all__ = ["Record", "read_record", "record_agrees", "size_agrees"]
+__all__ = ["Record", "read_record", "record_agrees", "record_is_of", "size_agrees"]
 
 _VERSION = 1
 _CPU = torch.device("cpu")
@@ -647,6 +647,19 @@ def read_record(record: object) -> Record:
             fix="out, record = pipeline(batch, return_record=True).",
         )
     return record
+
+
+def record_is_of(plan: Plan, transforms: Sequence[Transform]) -> None:
+    """Check that a record with this plan is of such transforms, at any size; an empty pipeline replays any."""
+    made, asked = ([type(step.transform).__name__ for step in steps] for steps in (plan.steps, steps_of(transforms)))
+    places = range(len(made) - len(asked) + 1)  # `Record.at` puts a resize before the others, and one or two behind
+    if not any(made[i : i + len(asked)] == asked and {*made[:i], *made[i + len(asked) :]} <= {"Resize"} for i in places) and asked:
+        raise invalid(
+            "record",
+            expected=f"one of this pipeline's: {', '.join(asked)}",
+            got=f"one of {', '.join(made) or 'an empty pipeline'}",
+            fix="Replay it with the pipeline that made it; Pipeline([]) replays any record.",
+        )
 
 
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:

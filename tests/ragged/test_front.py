@@ -346,3 +346,14 @@ def test_square_pictures_may_be_turned():
     assert [one.shape for one in turned] == [one.shape for one in pictures]  # a list: these have no common size
     together = Pipeline([pellucid.RandomRotation90(), pellucid.Resize((6, 6))], seed=0)(pictures)
     assert together.shape == (3, 3, 6, 6)
+
+
+def test_a_record_of_another_pipeline_is_refused():
+    pictures = [torch.rand(3, 9, 8), torch.rand(3, 7, 8)]
+    mine, other = Pipeline([pellucid.RandomAffine(10)]), Pipeline([pellucid.RandomVerticalFlip(), pellucid.RandomInvert()])
+    for batch in (pictures, torch.rand(2, 3, 9, 8)):
+        out, record = other(batch, return_record=True)
+        for call in (mine.apply, mine.inverse):
+            with pytest.raises(pellucid.errors.InvalidArgument, match=r"RandomAffine.*RandomVerticalFlip, RandomInvert"):
+                call(out, record)
+    assert torch.equal(Pipeline([]).inverse(out, record), other.inverse(out, record))

@@ -19,7 +19,7 @@ from pellucid.errors import invalid
 from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
 from pellucid.ragged.record import RaggedRecord, scattered
 from pellucid.random.key import Key
-from pellucid.record import Record
+from pellucid.record import Record, record_is_of
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
@@ -86,6 +86,8 @@ def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
 
 def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
     ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
+    if record is not None:
+        record_is_of(record.plans[0], pipeline.transforms)
     plan = pipeline.plan(pipeline._spec(ragged.parts[0].parsed)) if record is None else record.plans[0]
     for index in plan.moving_layers:
         raise invalid(
