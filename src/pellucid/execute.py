@@ -226,7 +226,7 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
             made = _apply_group(group, lowered.of(some), part, 255.0, impl, dtype if last else computed)
             put_last(some, made) if last else put(between, some, made)
     if curves is not None and ended:
-        all_rows = torch.cat(ended)
+        all_rows = torch.cat(ended).sort().values  # as rows are everywhere: all of them are the batch itself
         put_last(all_rows, curves.read(all_rows, dtype))
 
 
@@ -292,7 +292,8 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
     share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
     total, spec = share[:, None, None, None] * _in_units(image), ImageSpec(image.shape[1], image.shape[2], image.shape[3])
     for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
-        plan = lowered.plan_beside((index, mixture.chains.index(chain)), chain, spec)  # equal chains share one
+        same = mixture.chains.index(chain) if is_plain_eager() else k  # equal chains share a plan
+        plan = lowered.plan_beside((index, same), chain, spec)
         inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
         openings = Openings.of(inside, image)
@@ -312,7 +313,8 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
-    image, mean = color.with_mean(image, lowered.frame(run)) if run.pivot else (image, None)
+    frame = lowered.frame(run) if run.framing else None
+    image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
     resample = lowered.resample(run, mean, scale, computed).returning(dtype)
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)

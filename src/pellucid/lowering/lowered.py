@@ -109,10 +109,8 @@ class Lowered:
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
         return self._geometry[at]
 
-    def frame(self, run: Run) -> Float[Tensor, "b_or_1 4"] | None:
-        """What the run's first crops leave of its source, as in :func:`frame`; None for all of it."""
-        if not run.framing:
-            return None
+    def frame(self, run: Run) -> Float[Tensor, "b_or_1 4"]:
+        """What the run's first crops leave of its source, as in :func:`frame`."""
         found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
         return found
 

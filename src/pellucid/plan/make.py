@@ -19,7 +19,7 @@ from pellucid.errors import invalid
 from pellucid.plan.runs import Pending, Tree, cuts
 from pellucid.plan.schedule import order_of
 from pellucid.plan.values import Draw, Group, Kind, Plan, Run, Single
-from pellucid.random.distributions import Bernoulli, Distribution
+from pellucid.random.distributions import Bernoulli, Distribution, Smooth
 from pellucid.random.stream import slot_of
 from pellucid.recent import Recent
 from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
@@ -125,7 +125,10 @@ def make_plan(
     _check_sizes(steps, groups, tree)
     hops = _hops(groups, tree)
     kind = None if torch.compiler.is_compiling() else Kind()
-    return Plan(transforms, steps, tuple(specs), tuple(segments), tuple(groups), draws, slots, shared, fuse, canvas, hops, kind)
+    looking = tuple(draw for draw in draws if draw.distribution.boxes)
+    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
+    parts = steps, tuple(specs), tuple(segments), tuple(groups)
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, kind)
 
 
 def ends_of(transforms: Sequence[Transform], spec: ImageSpec) -> ImageSpec:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TypeAlias
 
-from pellucid.random.distributions import Distribution, Smooth
+from pellucid.random.distributions import Distribution
 from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
@@ -156,6 +156,8 @@ class Plan:
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
         hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size, and
             where layers lie between them, which stand there alone.
+        looking: the draws that read boxes.
+        smooth: the draws that move through a clip.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
@@ -170,6 +172,8 @@ class Plan:
     fuse: bool = True
     canvas: str = "each"
     hops: tuple[tuple[int, ...], ...] = ()
+    looking: tuple[Draw, ...] = ()
+    smooth: tuple[Draw, ...] = ()
     kind: Kind | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -191,16 +195,6 @@ class Plan:
     def moving_layers(self) -> tuple[int, ...]:
         """The steps that show several pictures, or several places of one."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
-
-    @property
-    def looking(self) -> tuple[Draw, ...]:
-        """The draws that read boxes."""
-        return tuple(draw for draw in self.draws if draw.distribution.boxes)
-
-    @property
-    def smooth(self) -> tuple[Draw, ...]:
-        """The draws that move through a clip."""
-        return tuple(draw for draw in self.draws if isinstance(draw.distribution, Smooth))
 
     @property
     def centers(self) -> tuple[int, ...]:

@@ -144,7 +144,9 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
 def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> NDArray[np.int64]:
     """Bounds of every picture, in elements of a row."""
     if bounds is None:
-        return np.broadcast_to(np.array((0, height, 0, row)), (pictures, 4)).copy()
+        whole = np.zeros((pictures, 4), np.int64)
+        whole[:, 1], whole[:, 3] = height, row
+        return whole
     found = bounds.numpy() * (1, 1, alternating, alternating)
     return np.repeat(found, pictures // len(found), 0)
 
