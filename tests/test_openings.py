@@ -65,6 +65,15 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
     assert used
 
 
+def test_samples_whose_last_steps_are_curves_keep_their_places():
+    first = torch.tensor([1.0, 0, 1, 0, 0, 1], dtype=torch.float64)  # some end on the first curve, the others on the second
+    augment = Pipeline([P.RandomPosterize(3, p=0.5), P.RandomSolarize(p=0.5)], seed=1)
+    record = augment.draw(pictures(6))
+    record = record.with_param(0, "gate", first).with_param(1, "gate", 1.0 - first)
+    reference = Pipeline(augment.transforms, impl="reference")
+    assert torch.equal(augment.apply(pictures(6), record), reference.apply(pictures(6), record))
+
+
 def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
     seen = []
     bend = execute.curve.Curves.put

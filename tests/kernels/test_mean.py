@@ -95,6 +95,7 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
     assert torch.equal(*found)
 
 
+INF, NAN = float("inf"), float("nan")
 WINDOW = (slice(2, 11), slice(3, 9))
 FRAME = torch.tensor([[2.5, 1.5, 8.5, 10.5]], dtype=torch.float64)
 
@@ -117,6 +118,8 @@ def test_the_mean_within_a_frame_is_that_of_its_pixels(dtype, layout):
         ((2.3, 1.51, 8.7, 10.51), (2, 11), (2, 10)),  # parts of pixels are pixels, less than a 64th is nothing
         ((2.2, 1.5, 2.3, 1.5), (2, 3), (2, 3)),  # never nothing
         ((-9.0, 20.0, -7.0, 30.0), (16, 17), (0, 1)),
+        ((NAN, 1.5, 8.5, NAN), (2, 3), (0, 9)),  # what is no number names no memory
+        ((2.5, -INF, INF, 10.5), (0, 11), (3, 12)),
     ],
 )
 def test_pixels_of_a_frame(frame, rows, columns):

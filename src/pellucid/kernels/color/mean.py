@@ -69,8 +69,8 @@ def with_mean(
 
 
 def _bounds(frame: Float[Tensor, "b_or_1 4"], image: Tensor) -> Int64[Tensor, "b_or_1 4"]:
-    """The pixels of a frame: first row, the row behind the last, the same of columns."""
-    left, top, right, bottom = frame.unbind(1)
+    """The pixels of a frame: first row, the row behind the last, the same of columns; those of the first corner without a frame."""
+    left, top, right, bottom = frame.nan_to_num(-1.0).unbind(1)
     found: list[Tensor] = []
     for low, high, length in ((top, bottom, image.shape[2]), (left, right, image.shape[3])):
         first = (low - (0.5 - _SLIVER)).floor().add(1).clamp(0, length - 1)
