@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPR
 """Whose tensors Triton's kernels take: those of the CPU by Triton's interpreter alone, which the same variable turns on."""
 
 
+Tensors: TypeAlias = tuple[Tensor | None, ...]
+
+
 class Primitive(NamedTuple):
     """What computes a primitive: up to eight tensors, whose first axis is the batch (or 1, for all; some may be None), and what
     else there is to say, which is static.
@@ -39,6 +42,8 @@ class Primitive(NamedTuple):
             needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
         tangent: (tensors, their tangents or None, static) -> the tangent of the result; None where only the reference has one.
+        linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
+            where that depends on the first. Then its second derivative needs no reference.
     """
 
     name: str
@@ -48,6 +53,7 @@ class Primitive(NamedTuple):
     backward: Callable[..., tuple[Tensor, ...]]
     impl: str = "cpu"
     tangent: Callable[..., Tensor] | None = None
+    linear: Callable[..., Tensors | None] = lambda *_: None
 
 
 def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE) -> str:
@@ -158,7 +164,7 @@ def _share(found: Tensor, like: Tensor | None) -> Tensor:
 
 
 class _Backward(torch.autograd.Function):
-    """The gradients, as a function whose own derivative goes through the reference."""
+    """The gradients, as a function whose own derivative is the primitive where that is linear, or goes through the reference."""
 
     generate_vmap_rule = True
 
@@ -181,6 +187,10 @@ class _Backward(torch.autograd.Function):
                 f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no second derivative here. "
                 "Use impl='reference' where gradients are differentiated again."
             )
+        others = None if any(ctx.needed[1:]) else ctx.primitive.linear(*_saved(ctx)[1:], *ctx.static)
+        if others is not None:  # what is asked for is the adjoint of the first tensor's gradient, which is the primitive
+            along = run(ctx.primitive, ctx.static, grads[0], *others) if ctx.needs_input_grad[3] and grads[0] is not None else None
+            return (None, None, None, along, *[None] * len(ctx.needed))
         with torch.enable_grad():
             # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
             inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in _saved(ctx)]

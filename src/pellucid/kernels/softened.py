@@ -73,12 +73,17 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         assert rule is not None
         return rule(tensors[:count], tangents[:count], *static)
 
+    def linear(*given: Any) -> tuple[Tensor | None, ...] | None:
+        others = primitive.linear(*given[:count], *given[count + 1 :])
+        return None if others is None else (*others, None)
+
     return primitive._replace(
         reference=lambda *given: with_slopes(primitive.reference, moves, blur, given[:count], given[count], given[count + 1 :]),
         direct=dropping(primitive.direct),
         forward=dropping(primitive.forward),
         backward=backward,
         tangent=None if rule is None else moving,
+        linear=linear,
     )
 
 

@@ -162,7 +162,7 @@ class RandomAffine(_Affine):
 
     Gradient:
         image: exact. degrees, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. translate: almost everywhere,
-        surrogate or none (under ``nearest``; with ``whole_pixels``). Second order through the reference. Deterministic on CPU.
+        surrogate or none (under ``nearest``; with ``whole_pixels``). Second order: yes. Deterministic on CPU.
     On each target:
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:

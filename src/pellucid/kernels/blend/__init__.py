@@ -24,9 +24,17 @@ def _again(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int)
     return reference.noise(image, words, mean, sigma, clip=bool(clip))
 
 
+def _without_noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> tuple[Tensor, ...] | None:
+    del image
+    return None if clip else (words, torch.zeros_like(mean), torch.zeros_like(sigma))
+
+
 _NOISE = {
-    "cpu": Primitive("noise", _again, cpu.noise, cpu.noise_forward, cpu.noise_backward),
-    "triton": Primitive("noise", _again, triton.noise_forward, triton.noise_forward, triton.noise_backward, "triton"),
+    name: Primitive("noise", _again, *computes, name, linear=_without_noise)
+    for name, computes in {
+        "cpu": (cpu.noise, cpu.noise_forward, cpu.noise_backward),
+        "triton": (triton.noise_forward, triton.noise_forward, triton.noise_backward),
+    }.items()
 }
 _FIELDS = {"cpu": cpu.gaussian_field, "triton": triton.gaussian_field, "reference": reference.gaussian_field}
 

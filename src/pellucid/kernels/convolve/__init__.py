@@ -19,11 +19,18 @@ __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 """Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one."""
 
+
+def _as_it_is(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[Tensor, ...]:
+    del image
+    return vertical, horizontal
+
+
 _NAME = "the separable filter"
 _SEPARABLE = {
-    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward),
+    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward, linear=_as_it_is),
     "triton": Primitive(
-        _NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"
+        *(_NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"),
+        linear=_as_it_is,
     ),
 }
 _INTERIOR = Primitive(

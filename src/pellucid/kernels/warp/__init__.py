@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
@@ -70,8 +72,9 @@ def implementation(impl: str, image: Tensor, resample: Resample) -> str:
 def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it.
 
-    The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. Their second derivative goes through
-    the reference; so does forward mode where `has_tangent` says no. Bit for bit the same in every run, for any number of threads.
+    The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. A second derivative to the picture
+    is the pass again where that is linear; others go through the reference, and so does forward mode where `has_tangent` says no.
+    Bit for bit the same in every run, for any number of threads.
     """
     return compute(implementation(impl, image, resample), image, resample)
 
@@ -165,11 +168,20 @@ def _again(
     return reference.warp(image, Resample(recipe, mapping, window, params, field, links, table))
 
 
+def _linear(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> tuple[Tensor | None, ...] | None:
+    """Without offsets and fills; a hue or a clip depends on the picture."""
+    *others, recipe = rest
+    if recipe.flags & _STAGES or not image.is_floating_point():
+        return None
+    mixing = image.shape[1] * (recipe.out_channels or image.shape[1]) if recipe.flags & MATRIX else 0
+    return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
+
+
 _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name, rule), 7, _PLACES, blurred_colors)
+    name: softened(Primitive("the warp", _again, *computes, name, rule, _linear), 7, _PLACES, blurred_colors)
     for name, computes, rule in (
         ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.moved)),
         ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),
