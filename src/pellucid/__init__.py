@@ -28,6 +28,7 @@ from pellucid.random import (
     Uniform,
 )
 from pellucid.record import Record
+from pellucid.renamed import missing as _missing
 from pellucid.serialize import register
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
 from pellucid.transforms import ALL
@@ -62,3 +63,7 @@ __all__ = [
     "register",
     *_transform_names,
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise _missing(__name__, name)

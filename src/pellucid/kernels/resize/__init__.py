@@ -14,6 +14,7 @@ from torch import Tensor
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation
 from pellucid.kernels.resize import cpu, reference
 from pellucid.kernels.softened import softened, with_slopes
+from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
 from pellucid.kernels.warp.operators import backwards, forwards
 from pellucid.kernels.warp.packing import Recipe, Resample
@@ -28,7 +29,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
     forward mode raises. Bit for bit the same for any number of threads: a sample has one owner.
     """
     chosen = implementation(impl, image.device)
-    return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample)
+    return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample, stages_by(chosen))
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:

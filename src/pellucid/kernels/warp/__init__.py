@@ -7,7 +7,7 @@ Read next: ``packing.py``, ``reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,24 +16,38 @@ import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.kernels import color
 from pellucid.kernels.derivatives import forward_mode
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import cpu, reference, triton
-from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
+from pellucid.kernels.warp.around import Stages, between_stages, blurred_colors, by_torch, compiled, parts
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
-from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
+from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
+from pellucid.segments.chain import ClipStage, Stage
 from pellucid.types import Size
 
-__all__ = ["AVAILABLE", "Link", "Recipe", "Resample", "compute", "implementation", "pack", "paired", "unsupported", "warp"]
+__all__ = [
+    "AVAILABLE",
+    "Link",
+    "Recipe",
+    "Resample",
+    "compute",
+    "implementation",
+    "pack",
+    "paired",
+    "stages_by",
+    "unsupported",
+    "warp",
+]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _MOST_MIXED = {"cpu": None, "triton": 4}
@@ -88,7 +102,26 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
     if recipe.footprint is not None:
         resample = resample._replace(table=_footprint(resample, recipe.footprint))
-    return between_stages(_by_reference if chosen == "reference" else partial(_compiled, chosen), image, resample)
+    function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
+    return between_stages(function, image, resample, stages_by(chosen))
+
+
+def stages_by(chosen: str) -> Stages:
+    """Who runs the stages that a pass does not hold, where it is computed so."""
+    return by_torch if chosen == "reference" else partial(_by_passes, chosen)
+
+
+def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.dtype, levels: bool) -> Tensor:
+    """Stages by passes that move nothing, each of as many as it can hold."""
+    still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
+    while some:
+        count = fusable(some)
+        if count == 1 and isinstance(some[0], ClipStage) and image.dtype == dtype:  # torch has a pass of its own
+            image, some = color.stages(image, some[:1]), some[1:]
+            continue
+        plain = pack(still, size=(image.shape[2], image.shape[3]), dtype=dtype, levels=levels, epilogue=some[:count])
+        image, some = _compiled(chosen, image, plain.to(dtype)), some[count:]
+    return image
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:

@@ -7,7 +7,8 @@ Read next: ``../explicit.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Shaped
@@ -18,23 +19,32 @@ from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.softened import blurred
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Recipe, Resample
+from pellucid.segments.chain import Stage
 
-__all__ = ["between_stages", "blurred_colors", "compiled", "parts"]
+__all__ = ["Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "parts"]
+
+Stages: TypeAlias = Callable[[Tensor, Sequence[Stage], torch.dtype, bool], Tensor]
+"""Runs stages one after the other: the image, the stages, the dtype of arithmetic and result, whether bytes are levels."""
+
+
+def by_torch(image: Tensor, stages: Sequence[Stage], dtype: torch.dtype, levels: bool) -> Tensor:
+    """Stages in plain PyTorch."""
+    return color.stages(to_colors(image, dtype, levels=levels), stages)
 
 
 def between_stages(
-    function: Callable[[Tensor, Resample], Tensor], image: Shaped[Tensor, "b c h w"], resample: Resample
+    function: Callable[[Tensor, Resample], Tensor], image: Shaped[Tensor, "b c h w"], resample: Resample, stages: Stages = by_torch
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Run prologue, pass and epilogue, with all numbers in the dtype in which everything is computed."""
+    """Run prologue, pass and epilogue, with all numbers in the dtype in which everything is computed; ``stages`` runs others."""
     recipe, computed = resample.recipe, compute_dtype(image, resample.mapping)
     resample = resample.to(computed)
     if resample.prologue:
-        image = color.stages(to_colors(image, computed, levels=recipe.levels), resample.prologue)
+        image = stages(image, resample.prologue, computed, recipe.levels)
     if not resample.epilogue:
         return function(image, resample)
     # What follows must see the result unrounded.
     found = function(image, resample.returning(None if recipe.dtype is None else computed))
-    return rounded(color.stages(found, resample.epilogue), recipe.dtype, levels=recipe.levels)
+    return rounded(stages(found, resample.epilogue, found.dtype, recipe.levels), recipe.dtype, levels=recipe.levels)
 
 
 def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Recipe) -> Tensor:
