@@ -21,7 +21,9 @@ from torch import Tensor
 from pellucid.functional import warp
 from pellucid.registration import align
 
-__all__ = ["FILTERS", "GAIN", "bspline_methods", "methods"]
+__all__ = ["FILTERS", "GAIN", "OURS", "methods"]
+
+OURS = "pellucid align"
 
 FILTERS = (1, 5, 11)
 """Sides of the Gaussian that ECC is given; the benchmark shows the best one of every set."""
@@ -29,14 +31,20 @@ GAIN = 1.2
 """How much brighter fixed pictures are: SIFT gets them in bytes, without clipping."""
 
 Method = Callable[[Tensor, Tensor, Tensor, str], Tensor | None]
-"""(fixed, moving, start, model) -> moving from fixed; None where it gave up."""
-BSpline = Callable[[Tensor, Tensor, float], Tensor]
-"""(fixed, moving, spacing) -> displacements (2, h, w)."""
+"""(fixed, moving, start, model) -> moving from fixed, or displacements (2, h, w) of a B-spline; None where it gave up."""
+_SPACING = 16.0
+"""Pixels between a B-spline's control points."""
 
 
 def methods(model: str) -> dict[str, Method]:
-    """Those that are installed; kornia as it comes, without a gain, for similarities only, where it is quick."""
-    found: dict[str, Method] = {"pellucid align": _ours}
+    """Those that are installed; kornia as it comes, without a gain, for similarities only, where it is quick.
+
+    Args:
+        model: ``similarity``, ``homography`` or ``bspline``, which only SimpleITK has beside us.
+    """
+    found: dict[str, Method] = {OURS: _ours}
+    if model == "bspline":
+        return found | ({"SimpleITK": partial(_itk_bspline, import_module("SimpleITK"))} if find_spec("SimpleITK") else {})
     if find_spec("cv2"):
         cv2 = import_module("cv2")
         found |= {f"OpenCV findTransformECC, filter {size}": partial(_ecc, cv2, size) for size in FILTERS}
@@ -51,22 +59,9 @@ def methods(model: str) -> dict[str, Method]:
     return found
 
 
-def bspline_methods() -> dict[str, BSpline]:
-    """Those that are installed and look for B-splines of displacements."""
-    found: dict[str, BSpline] = {"pellucid align": _our_bspline}
-    if find_spec("SimpleITK"):
-        found["SimpleITK"] = partial(_itk_bspline, import_module("SimpleITK"))
-    return found
-
-
 def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
-    return align(fixed, moving, model=model, start=start).matrix[0]
-
-
-def _our_bspline(fixed: Tensor, moving: Tensor, spacing: float) -> Tensor:
-    field = align(fixed, moving, model="bspline", spacing=spacing).field
-    assert field is not None
-    return field[0]
+    found = align(fixed, moving, model=model, start=start, spacing=_SPACING)
+    return found.matrix[0] if found.field is None else found.field[0]
 
 
 def _ecc(cv2: Any, size: int, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
@@ -156,9 +151,9 @@ def _itk(sitk: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) ->
     return start @ matrix
 
 
-def _itk_bspline(sitk: Any, fixed: Tensor, moving: Tensor, spacing: float) -> Tensor:
+def _itk_bspline(sitk: Any, fixed: Tensor, moving: Tensor, _start: Tensor, _model: str) -> Tensor:
     a, b = _itk_image(sitk, fixed), _itk_image(sitk, moving)
-    found = sitk.BSplineTransformInitializer(a, [max(1, round(side / spacing)) for side in a.GetSize()])
+    found = sitk.BSplineTransformInitializer(a, [max(1, round(side / _SPACING)) for side in a.GetSize()])
     method = _itk_registration(sitk, a, found)
     method.SetOptimizerAsLBFGSB(gradientConvergenceTolerance=1e-6, numberOfIterations=200, maximumNumberOfCorrections=5)
     method.Execute(a, b)

@@ -32,7 +32,7 @@ from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.policies import measure_policies, policies_table
 from pellucid_bench.reach import measure_reach, reach_table
 from pellucid_bench.real import PIPELINES, measure_real, real_table
-from pellucid_bench.register import measure_register, register_table
+from pellucid_bench.register import PARTS, measure_register, register_table
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
@@ -264,15 +264,24 @@ def real(
 def register(
     draws: Annotated[int, typer.Option(min=1, help="Maps per picture of 128 pixels.")] = 1,
     photographs: Annotated[int, typer.Option(min=1, help="Pictures of 512 pixels.")] = 10,
+    slow: Annotated[int, typer.Option(min=1, help="Pairs of a set for kornia and SimpleITK beyond 128 pixels.")] = 4,
+    only: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(PARTS)}; may be repeated; default all.")] = None,
     threads: Threads = 1,
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,
 ) -> None:
-    """Alignment of photographs under known maps, and of sequences under PELLUCID_DATA, beside OpenCV."""
+    """Alignment of photographs under known maps, and of sequences under PELLUCID_DATA, beside OpenCV, kornia and SimpleITK.
+
+    With an output folder every row is written as it is measured, and a later call goes on from there.
+    """
     need("bench", "skimage")
+    for name in only or ():
+        if name not in PARTS:
+            raise typer.BadParameter(f"expected one of {', '.join(PARTS)}; got {name}", param_hint="--only")
+    path = None if output is None else output / "register.json"
     with _setting(threads):
-        rows = measure_register(draws=draws, photographs=photographs, say=_say)
-        data = report("register", {"draws": draws, "photographs": photographs}, rows)
+        rows = measure_register(draws=draws, photographs=photographs, slow=slow, only=only or (), path=path, say=_say)
+        data = report("register", {"draws": draws, "photographs": photographs, "slow": slow}, rows)
     _finish("register", data, register_table(rows), output, docs_page)
 
 

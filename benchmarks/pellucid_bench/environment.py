@@ -31,6 +31,7 @@ _PACKAGES = (
     "opencv-python-headless",
     "opencv-python",
     "fuse-augmentations",
+    "SimpleITK",
 )
 
 

@@ -36,7 +36,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 def describe(facts: dict[str, Any]) -> str:
     """One line on where a measurement was made."""
-    versions = ("pellucid", "torch", "numba", "kornia", "torchvision", "albumentations", "fuse-augmentations")
+    versions = ("pellucid", "torch", "numba", "kornia", "torchvision", "albumentations", "fuse-augmentations", "SimpleITK")
     parts = [facts["date"][:10], f"{facts['cpu']}, {facts['threads']} of {facts['cpus']} threads"]
     if "gpu" in facts:
         parts.append(facts["gpu"])
