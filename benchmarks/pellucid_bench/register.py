@@ -163,9 +163,7 @@ def _asked(rows: Sequence[Row]) -> list[str]:
     for label, share, most in zip(_TURNS, (0.95, 0.85), (0.02, math.inf), strict=True):
         row = ours.get(f"{_SMALL} px, {label}")
         if row is not None:
-            wanted = f"{label}: at least {100 * share:.0f} % within a pixel" + (
-                "" if most == math.inf else f", median {most} px at most"
-            )
+            wanted = f"{label}: {100 * share:.0f} % within a pixel" + (f", median {most} px" if most < 1 else "")
             reached = f"{100 * _within(row):.0f} %, {_median(row):.3f} px"
             told.append((wanted, reached, _within(row) >= share and _median(row) <= most))
     moved = [row for row in rows if row["shift"] is not None]
