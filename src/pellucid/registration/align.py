@@ -22,8 +22,8 @@ from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.descent import Bends, covered, descend
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
-from pellucid.registration.maps import lens_field, level_from_full, parts_of, simpler, spline_field, splines
-from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance
+from pellucid.registration.maps import basis, lens_field, level_from_full, parts_of, simpler, spline_field, splines
+from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
 from pellucid.registration.verdicts import LEAST_OVERLAP, problems_of, reasons_of
 from pellucid.types import Size
 
@@ -231,8 +231,7 @@ class _Run:
             found = minimise(
                 partial(self._equations, fan, model),
                 first,
-                model,
-                size,
+                plane_moves(model, size, first),
                 steps=self.steps,
                 tolerance=self.tolerance,
                 exponent=power.repeat(len(turns)),
@@ -245,7 +244,7 @@ class _Run:
             last, settled = Equations(*(part[rows] for part in found.equations)), found.settled[rows]
             power = last.brightness[:, 2]
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
-        covariance = noise_covariance(last, used, self.model) / _kept_noise(_FINEST)
+        covariance = noise_covariance(last, used, len(basis(self.model, used))) / _kept_noise(_FINEST)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
         return self._told(matrix, start, None, None, settled, problems, measured, covariance, history)
 

@@ -8,6 +8,7 @@ Read next: ``align.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -18,8 +19,12 @@ from pellucid.functional import warp
 from pellucid.registration.losses import brightness
 from pellucid.registration.maps import basis, changed, corner_distance, frame
 from pellucid.registration.verdicts import LEAST_OVERLAP
+from pellucid.types import Size
 
-__all__ = ["Equations", "Pair", "equations", "minimise", "noise_covariance"]
+__all__ = ["Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves"]
+
+_PIECE = 1 << 18
+"""Pixels whose columns are held at once."""
 
 
 class Pair(NamedTuple):
@@ -113,38 +118,94 @@ def equations(
         slopes = slopes * (power[:, None, None] * safe ** (power[:, None, None] - 1))[:, :, None]
         value = safe ** power[:, None, None]
         gamma_slope = value * safe.log()
-    shares = weight[:, None] / (channels * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n, sums to 1 over channels
-    target = fixed.flatten(2)
+    # A change moves the normalised place; through the matrix and the division it moves where the moving picture is read.
+    lead = torch.stack((slopes[:, :, 0], slopes[:, :, 1], -(slopes[:, :, 0] * to_x[:, None] + slopes[:, :, 1] * to_y[:, None])), 2)
+    lead = (matrix @ pixels).transpose(1, 2)[:, None] @ (lead / depth[:, None, None])  # b c 3 n
+    normal = torch.linalg.inv(pixels) @ place  # 3 n
+
+    def columns(part: slice) -> Tensor:
+        return spanned @ (lead[:, :, :, None, part] * normal[:, part]).flatten(2, 3)
+
+    found = normal_equations(
+        value, fixed.flatten(2), columns, weight, gamma_slope=gamma_slope, photometric=photometric, weigh=weigh
+    )
+    return found._replace(overlap=overlap, brightness=torch.cat((found.brightness[:, :2], power[:, None]), 1))
+
+
+def normal_equations(
+    value: Float[Tensor, "b c n"],
+    target: Float[Tensor, "b c n"],
+    columns: Callable[[slice], Float[Tensor, "b c p m"]],
+    weight: Float[Tensor, "b n"],
+    *,
+    photometric: str = "gain_bias",
+    weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
+    gamma_slope: Float[Tensor, "b c n"] | None = None,
+) -> Equations:
+    """Collect the equations of pixels, or of voxels: brightness is solved for, and stands beside the map's own columns.
+
+    Args:
+        value: the moving picture where it is read.
+        target: the fixed one.
+        columns: slopes of the value to the map's parameters, of a run of pixels.
+        weight: from 0.
+        photometric: as of :func:`equations`.
+        weigh: residual -> (loss, weight of its square); None is least squares.
+        gamma_slope: of the value to the exponent.
+
+    Returns:
+        With an overlap and an exponent of 1.
+    """
+    shares = weight[:, None] / (value.shape[1] * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n, sums to 1 over channels
     gain, offset, correlation = brightness(value, target, shares)
     if photometric == "none":
         gain, offset = torch.ones_like(gain), torch.zeros_like(offset)
     residual = gain[:, None, None] * value + offset[:, None, None] - target  # b c n
     robust, weights = (residual.square(), 1.0) if weigh is None else weigh(residual)
     weights = weights * shares
-    # A change moves the normalised place; through the matrix and the division it moves where the moving picture is read.
-    lead = torch.stack((slopes[:, :, 0], slopes[:, :, 1], -(slopes[:, :, 0] * to_x[:, None] + slopes[:, :, 1] * to_y[:, None])), 2)
-    lead = (matrix @ pixels).transpose(1, 2)[:, None] @ (lead * (gain[:, None, None] / depth[:, None])[:, :, None])  # b c 3 n
-    normal = torch.linalg.inv(pixels) @ place  # 3 n
-    products = (lead[:, :, :, None] * normal).flatten(2, 3)  # b c 9 n
-    columns = [spanned @ products]
-    if photometric != "none":
-        columns += [value[:, :, None], torch.ones_like(value)[:, :, None]]
-    if gamma_slope is not None:
-        columns.append((gain[:, None, None] * gamma_slope)[:, :, None])
-    jacobian = torch.cat(columns, 2)  # b c n_parameters n
-    weighed = jacobian * weights[:, :, None]
-    left = (weighed @ jacobian.transpose(2, 3)).sum(1)
-    right = (weighed @ residual[..., None]).sum(1)[..., 0]
+    left, right = [], []
+    for first in range(0, value.shape[2], _PIECE):
+        part = slice(first, first + _PIECE)
+        parts = [gain[:, None, None, None] * columns(part)]
+        if photometric != "none":
+            parts += [value[:, :, None, part], torch.ones_like(value)[:, :, None, part]]
+        if gamma_slope is not None:
+            parts.append((gain[:, None, None] * gamma_slope)[:, :, None, part])
+        jacobian = torch.cat(parts, 2)  # b c n_parameters m
+        weighed = jacobian * weights[:, :, None, part]
+        left.append((weighed @ jacobian.transpose(2, 3)).sum(1))
+        right.append((weighed @ residual[..., part, None]).sum(1)[..., 0])
+    ones = torch.ones_like(gain)
+    products, sides = torch.stack(left).sum(0), torch.stack(right).sum(0)
     loss = (robust * shares).sum((1, 2))
-    return Equations(left, right, loss, overlap, torch.stack((gain, offset, power), 1), correlation)
+    return Equations(products, sides, loss, ones, torch.stack((gain, offset, ones), 1), correlation)
 
 
-def noise_covariance(found: Equations, used: Float[Tensor, "*b"], model: str) -> Float[Tensor, "b n n"]:
-    """Of the model's parameters, were the residuals of so many numbers independent noise; brightness is solved for beside them."""
-    count = len(basis(model, found.left))
+def noise_covariance(found: Equations, used: Float[Tensor, "*b"], count: int) -> Float[Tensor, "b n n"]:
+    """Of the map's parameters, so many, were the residuals of the used numbers independent noise; brightness is solved for, too."""
     inverse = torch.linalg.pinv(torch.nan_to_num(found.left, 0.0, 0.0, 0.0), hermitian=True)
     spread = found.loss / (used - found.left.shape[1]).clamp_min(1.0)
     return (spread[:, None, None] * inverse)[:, :count, :count]
+
+
+class Moves(NamedTuple):
+    """What the steps of a descent may change.
+
+    Args:
+        count: of a map's parameters.
+        changed: (matrix, parameters of a small change) -> matrix.
+        distance: between what two matrices make of the corners, in the mean.
+    """
+
+    count: int
+    changed: Callable[[Tensor, Tensor], Tensor]
+    distance: Callable[[Tensor, Tensor], Float[Tensor, "b"]]
+
+
+def plane_moves(model: str, size: Size, like: Tensor) -> Moves:
+    """Those of a model of pictures."""
+    spanned, pixels = basis(model, like), frame(size, like)
+    return Moves(len(spanned), partial(changed, spanned=spanned, pixels=pixels), partial(corner_distance, size=size))
 
 
 class Found(NamedTuple):
@@ -157,7 +218,7 @@ class Found(NamedTuple):
         losses: of every step.
     """
 
-    matrix: Float[Tensor, "b 3 3"]
+    matrix: Float[Tensor, "b 3 3"] | Float[Tensor, "b 4 4"]
     equations: Equations
     settled: Bool[Tensor, "b"]
     losses: list[Float[Tensor, "b"]]
@@ -165,9 +226,8 @@ class Found(NamedTuple):
 
 def minimise(
     linearise: Callable[[Tensor, Tensor], Equations],
-    matrix: Float[Tensor, "b 3 3"],
-    model: str,
-    size: tuple[int, int],
+    matrix: Float[Tensor, "b 3 3"] | Float[Tensor, "b 4 4"],
+    moves: Moves,
     *,
     steps: int,
     tolerance: float,
@@ -178,14 +238,12 @@ def minimise(
     Args:
         linearise: (matrix, exponent of gamma) -> normal equations.
         matrix: where to begin.
-        model: what the steps may change.
-        size: of the fixed picture.
+        moves: what the steps may change.
         steps: at most.
         tolerance: mean movement of the corners, in pixels, below which a pair is settled.
         exponent: gamma to begin with.
     """
-    pixels, spanned = frame(size, matrix), basis(model, matrix)
-    count, damping = len(spanned), matrix.new_full((len(matrix),), 1e-3)
+    count, damping = moves.count, matrix.new_full((len(matrix),), 1e-3)
     settled = torch.zeros(len(matrix), dtype=torch.bool)
     here = linearise(matrix, exponent)
     losses = [here.loss]
@@ -195,12 +253,12 @@ def minimise(
         ridge = damping[:, None] * diagonal + 1e-9 * diagonal.mean(1, keepdim=True) + 1e-30
         change = -torch.linalg.solve_ex(left + torch.diag_embed(ridge), right)[0]
         change = torch.where(torch.isfinite(change).all(1, keepdim=True), change, 0.0)
-        candidate = changed(matrix, change[:, :count], spanned, pixels)
+        candidate = moves.changed(matrix, change[:, :count])
         power = exponent + change[:, count + 2] if change.shape[1] > count + 2 else exponent
         power = power.clamp(0.2, 5.0)
         there = linearise(candidate, power)
         better = (there.loss < here.loss) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
-        moved = corner_distance(candidate, matrix, size)
+        moved = moves.distance(candidate, matrix)
         settled = settled | (moved < tolerance) | (~better & (damping > 1e3))
         damping = torch.where(better, damping * 0.2, (damping * 6.0).clamp_min(1e-4)).clamp(1e-9, 1e9)
         matrix = torch.where(better[:, None, None], candidate, matrix)

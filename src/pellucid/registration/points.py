@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.functional.patches import check_frames, extract_patches
 from pellucid.random.arguments import check_choice
 from pellucid.registration.maps import MODELS, basis
-from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance
+from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
 
 __all__ = ["refine_matches"]
 
@@ -95,7 +95,8 @@ def _refined(
     begin = start.repeat(len(patch), 1, 1)
     ones = begin.new_ones(len(begin))
     before = linearise(begin, ones).correlation
-    found = minimise(linearise, begin, model, (_SIDE, _SIDE), steps=steps, tolerance=1e-2, exponent=ones)
+    moves = plane_moves(model, (_SIDE, _SIDE), begin)
+    found = minimise(linearise, begin, moves, steps=steps, tolerance=1e-2, exponent=ones)
     centre = found.matrix @ torch.tensor([(_SIDE - 1) / 2, (_SIDE - 1) / 2, 1.0], dtype=patch.dtype)
     inner = (2 * centre[:, :2] / centre[:, 2:] + 1) / side - 1  # in the wide frame's own coordinates
     points = (wide[..., :2] @ inner[..., None])[..., 0] + wide[..., 2]
@@ -109,8 +110,9 @@ def _refined(
 
 def _deviation(found: Equations, model: str, channels: int) -> Float[Tensor, "n"]:
     """Standard deviation of the patch's middle, were residuals independent noise; in units of half the patch."""
-    covariance = noise_covariance(found, found.left.new_tensor(channels * _SIDE**2), model)
-    shifts = basis(model, covariance)[:, [2, 5]]
+    spanned = basis(model, found.left)
+    covariance = noise_covariance(found, found.left.new_tensor(channels * _SIDE**2), len(spanned))
+    shifts = spanned[:, [2, 5]]
     return torch.einsum("bij,ik,jk->b", covariance, shifts, shifts).clamp_min(0).sqrt()
 
 
