@@ -97,7 +97,6 @@ def equations(
         interpolation: as in `warp`.
     """
     fixed, size = pair.fixed, (pair.fixed.shape[-2], pair.fixed.shape[-1])
-    channels = fixed.shape[1]
     pixels, spanned = frame(size, fixed), basis(model, fixed)
     y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype) for n in size), indexing="ij")
     place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype)))  # 3 n

@@ -1,8 +1,8 @@
 """Aligning volumes by descent, from coarse to fine.
 
-Owns: `align_volumes`, the maps of volumes, and how a volume is read.
+Owns: `align_volumes`, its checks, the pyramid, and the descent by Adam.
 Must not: judge pairs; ``verdicts.py`` does.
-Read next: ``losses.py``.
+Read next: ``voxels.py``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,37 @@ from functools import partial
 from typing import Final
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice
 from pellucid.registration.descent import flat_at_the_end
-from pellucid.registration.losses import LOSSES, correlation, distance
+from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
 from pellucid.registration.maps import splines
-from pellucid.registration.verdicts import problems_of, reasons_of
+from pellucid.registration.newton import Equations, minimise, noise_covariance
+from pellucid.registration.verdicts import LEAST_OVERLAP, problems_of, reasons_of
+from pellucid.registration.voxels import (
+    Blocks,
+    grown,
+    kept_noise,
+    level_from_full,
+    lower,
+    moved_by,
+    parameters_of,
+    places,
+    read_voxels,
+    shrunk,
+    volume_equations,
+    volume_moves,
+)
 
 __all__ = ["VOLUME_MODELS", "VolumeAlignment", "align_volumes"]
 
 VOLUME_MODELS: Final = ("translation", "rigid", "affine", "bspline")
 _COARSEST = 8
+_TURN = math.radians(15.0)
+"""Gauss-Newton's coarsest level begins without a turn and with this one about each axis, either way."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,9 @@ class VolumeAlignment:
         reason: why, in words.
         loss, overlap, correlation: at the end, of the full volumes.
         history: the losses of every step, level after level.
+        brightness: gain and offset that make the moving volume look like the fixed one; 1 and 0 where not solved for.
+        covariance: of the matrix's parameters (shifts in halves of the longest side, then turns about x, y, z or an affine map's
+            nine entries, about the middle), were the residuals independent noise; None for descents by Adam.
 
     Example:
         >>> import torch
@@ -58,6 +77,8 @@ class VolumeAlignment:
     overlap: Float[Tensor, "b"]
     correlation: Float[Tensor, "b"]
     history: tuple[Float[Tensor, "b"], ...]
+    brightness: Float[Tensor, "b 2"]
+    covariance: Float[Tensor, "b n n"] | None
 
     def warped(self, moving: Float[Tensor, "*b c d h w"], size: tuple[int, int, int]) -> Float[Tensor, "b c d2 h2 w2"]:
         """Return the moving volume in the fixed one's frame, zeros outside.
@@ -83,7 +104,8 @@ class VolumeAlignment:
             torch.Size([1, 1, 8, 8, 8])
         """
         given = moving if moving.dim() == 5 else moving[None]
-        return _read(given, _places(self.matrix.to(given), size, None if self.field is None else self.field.to(given)), "zeros")
+        where = places(self.matrix.to(given), size, None if self.field is None else self.field.to(given))
+        return read_voxels(given, where, "zeros")
 
 
 def align_volumes(
@@ -92,30 +114,38 @@ def align_volumes(
     *,
     model: str = "affine",
     loss: str = "ssd",
+    method: str = "auto",
     photometric: str = "gain_bias",
     start: Float[Tensor, "*b 4 4"] | None = None,
     mask: Float[Tensor, "*b 1 d h w"] | None = None,
+    moving_mask: Float[Tensor, "*b 1 d2 h2 w2"] | None = None,
     width: float = 0.1,
     spacing: float = 8.0,
     stiffness: float = 1e-5,
     levels: int | None = None,
     steps: int = 100,
+    tolerance: float = 1e-3,
 ) -> VolumeAlignment:
-    """Find the map that makes the moving volume look like the fixed one, by Adam through a trilinear warp.
+    """Find the map that makes the moving volume look like the fixed one, through a trilinear warp.
+
+    Gauss-Newton steps with Levenberg and Marquardt's damping, or Adam. Coarse levels look for simpler maps. The coarsest level of
+    Gauss-Newton begins with seven turns and keeps the best.
 
     Args:
         fixed, moving: (C, D, H, W) or (B, C, D, H, W), floating point. Their sizes may differ; voxels are cubes.
         model: ``translation``, ``rigid`` (turns and shifts), ``affine``, ``bspline``, or a matrix and a B-spline together:
             ``rigid+bspline``.
         loss: as of :func:`align`.
+        method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
         photometric: ``none`` or ``gain_bias``.
         start: moving voxel from fixed voxel, one or one for each pair; default the identity.
-        mask: weights from 0 of what counts of the fixed volume.
+        mask, moving_mask: weights from 0 of what counts.
         width: of the robust losses, in the volumes' units.
         spacing: voxels between a B-spline's control points.
         stiffness: weight of their squared second differences, in square voxels.
         levels: of the pyramid, each half the size; None: down to 8 voxels.
-        steps: on each level.
+        steps: on each level; of Gauss-Newton at most.
+        tolerance: voxels; a pair whose corners move less in a step of Gauss-Newton is done.
 
     Returns:
         See :class:`VolumeAlignment`. A pair that cannot be aligned does not disturb the others and is told so.
@@ -138,65 +168,124 @@ def align_volumes(
         >>> found.matrix[0, :3, 3].round(decimals=1).abs(), found.reason
         (tensor([1.5000, 0.0000, 0.0000]), ('converged',))
     """
-    parts = model.split("+") if isinstance(model, str) else [model]
-    matrices = [part for part in parts if part != "bspline"]
-    for part in parts:
-        check_choice("model", part, VOLUME_MODELS)
-    if len(matrices) > 1 or len(parts) > len(matrices) + 1:
-        raise invalid("model", expected="one matrix and one bspline at most", got=model)
+    matrix_model, bends = _parts(model)
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias"))
-    a, b = (_volumes(name, volume) for name, volume in (("fixed", fixed), ("moving", moving)))
-    if a.shape[:2] != b.shape[:2]:
-        raise invalid("moving", expected=f"{a.shape[0]} volumes of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
-    weight = torch.ones_like(a[:, :1]) if mask is None else mask.to(a).expand(len(a), 1, *a.shape[2:])
-    begin = torch.eye(4, dtype=a.dtype) if start is None else torch.as_tensor(start, dtype=a.dtype)
-    matrix = (begin if begin.dim() == 3 else begin[None]).expand(len(a), 4, 4)
-    problems = problems_of(a, b, weight, None, "volume")
-    a, b = (torch.nan_to_num(volume, 0.0, 0.0, 0.0) for volume in (a, b))
-    sides = (*a.shape[2:], *b.shape[2:])
+    exact = matrix_model is not None and loss in RESIDUAL
+    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
+    pair, problems = _read(fixed, moving, mask, moving_mask)
+    matrix = begin = _start(start, pair)
+    sides = (*pair.fixed.shape[2:], *pair.moving.shape[2:])
     levels = 1 + max(0, round(math.log2(min(sides) / _COARSEST))) if levels is None else levels
-    measure = partial(distance, loss, photometric=photometric, width=width)
-    field, settled = None, torch.ones(len(a), dtype=torch.bool)
+    photometric = "gain_bias" if loss == "ncc" else photometric
+    run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
+    field, settled, covariance = None, torch.ones(len(matrix), dtype=torch.bool), None
+    brightness = torch.tensor([[1.0, 0.0]], dtype=matrix.dtype).expand(len(matrix), 2)
     history: list[Tensor] = []
-    for level in range(levels - 1, -1, -1):
-        small = _lower(a, level), _lower(b, level)
-        maps = [_level_from_full(volume, shrunk) for volume, shrunk in zip((a, b), small, strict=True)]
-        here, field, settled, losses = _descend(
-            *small,
-            _lower(weight, level),
-            maps[1] @ matrix @ torch.linalg.inv(maps[0]),
-            None if field is None else _grown(field, small[0]),
-            measure,
-            matrix_model=matrices[0] if matrices else None,
-            bends="bspline" in parts,
-            spacing=spacing,
-            stiffness=stiffness,
-            steps=steps,
-            rate=0.3 if level == levels - 1 else 0.1,
-        )
-        matrix = torch.linalg.inv(maps[1]) @ here @ maps[0]
-        history += losses
-    size = (a.shape[2], a.shape[3], a.shape[4])
+    if exact and method != "adam":
+        with torch.no_grad():
+            matrix, last, settled = run.newton(matrix, levels, history)
+        if not bends:
+            used = last.overlap * pair.mask.flatten(1).sum(1) * pair.fixed.shape[1]
+            covariance = noise_covariance(last, used, parameters_of(matrix_model)) / kept_noise()
+            brightness = last.brightness[:, :2]
+    if bends or covariance is None:
+        matrix, field, settled = run.adam(matrix, levels, history)
     with torch.no_grad():
-        places = _places(matrix, size, field)
-        seen = weight * _inside(places, b)
-        out, agreed = _read(b, places), torch.ones(len(a), dtype=a.dtype)
-        if loss != "mutual_information":
-            agreed = correlation(out, a, seen)
-        value, overlap = measure(out, a, seen), seen.flatten(1).sum(1) / weight.flatten(1).sum(1).clamp_min(1e-12)
+        where = places(matrix, pair.size, field)
+        seen, out = pair.weight(where), read_voxels(pair.moving, where)
+        agreed = torch.ones_like(brightness[:, 0]) if loss == "mutual_information" else correlation(out, pair.fixed, seen)
+        value = distance(loss, out, pair.fixed, seen, photometric=photometric, width=width)
+        overlap = seen.flatten(1).sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
     reason = reasons_of(problems, matrix, value, overlap, agreed, settled, "volume")
     usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).flatten(1).all(1)
     matrix = torch.where(usable[:, None, None], matrix, begin)
     field = None if field is None else torch.where(usable[:, None, None, None, None], field, 0.0)
     done = torch.tensor([word == "converged" for word in reason], dtype=torch.bool)
-    return VolumeAlignment(matrix, field, done, reason, value, overlap, agreed, tuple(history))
+    return VolumeAlignment(matrix, field, done, reason, value, overlap, agreed, tuple(history), brightness, covariance)
+
+
+@dataclass(frozen=True)
+class _Run:
+    pair: Blocks
+    model: str | None
+    bends: bool
+    loss: str
+    photometric: str
+    width: float
+    spacing: float
+    stiffness: float
+    steps: int
+    tolerance: float
+
+    def newton(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Equations, Tensor]:
+        """(matrix, equations there, which are settled)."""
+        assert self.model is not None
+        exponent = RESIDUAL[self.loss]
+        weigh = None if exponent is None else robust(exponent, self.width)
+        chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
+        for level in range(levels - 1, -1, -1):
+            pair, from_full, moving_from_full = self._level(level)
+            model = chain[max(0, len(chain) - 1 - level)]
+            turns = matrix.new_zeros(1, 6)
+            if level == levels - 1 and levels > 1 and self.model != "translation":
+                model = "rigid" if model == "translation" else model
+                turns = torch.cat(
+                    (turns, _TURN * torch.eye(6, dtype=matrix.dtype)[3:], -_TURN * torch.eye(6, dtype=matrix.dtype)[3:])
+                )
+            begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
+            first = (begin @ moved_by(turns, pair.size)[:, None]).flatten(0, 1)
+            fan = Blocks(*(None if part is None else part.repeat(len(turns), 1, 1, 1, 1) for part in pair))  # type: ignore[arg-type]
+            linearise = partial(volume_equations, fan, model=model, photometric=self.photometric, weigh=weigh)
+            found = minimise(
+                lambda matrix, _, linearise=linearise: linearise(matrix),
+                first,
+                volume_moves(model, pair.size),
+                steps=self.steps,
+                tolerance=self.tolerance,
+                exponent=first.new_ones(len(first)),
+            )
+            history += [loss.unflatten(0, (len(turns), -1)).amin(0) for loss in found.losses]
+            best = torch.where(found.equations.overlap > LEAST_OVERLAP, found.equations.loss, torch.inf)
+            rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
+            matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
+        return matrix, Equations(*(part[rows] for part in found.equations)), found.settled[rows]
+
+    def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
+        """(matrix, field, which are settled)."""
+        field, settled = None, torch.ones(len(matrix), dtype=torch.bool)
+        for level in range(levels - 1, -1, -1):
+            pair, from_full, moving_from_full = self._level(level)
+            here, field, settled, losses = _descend(
+                pair,
+                moving_from_full @ matrix @ torch.linalg.inv(from_full),
+                None if field is None else grown(field, pair.fixed),
+                partial(distance, self.loss, photometric=self.photometric, width=self.width),
+                matrix_model=self.model,
+                bends=self.bends,
+                spacing=self.spacing,
+                stiffness=self.stiffness,
+                steps=self.steps,
+                rate=0.3 if level == levels - 1 else 0.1,
+            )
+            matrix = torch.linalg.inv(moving_from_full) @ here @ from_full
+            history += losses
+        return matrix, field, settled
+
+    def _level(self, level: int) -> tuple[Blocks, Tensor, Tensor]:
+        """The pair at half the size so many times, and the maps from full voxels to its own."""
+        full, moving_mask = self.pair, self.pair.moving_mask
+        pair = Blocks(
+            lower(full.fixed, level, full.mask),
+            lower(full.moving, level, moving_mask),
+            shrunk(full.mask, level),
+            None if moving_mask is None else shrunk(moving_mask, level),
+        )
+        return pair, level_from_full(full.fixed, pair.fixed), level_from_full(full.moving, pair.moving)
 
 
 def _descend(
-    fixed: Tensor,
-    moving: Tensor,
-    mask: Tensor,
+    pair: Blocks,
     matrix: Tensor,
     field: Tensor | None,
     loss: Callable[[Tensor, Tensor, Tensor], Tensor],
@@ -209,10 +298,9 @@ def _descend(
     rate: float,
 ) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
     """One level: (matrix, field, which are settled, losses)."""
-    size = (fixed.shape[2], fixed.shape[3], fixed.shape[4])
-    half = max(size) / 2
-    weights = [splines(side, spacing, fixed) for side in size]
-    change = matrix.new_zeros(len(matrix), {None: 0, "translation": 3, "rigid": 6, "affine": 12}[matrix_model])
+    size, half = pair.size, max(pair.size) / 2
+    weights = [splines(side, spacing, matrix) for side in size]
+    change = matrix.new_zeros(len(matrix), parameters_of(matrix_model))
     control = matrix.new_zeros(len(matrix), 3, *(part.shape[1] for part in weights))
     if field is not None:
         down = [torch.linalg.pinv(part) for part in weights]
@@ -225,12 +313,13 @@ def _descend(
 
     def placed() -> tuple[Tensor, Tensor | None]:
         moved = torch.einsum("bkzyx,dz,hy,wx->bkdhw", leaves[1], *weights) if bends else None
-        return matrix @ _small(leaves[0], size) if matrix_model else matrix, moved
+        return matrix @ moved_by(leaves[0], size) if matrix_model else matrix, moved
 
     for _ in range(steps):
         with torch.enable_grad():
-            places = _places(*placed()[:1], size, placed()[1])
-            each = loss(_read(moving, places), fixed, mask * _inside(places.detach(), moving))
+            here, moved = placed()
+            where = places(here, size, moved)
+            each = loss(read_voxels(pair.moving, where), pair.fixed, pair.weight(where.detach()))
             if bends and stiffness > 0:
                 bent = [torch.diff(leaves[1], n=2, dim=dim).square().flatten(1).mean(1) for dim in (2, 3, 4)]
                 each = each + stiffness * torch.stack(bent).sum(0)
@@ -248,61 +337,52 @@ def _descend(
         return *placed(), settled, losses
 
 
-def _small(change: Float[Tensor, "b n"], size: tuple[int, int, int]) -> Float[Tensor, "b 4 4"]:
-    """A map near the identity about the middle; lengths in units of half the longest side. Six numbers are a rigid motion."""
-    half, count = max(size) / 2, change.shape[1]
-    flat = change.new_zeros(len(change), 3, 3)
-    if count == 6:
-        x, y, z = change[:, 3:].unbind(1)
-        zero = torch.zeros_like(x)
-        rows = [torch.stack(row, 1) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))]
-        flat = torch.stack(rows, 1)
-    elif count == 12:
-        flat = change[:, 3:].unflatten(1, (3, 3))
-    turn = torch.linalg.matrix_exp(flat)
-    middle = torch.tensor([(side - 1) / 2 for side in reversed(size)], dtype=change.dtype)
-    shift = half * change[:, :3] + middle - turn @ middle
-    last = torch.tensor([[[0.0, 0.0, 0.0, 1.0]]], dtype=change.dtype).expand(len(change), 1, 4)
-    return torch.cat((torch.cat((turn, shift[..., None]), 2), last), 1)
+def _parts(model: str) -> tuple[str | None, bool]:
+    """The matrix, if there is one, and whether a B-spline bends beside it."""
+    parts = model.split("+") if isinstance(model, str) else [model]
+    for part in parts:
+        check_choice("model", part, VOLUME_MODELS)
+    matrices = [part for part in parts if part != "bspline"]
+    if len(matrices) > 1 or len(parts) > len(matrices) + 1:
+        raise invalid("model", expected="one matrix and one bspline at most", got=model)
+    return matrices[0] if matrices else None, "bspline" in parts
 
 
-def _places(matrix: Tensor, size: tuple[int, int, int], field: Tensor | None) -> Float[Tensor, "b 3 d h w"]:
-    """Where every voxel is read, (x, y, z)."""
-    axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype) for side in size), indexing="ij")
-    grid = torch.stack(axes[::-1]).flatten(1)
-    places = (matrix[:, :3, :3] @ grid + matrix[:, :3, 3:]).unflatten(2, size)
-    return places if field is None else places + field
+def _read(fixed: object, moving: object, mask: object, moving_mask: object) -> tuple[Blocks, list[str]]:
+    """Volumes with a batch axis, their weights, and what is wrong with each pair."""
+    a, b = _volumes("fixed", fixed), _volumes("moving", moving)
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    a, b = a.to(dtype), b.to(dtype)
+    if a.shape[:2] != b.shape[:2]:
+        raise invalid("moving", expected=f"{a.shape[0]} volumes of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
+    one, other = _weight("mask", mask, a), _weight("moving_mask", moving_mask, b)
+    whole = torch.ones_like(a[:, :1]) if one is None else one
+    problems = problems_of(a, b, whole, other, "volume")
+    a, b = (torch.nan_to_num(volume, 0.0, 0.0, 0.0) for volume in (a, b))
+    return Blocks(a, b, whole, other), problems
 
 
-def _inside(places: Tensor, volume: Tensor) -> Float[Tensor, "b 1 d h w"]:
-    last = torch.tensor([side - 1 for side in reversed(volume.shape[2:])], dtype=places.dtype)[:, None, None, None]
-    return ((places >= 0) & (places <= last)).all(1, keepdim=True).to(places.dtype)
+def _weight(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 d h w"] | None:
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor):
+        raise wrong_type(name, expected="a tensor", got=type(mask).__name__)
+    wanted = (like.shape[0], 1, *like.shape[2:])
+    batch = mask if mask.dim() == 5 else mask[None]
+    if batch.shape not in (wanted, (1, *wanted[1:])):
+        raise invalid(name, expected=f"shape {wanted[1:]} or {wanted}", got=f"shape {tuple(mask.shape)}")
+    return batch.to(like.dtype).expand(wanted)
 
 
-def _read(volume: Tensor, places: Tensor, padding_mode: str = "border") -> Tensor:
-    """Trilinear; places (b, 3, d, h, w) are voxels, NaN and infinity lie outside."""
-    sides = torch.tensor(list(reversed(volume.shape[2:])), dtype=places.dtype)[:, None, None, None]
-    grid = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
-    return F.grid_sample(volume, grid, padding_mode=padding_mode, align_corners=False)
-
-
-def _lower(volume: Tensor, level: int) -> Tensor:
-    """Half the size so many times, by means of boxes."""
-    depth, height, width = (max(4, round(side / 2**level)) for side in volume.shape[2:])
-    return F.adaptive_avg_pool3d(volume, (depth, height, width)) if level else volume
-
-
-def _level_from_full(full: Tensor, level: Tensor) -> Float[Tensor, "4 4"]:
-    shares = torch.tensor([b / a for a, b in zip(full.shape[:1:-1], level.shape[:1:-1], strict=True)], dtype=full.dtype)
-    found = torch.diag(torch.cat((shares, shares.new_ones(1))))
-    found[:3, 3] = 0.5 * shares - 0.5
-    return found
-
-
-def _grown(field: Tensor, like: Tensor) -> Tensor:
-    """A coarser level's displacements, in this one's voxels."""
-    scale = torch.tensor([b / a for a, b in zip(field.shape[:1:-1], like.shape[:1:-1], strict=True)], dtype=field.dtype)
-    return F.interpolate(field, like.shape[2:], mode="trilinear", align_corners=False) * scale[:, None, None, None]
+def _start(start: Tensor | None, pair: Blocks) -> Float[Tensor, "b 4 4"]:
+    count = len(pair.fixed)
+    if start is None:
+        return torch.eye(4, dtype=pair.fixed.dtype).repeat(count, 1, 1)
+    given = torch.as_tensor(start, dtype=pair.fixed.dtype).detach()
+    batch = given if given.dim() == 3 else given[None]
+    if batch.shape not in ((1, 4, 4), (count, 4, 4)) or not bool(torch.isfinite(batch).all()):
+        raise invalid("start", expected=f"finite numbers of shape (4, 4) or ({count}, 4, 4)", got=f"shape {tuple(given.shape)}")
+    return batch.repeat(count // len(batch), 1, 1)
 
 
 def _volumes(name: str, volume: object) -> Float[Tensor, "b c d h w"]:

@@ -1,0 +1,213 @@
+"""Maps of volumes, how a volume is read through one, and its normal equations.
+
+Owns: the parameters of translations, rigid motions and affine maps, reading, sizes of a pyramid's levels.
+Must not: descend.
+Read next: ``volumes.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.functional import gaussian_blur
+from pellucid.registration.newton import Equations, Moves, normal_equations
+
+__all__ = [
+    "Blocks",
+    "Sides",
+    "grown",
+    "inside",
+    "kept_noise",
+    "level_from_full",
+    "lower",
+    "moved_by",
+    "parameters_of",
+    "places",
+    "read_voxels",
+    "shrunk",
+    "volume_equations",
+    "volume_moves",
+]
+
+_BLUR = 0.5
+
+Sides: TypeAlias = tuple[int, int, int]
+"""Depth, height, width."""
+
+
+class Blocks(NamedTuple):
+    """Volumes of one level, and what of them counts.
+
+    Args:
+        fixed, moving: floating point.
+        mask: of the fixed volume, weights from 0.
+        moving_mask: of the moving one.
+    """
+
+    fixed: Float[Tensor, "b c d h w"]
+    moving: Float[Tensor, "b c d2 h2 w2"]
+    mask: Float[Tensor, "b 1 d h w"]
+    moving_mask: Float[Tensor, "b 1 d2 h2 w2"] | None = None
+
+    @property
+    def size(self) -> Sides:
+        """Of the fixed volume."""
+        return self.fixed.shape[2], self.fixed.shape[3], self.fixed.shape[4]
+
+    def weight(self, where: Float[Tensor, "b 3 d h w"]) -> Float[Tensor, "b 1 d h w"]:
+        """What counts when the moving volume is read there."""
+        seen = self.mask * inside(where, self.moving)
+        return seen if self.moving_mask is None else seen * read_voxels(self.moving_mask, where, "zeros")
+
+
+def volume_equations(
+    pair: Blocks,
+    matrix: Float[Tensor, "b 4 4"],
+    model: str,
+    *,
+    photometric: str = "gain_bias",
+    weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
+) -> Equations:
+    """Linearise: residual and slopes at this matrix, with the gain and offset that suit it best.
+
+    Args:
+        pair: the volumes.
+        matrix: moving voxel from fixed voxel.
+        model: ``translation``, ``rigid`` or ``affine``; a change acts before the matrix, as `moved_by` writes it.
+        photometric: ``none`` or ``gain_bias``.
+        weigh: residual -> (loss, weight of its square); None is least squares.
+    """
+    size, where = pair.size, places(matrix, pair.size, None)
+    half = max(size) / 2
+    weight = pair.weight(where).flatten(1)
+    values, slopes = [], []
+    for channel in pair.moving.split(1, 1):  # a channel's slopes: one backward pass with ones
+        with torch.enable_grad():
+            leaf = where.detach().requires_grad_()
+            out = read_voxels(channel, leaf)
+            (slope,) = torch.autograd.grad(out, leaf, torch.ones_like(out))
+        values.append(out.detach().flatten(2))
+        slopes.append(slope.flatten(2))
+    lead = matrix[:, None, :3, :3].mT @ torch.stack(slopes, 1)  # b c 3 n, to the place in the fixed volume
+    middle = torch.tensor([(side - 1) / 2 for side in reversed(size)], dtype=matrix.dtype)
+    centred = places(torch.eye(4, dtype=matrix.dtype)[None], size, None)[0].flatten(1) - middle[:, None]  # 3 n
+
+    def columns(part: slice) -> Tensor:
+        slope, place = lead[..., part], centred[:, part]
+        found = [half * slope]
+        if model == "rigid":  # the slope along a turn about an axis
+            found.append(torch.linalg.cross(place.expand_as(slope), slope, dim=2))
+        elif model == "affine":
+            found.append((slope[:, :, :, None] * place).flatten(2, 3))
+        return torch.cat(found, 2)
+
+    found = normal_equations(torch.cat(values, 1), pair.fixed.flatten(2), columns, weight, photometric=photometric, weigh=weigh)
+    return found._replace(overlap=weight.sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12))
+
+
+def volume_moves(model: str, size: Sides) -> Moves:
+    """What a model's steps change, and how far that moves the corners."""
+
+    def changed(matrix: Tensor, change: Tensor) -> Tensor:
+        return matrix @ moved_by(change, size)
+
+    return Moves(parameters_of(model), changed, partial(_corner_distance, size=size))
+
+
+def _corner_distance(one: Tensor, other: Tensor, size: Sides) -> Float[Tensor, "b"]:
+    ends = torch.cartesian_prod(*(torch.tensor([0.0, side - 1.0], dtype=one.dtype) for side in reversed(size)))  # 8 3
+    apart = one - other
+    return (apart[:, :3, :3] @ ends.T + apart[:, :3, 3:]).norm(dim=1).mean(1)
+
+
+def parameters_of(model: str | None) -> int:
+    """How many numbers a small map of this model has; of none 0."""
+    return {None: 0, "translation": 3, "rigid": 6, "affine": 12}[model]
+
+
+def moved_by(change: Float[Tensor, "b n"], size: Sides) -> Float[Tensor, "b 4 4"]:
+    """A map near the identity about the middle; lengths in units of half the longest side. Six numbers are a rigid motion."""
+    half, count = max(size) / 2, change.shape[1]
+    flat = change.new_zeros(len(change), 3, 3)
+    if count == 6:
+        x, y, z = change[:, 3:].unbind(1)
+        zero = torch.zeros_like(x)
+        rows = [torch.stack(row, 1) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))]
+        flat = torch.stack(rows, 1)
+    elif count == 12:
+        flat = change[:, 3:].unflatten(1, (3, 3))
+    turn = torch.linalg.matrix_exp(flat)
+    middle = torch.tensor([(side - 1) / 2 for side in reversed(size)], dtype=change.dtype)
+    shift = half * change[:, :3] + middle - turn @ middle
+    last = torch.tensor([[[0.0, 0.0, 0.0, 1.0]]], dtype=change.dtype).expand(len(change), 1, 4)
+    return torch.cat((torch.cat((turn, shift[..., None]), 2), last), 1)
+
+
+def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "b 3 d h w"]:
+    """Where every voxel is read, (x, y, z)."""
+    axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype) for side in size), indexing="ij")
+    grid = torch.stack(axes[::-1]).flatten(1)
+    places = (matrix[:, :3, :3] @ grid + matrix[:, :3, 3:]).unflatten(2, size)
+    return places if field is None else places + field
+
+
+def inside(where: Float[Tensor, "b 3 d h w"], volume: Tensor) -> Float[Tensor, "b 1 d h w"]:
+    """1 where a place lies between the volume's outermost voxel centres."""
+    last = torch.tensor([side - 1 for side in reversed(volume.shape[2:])], dtype=where.dtype)[:, None, None, None]
+    return ((where >= 0) & (where <= last)).all(1, keepdim=True).to(where.dtype)
+
+
+def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") -> Tensor:
+    """Trilinear; places (b, 3, d, h, w) are voxels, NaN and infinity lie outside."""
+    sides = torch.tensor(list(reversed(volume.shape[2:])), dtype=places.dtype)[:, None, None, None]
+    grid = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
+    return F.grid_sample(volume, grid, padding_mode=padding_mode, align_corners=False)
+
+
+def shrunk(volume: Tensor, level: int) -> Tensor:
+    """Half the size so many times, by means of boxes."""
+    sides = [max(4, round(side / 2**level)) for side in volume.shape[2:]]
+    return F.adaptive_avg_pool3d(volume, sides) if level else volume
+
+
+def lower(volume: Tensor, level: int, mask: Tensor | None) -> Tensor:
+    """A level's volume, blurred by half a voxel; what a mask leaves out is not smeared over others."""
+    if mask is None:
+        return _blurred(shrunk(volume, level))
+    return _blurred(shrunk(volume * mask, level)) / _blurred(shrunk(mask, level)).clamp_min(1e-6)
+
+
+def _blurred(volume: Tensor) -> Tensor:
+    """By ``_BLUR`` voxels along every axis; noise costs more accuracy than the blur does."""
+    channels, height = volume.shape[1], volume.shape[3]
+    flat = gaussian_blur(volume.flatten(1, 2), 5, _BLUR).unflatten(1, (channels, -1))
+    upright = flat.transpose(2, 3).flatten(1, 2)  # depth where the height was
+    return gaussian_blur(upright, (5, 1), (_BLUR, 1.0)).unflatten(1, (channels, height)).transpose(2, 3)
+
+
+def kept_noise() -> float:
+    """The share of independent noise's variance that the blur leaves; what is aligned is smoother, and as uncertain as before."""
+    point = torch.zeros(1, 1, 9, 9, 9)
+    point[..., 4, 4, 4] = 1.0
+    return float(_blurred(point).square().sum())
+
+
+def level_from_full(full: Tensor, level: Tensor) -> Float[Tensor, "4 4"]:
+    """A shrunk volume's voxels from the volume's own."""
+    shares = torch.tensor([b / a for a, b in zip(full.shape[:1:-1], level.shape[:1:-1], strict=True)], dtype=full.dtype)
+    found = torch.diag(torch.cat((shares, shares.new_ones(1))))
+    found[:3, 3] = 0.5 * shares - 0.5
+    return found
+
+
+def grown(field: Tensor, like: Tensor) -> Tensor:
+    """A coarser level's displacements, in this one's voxels."""
+    scale = torch.tensor([b / a for a, b in zip(field.shape[:1:-1], like.shape[:1:-1], strict=True)], dtype=field.dtype)
+    return F.interpolate(field, like.shape[2:], mode="trilinear", align_corners=False) * scale[:, None, None, None]
