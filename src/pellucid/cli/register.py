@@ -1,4 +1,4 @@
-"""``pellucid register``: the map between two pictures, and what it looks like.
+"""``pellucid register``: the map between two pictures or volumes, and what it looks like.
 
 Owns: the command and its files.
 Must not: align; ``pellucid.registration`` does.
@@ -8,35 +8,59 @@ Read next: ``../registration/align.py``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pellucid.errors import invalid
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["register"]
 
 
 def register(
-    fixed: Annotated[Path, typer.Argument(metavar="A", help="The picture that stays.")],
-    moving: Annotated[Path, typer.Argument(metavar="B", help="The picture that is brought onto it.")],
+    fixed: Annotated[Path, typer.Argument(metavar="A", help="The picture that stays; a volume as an .npy file, (D, H, W).")],
+    moving: Annotated[Path, typer.Argument(metavar="B", help="The picture, or the volume, that is brought onto it.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for what is written.")] = Path("registered"),
-    model: Annotated[str, typer.Option(help="translation, similarity, affine, homography or bspline")] = "homography",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="translation, similarity, affine, homography (default), lens, bspline, or affine+bspline and such; "
+            "of volumes translation, rigid, affine (default), bspline, rigid+bspline"
+        ),
+    ] = None,
     loss: Annotated[str, typer.Option(help="ssd, ncc, charbonnier, barron, local_ncc or mutual_information")] = "ssd",
-    photometric: Annotated[str, typer.Option(help="none, gain_bias or gain_bias_gamma")] = "gain_bias",
-    spacing: Annotated[float, typer.Option(help="pixels between a B-spline's control points")] = 16.0,
+    photometric: Annotated[str, typer.Option(help="none, gain_bias or (pictures) gain_bias_gamma")] = "gain_bias",
+    spacing: Annotated[float | None, typer.Option(help="between a B-spline's control points; 16 pixels, 8 voxels")] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="What counts of A: a picture of its size, white counts; or an .npy file.")
+    ] = None,
+    moving_mask: Annotated[Path | None, typer.Option(help="What counts of B.")] = None,
 ) -> None:
-    """Bring picture B onto picture A: its map, the warped picture, a checkerboard and the differences. Exit 1: not converged."""
+    """Bring B onto A: its map, B in A's frame, a checkerboard and the differences. Exit 1: not converged."""
     import json
 
     from pellucid.cli.files import png_bytes, read_image, to_picture, write_bytes
     from pellucid.cli.waiting import waiting
-    from pellucid.registration import align
-    from pellucid.registration.pictures import before_and_after
+    from pellucid.registration import Alignment, align, align_volumes
+    from pellucid.registration.pictures import before_and_after, slices_before_and_after
 
-    grey = [read_image(path, gray=True) for path in (fixed, moving)]
+    solid = fixed.suffix.lower() == ".npy"
+    for path in (moving, mask, moving_mask):
+        if path is not None and (path.suffix.lower() == ".npy") != solid:
+            raise invalid("B and masks", expected="files of A's kind: all pictures or all .npy", got=str(path))
+    read = _volume if solid else lambda path: read_image(path, gray=True)
+    a, b = read(fixed), read(moving)
+    options: dict[str, Any] = {"model": model, "spacing": spacing, "mask": mask and read(mask)}
+    options |= {"moving_mask": moving_mask and read(moving_mask), "loss": loss, "photometric": photometric}
+    options = {name: value for name, value in options.items() if value is not None}
     with waiting(f"Aligning {moving.name} with {fixed.name}"):
-        found = align(*grey, model=model, loss=loss, photometric=photometric, spacing=spacing)
+        found = align_volumes(a, b, **options) if solid else align(a, b, **options)
+    losses = [step.loss for step in found.history] if isinstance(found, Alignment) else found.history
     numbers = {
-        "model": model,
+        "model": model or ("affine" if solid else "homography"),
         "loss": loss,
         "converged": bool(found.converged[0]),
         "reason": found.reason[0],
@@ -45,14 +69,45 @@ def register(
         "overlap": float(found.overlap[0]),
         "brightness": found.brightness[0].tolist(),
         "covariance": None if found.covariance is None else found.covariance[0].tolist(),
-        "losses": [float(step.loss[0]) for step in found.history],
+        "losses": [float(each[0]) for each in losses],
     }
-    size = (grey[0].shape[-2], grey[0].shape[-1])
     write_bytes(output / "alignment.json", (json.dumps(numbers, indent=1) + "\n").encode())
-    write_bytes(output / "warped.png", png_bytes(to_picture(found.warped(read_image(moving)[None], size)[0])))
-    write_bytes(output / "before-and-after.png", png_bytes(to_picture(before_and_after(grey[0], grey[1], found))))
+    if isinstance(found, Alignment):
+        warped = found.warped(read_image(moving)[None], (a.shape[-2], a.shape[-1]))[0]
+        write_bytes(output / "warped.png", png_bytes(to_picture(warped)))
+        shown = before_and_after(a, b, found)
+    else:
+        write_bytes(output / "warped.npy", _npy_bytes(found.warped(b, (a.shape[1], a.shape[2], a.shape[3]))[0, 0]))
+        shown = slices_before_and_after(a, b, found)
+    write_bytes(output / "before-and-after.png", png_bytes(to_picture(shown)))
     typer.echo(
         f"{found.reason[0]}: correlation {numbers['correlation']:.3f}, overlap {100 * float(found.overlap[0]):.0f} %; {output}"
     )
     if not numbers["converged"]:
         raise typer.Exit(1)
+
+
+def _volume(path: Path) -> Tensor:
+    """A volume (D, H, W) of numbers as (1, D, H, W), float32."""
+    import numpy as np
+    import torch
+
+    if not path.is_file():
+        raise invalid("VOLUME", expected="an .npy file", got=f"{path}, which is no file")
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise invalid("VOLUME", expected="an .npy file of numbers, as numpy.save writes it", got=str(path)) from error
+    if values.ndim != 3 or values.dtype.kind not in "buif":
+        raise invalid("VOLUME", expected="numbers of shape (D, H, W)", got=f"{values.dtype} of shape {values.shape} in {path}")
+    return torch.from_numpy(values.astype("float32"))[None]
+
+
+def _npy_bytes(volume: Tensor) -> bytes:
+    import io
+
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.save(buffer, volume.numpy())
+    return buffer.getvalue()

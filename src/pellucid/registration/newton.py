@@ -191,12 +191,12 @@ class Moves(NamedTuple):
     """What the steps of a descent may change.
 
     Args:
-        count: of a map's parameters.
+        parameters: how many numbers a map has.
         changed: (matrix, parameters of a small change) -> matrix.
         distance: between what two matrices make of the corners, in the mean.
     """
 
-    count: int
+    parameters: int
     changed: Callable[[Tensor, Tensor], Tensor]
     distance: Callable[[Tensor, Tensor], Float[Tensor, "b"]]
 
@@ -242,7 +242,7 @@ def minimise(
         tolerance: mean movement of the corners, in pixels, below which a pair is settled.
         exponent: gamma to begin with.
     """
-    count, damping = moves.count, matrix.new_full((len(matrix),), 1e-3)
+    count, damping = moves.parameters, matrix.new_full((len(matrix),), 1e-3)
     settled = torch.zeros(len(matrix), dtype=torch.bool)
     here = linearise(matrix, exponent)
     losses = [here.loss]

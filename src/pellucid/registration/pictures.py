@@ -1,11 +1,13 @@
 """What an alignment looks like: squares of one picture and the other in turns, and their difference, before and after.
 
-Owns: `before_and_after`.
+Owns: `before_and_after`, and the same of a volume's slices.
 Must not: write files.
 Read next: ``align.py``.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -13,8 +15,9 @@ from torch import Tensor
 
 from pellucid.functional import warp
 from pellucid.registration.align import Alignment
+from pellucid.registration.volumes import VolumeAlignment
 
-__all__ = ["before_and_after"]
+__all__ = ["before_and_after", "slices_before_and_after"]
 
 
 def before_and_after(
@@ -32,16 +35,53 @@ def before_and_after(
         A picture in [0, 1].
     """
     size = (fixed.shape[-2], fixed.shape[-1])
-    side = max(1, max(size) // squares)
-    y, x = torch.arange(size[0])[:, None] // side, torch.arange(size[1]) // side
-    even = (y + x) % 2 == 0
     gain, offset, exponent = found.brightness[0].tolist()
-    rows = []
+    parts = []
     for matrix, field in ((torch.eye(3, dtype=found.matrix.dtype), None), (found.matrix[0], found.field)):
         shown = [warp(part[None], matrix, size=size, displacement=field)[0] for part in (moving, torch.ones_like(moving[:1]))]
-        warped, seen = gain * shown[0].clamp_min(0.0) ** exponent + offset, shown[1]
-        board = torch.where(even, fixed, torch.where(seen > 0.5, warped, 0.0)).expand(3, *size)
-        apart = (warped - fixed).abs().mean(0, keepdim=True) * seen
-        difference = torch.cat((torch.maximum(apart, 1.0 - seen), apart, apart))
-        rows.append(torch.cat((board, board.new_ones((3, size[0], gap)), difference), 2))
-    return torch.cat((rows[0], rows[0].new_ones((3, gap, rows[0].shape[2])), rows[1]), 1).clamp(0.0, 1.0)
+        parts.append(_row(fixed, gain * shown[0].clamp_min(0.0) ** exponent + offset, shown[1], squares, gap))
+    return _pile(parts, gap)
+
+
+def slices_before_and_after(
+    fixed: Float[Tensor, "1 d h w"], moving: Float[Tensor, "1 d2 h2 w2"], found: VolumeAlignment, *, squares: int = 8, gap: int = 4
+) -> Float[Tensor, "3 h3 w3"]:
+    """The same of volumes: their middle slices across depth, height and width, one below the other, first before and then after.
+
+    Args:
+        fixed, moving: in any units; the fixed volume's least and greatest value are black and white.
+        found: the alignment of this pair alone; its brightness is applied to the moving volume in all rows.
+        squares, gap: as of :func:`before_and_after`.
+
+    Returns:
+        A picture in [0, 1].
+    """
+    size = (fixed.shape[1], fixed.shape[2], fixed.shape[3])
+    gain, offset = found.brightness[0].tolist()
+    low, high = float(fixed.amin()), float(fixed.amax())
+    before = replace(found, matrix=torch.eye(4, dtype=found.matrix.dtype)[None], field=None)
+    rows = []
+    for one in (before, found):
+        shown, seen = (one.warped(part, size)[0] for part in (gain * moving + offset, torch.ones_like(moving)))
+        for axis in (1, 2, 3):
+            still, moved = (((part - low) / max(high - low, 1e-12)).select(axis, size[axis - 1] // 2) for part in (fixed, shown))
+            rows.append(_row(still, moved, seen.select(axis, size[axis - 1] // 2), squares, gap))
+    return _pile(rows, gap)
+
+
+def _row(fixed: Tensor, warped: Tensor, seen: Tensor, squares: int, gap: int) -> Tensor:
+    """A checkerboard, and the absolute difference."""
+    size = (fixed.shape[-2], fixed.shape[-1])
+    side = max(1, max(size) // squares)
+    y, x = torch.arange(size[0])[:, None] // side, torch.arange(size[1]) // side
+    board = torch.where((y + x) % 2 == 0, fixed, torch.where(seen > 0.5, warped, 0.0)).expand(3, *size)
+    apart = (warped - fixed).abs().mean(0, keepdim=True) * seen
+    difference = torch.cat((torch.maximum(apart, 1.0 - seen), apart, apart))
+    return torch.cat((board, board.new_ones((3, size[0], gap)), difference), 2)
+
+
+def _pile(rows: list[Tensor], gap: int) -> Tensor:
+    """One below the other, on white."""
+    width = max(row.shape[2] for row in rows)
+    padded = [torch.nn.functional.pad(row, (0, width - row.shape[2], 0, gap), value=1.0) for row in rows]
+    return torch.cat(padded, 1)[:, :-gap].clamp(0.0, 1.0)

@@ -221,8 +221,6 @@ class _Run:
     def newton(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Equations, Tensor]:
         """(matrix, equations there, which are settled)."""
         assert self.model is not None
-        exponent = RESIDUAL[self.loss]
-        weigh = None if exponent is None else robust(exponent, self.width)
         chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
         for level in range(levels - 1, -1, -1):
             pair, from_full, moving_from_full = self._level(level)
@@ -236,9 +234,9 @@ class _Run:
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             first = (begin @ moved_by(turns, pair.size)[:, None]).flatten(0, 1)
             fan = Blocks(*(None if part is None else part.repeat(len(turns), 1, 1, 1, 1) for part in pair))  # type: ignore[arg-type]
-            linearise = partial(volume_equations, fan, model=model, photometric=self.photometric, weigh=weigh)
+            linearise = partial(self._equations, fan, model)
             found = minimise(
-                lambda matrix, _, linearise=linearise: linearise(matrix),
+                linearise,
                 first,
                 volume_moves(model, pair.size),
                 steps=self.steps,
@@ -250,6 +248,11 @@ class _Run:
             rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
             matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
         return matrix, Equations(*(part[rows] for part in found.equations)), found.settled[rows]
+
+    def _equations(self, pair: Blocks, model: str, matrix: Tensor, _exponent: Tensor) -> Equations:
+        exponent = RESIDUAL[self.loss]
+        weigh = None if exponent is None else robust(exponent, self.width)
+        return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=weigh)
 
     def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
         """(matrix, field, which are settled)."""

@@ -173,8 +173,8 @@ def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") ->
 
 def shrunk(volume: Tensor, level: int) -> Tensor:
     """Half the size so many times, by means of boxes."""
-    sides = [max(4, round(side / 2**level)) for side in volume.shape[2:]]
-    return F.adaptive_avg_pool3d(volume, sides) if level else volume
+    depth, height, width = (max(4, round(side / 2**level)) for side in volume.shape[2:])
+    return F.adaptive_avg_pool3d(volume, (depth, height, width)) if level else volume
 
 
 def lower(volume: Tensor, level: int, mask: Tensor | None) -> Tensor:
