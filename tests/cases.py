@@ -25,6 +25,7 @@ class Case:
         targets: the dot test applies (the transform moves things).
         size: (height, width) of the pictures, where small ones mean nothing.
         jumps: a staircase of the image: a rounding of the input may move a value by a whole step.
+        objects: needs masks of objects beside the images.
         batch_exact: a sample's bits do not depend on the batch around it; a matrix product rounds by its
             shape, a power by an element's place.
         group: how many samples next to one another are shown in one another.
@@ -41,6 +42,7 @@ class Case:
     group: int = 1
     size: tuple[int, int] | None = None
     jumps: bool = False
+    objects: bool = False
 
     @property
     def name(self) -> str:
@@ -295,6 +297,22 @@ CASES = (
         group=2,
     ),
     Case(P.Mosaic(scale=(0.6, 1.4), p=0.7), P.Mosaic(p=0.0), off_kinks={"gate": 0.9}, group=4, size=(4, 5)),
+    Case(
+        P.CopyPaste((0.3, 0.9), p=0.7),
+        P.CopyPaste(p=0.0),
+        off_kinks={"gate": 0.9, "share": 1.0},
+        group=2,
+        size=(4, 5),
+        objects=True,
+    ),
+    Case(
+        P.CopyPaste((0.3, 0.9), sigma=0.8, p=0.7),
+        P.CopyPaste(0.0),
+        off_kinks={"gate": 0.9, "share": 1.0},
+        group=2,
+        size=(4, 5),
+        objects=True,
+    ),
     Case(P.GridShuffle((1, 3), p=0.7), P.GridShuffle(1), off_kinks={"gate": 0.93}, size=(3, 6)),
     Case(P.RandomZoomBlur((1.1, 1.4), 2, p=0.7), P.RandomZoomBlur(1.0), exact_identity=False, off_kinks={"gate": 0.9}, size=(4, 5)),
     Case(P.Normalize(MEAN, STD), P.Normalize((0.0,), (1.0,))),
@@ -351,8 +369,33 @@ def images(case: Case, batch: int = 3, channels: int = 3, dtype: torch.dtype = t
     return (0.4 + 0.2 * x if case.unclipped else x).to(dtype)
 
 
+class _WithObjects(Pipeline):
+    """Takes images alone, and lays the same masks of two objects beside each of them."""
+
+    def forward(self, batch, **options):
+        found = super().forward(_objects(batch), **options)
+        return (found[0]["image"], found[1]) if isinstance(found, tuple) else found["image"]
+
+    def draw(self, batch, **options):
+        return super().draw(_objects(batch), **options)
+
+    def apply(self, batch, record=None, **options):
+        return super().apply(_objects(batch), record, **options)["image"]
+
+
+def _objects(batch):
+    """Images and the masks of two objects, which overlap; what has targets already stays as it is."""
+    if not isinstance(batch, torch.Tensor):
+        return batch
+    rows, columns = torch.arange(batch.shape[-2]), torch.arange(batch.shape[-1])
+    first = (rows[:, None] < len(rows) - 1) & (columns < len(columns) // 2)
+    second = (rows[:, None] > 0) & (columns >= len(columns) // 3)
+    masks = torch.stack((first, second)).to(batch.device)
+    return {"image": batch, "masks": masks.expand(*batch.shape[:-3], -1, -1, -1)}
+
+
 def pipeline(case: Case, **options: object) -> Pipeline:
-    return Pipeline([case.transform], seed=5, **options)
+    return (_WithObjects if case.objects else Pipeline)([case.transform], seed=5, **options)
 
 
 def spec_of(case: Case) -> ImageSpec:

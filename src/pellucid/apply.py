@@ -34,6 +34,7 @@ from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
+from pellucid.instances import Instances, instances_of
 from pellucid.kinds import BOXES, IMAGE, VALID, Hop, expanded, follow, turned_along
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
@@ -66,13 +67,17 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
 def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> dict[str, Any]:
     """What becomes of each entry, by key, and the flags of validity."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
+    known = _known_first(lowered, parsed, options)
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_in)
-        if entry.kind is IMAGE:
+        if entry.key in known or entry.kind.move:
+            out, valid = known.get(entry.key) or _rows(lowered, entry, flat, parsed.lead, options)
+            if valid is not None:
+                valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
+                result[f"{entry.key}_valid"] = valid
+        elif entry.kind is IMAGE:
             out = _image(lowered, flat, options)
-        elif entry.kind.move:
-            out = _rows(lowered, entry, flat, parsed.lead, options, result)
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
@@ -82,6 +87,21 @@ def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale:
     if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
     return result
+
+
+def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, tuple[Tensor, Tensor | None]]:
+    """Masks of objects, and the boxes beside them with their validity, by key: they decide what layers paste of pictures."""
+    found: dict[str, tuple[Tensor, Tensor | None]] = {}
+    for masks in instances_of(lowered, parsed, options):
+        entry = masks.boxes
+        if entry is not None:
+            flat = flatten(entry, parsed.lead, lowered.plan.size_in)
+            found[entry.key] = _rows(lowered, entry, flat, parsed.lead, options, masks)
+        for index in lowered.plan.moving_layers if entry is None else ():
+            masks.lay(index, None)
+        found[masks.key] = masks.end(), None
+        lowered.cutouts |= masks.cutouts
+    return found
 
 
 def finished(result: dict[str, Any], untouched: dict[str, Any], form: Form, options: Options, count: int | None = None) -> Any:
@@ -280,8 +300,10 @@ def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Optio
     return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
-def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, result: dict[str, Any]) -> Tensor:
-    """Rows of coordinates from canvas to canvas, and through layers; writes their validity into ``result``."""
+def _rows(
+    lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, masks: Instances | None = None
+) -> tuple[Tensor, Tensor]:
+    """Rows of coordinates from canvas to canvas, and through layers, and which are still there; ``masks`` go beside them."""
     first, *rest = stretches(lowered)
     still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
@@ -291,12 +313,13 @@ def _rows(lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Opti
         valid = valid & _centered(lowered, index, convert_boxes(flat, entry.box_format, "cxcywh")[..., :2])
     for part in rest if not isinstance(first, int) else (first, *rest):
         if isinstance(part, int):
-            out, valid = laid_rows(lowered, part, entry, out, valid, options)
+            if masks is not None:
+                masks.lay(part, valid)
+            out, valid = laid_rows(lowered, part, entry, out, valid, options, masks)
         else:
             out, there = _moved(entry, out, forwards(part), options)
             valid = valid & there
-    result[f"{entry.key}_valid"] = valid[0] if lead == 0 else valid.unflatten(0, entry.tensor.shape[:lead])
-    return out
+    return out, valid
 
 
 def _flags(valid: Tensor, lead: int) -> Tensor:

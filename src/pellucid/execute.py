@@ -260,18 +260,25 @@ def _apply_layers(
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Layers)
     assert isinstance(spec, LayerSpec)
-    opacity, box, src_from_dst, _, edge, paint = segment
+    opacity, box, src_from_dst, paint = segment.opacity, segment.box, segment.src_from_dst, segment.fill
     channels, rows = image.shape[1], torch.arange(len(image), device=image.device)
     colors = (paint if isinstance(paint, tuple) else (paint / scale,)) if fill is None else (fill,)
+    offset, plane = shown(lowered, index, len(image)) - rows[:, None], None
+    if spec.pastes and index in lowered.cutouts:
+        soft, hard = lowered.cutouts[index]
+        plane = hard.to(soft.dtype) if interpolation == "nearest" else soft
+    elif spec.pastes:  # nobody knows of objects
+        offset, opacity = offset[:, :1], opacity[:, :1]
     return layers(
         image,
-        shown(lowered, index, len(image)) - rows[:, None],
+        offset,
         opacity.to(compute_dtype(image.dtype)),
         box,
         None if src_from_dst is None else src_from_dst[:, :, :2],
+        plane,
         ground=colors * (channels // len(colors)),
         covers=spec.covers,
-        edge=edge,
+        edge=segment.edge,
         dtype=dtype,
         interpolation=interpolation,
         impl=impl,
@@ -447,6 +454,7 @@ def apply_field(
     padding_mode: str | None,
     fill: float,
     impl: str,
+    groups: Sequence[Group] | None = None,
 ) -> Shaped[Tensor, "b c h2 w2"]:
     """Send masks, heatmaps or depth through the geometry alone.
 
@@ -457,12 +465,13 @@ def apply_field(
         padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
         fill: what lies outside.
         impl: which implementation computes.
+        groups: the passes, if not all of the plan's.
 
     Gradient:
         field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
         for integers, which carry no gradient.
     """
-    for group in lowered.plan.groups:
+    for group in lowered.plan.groups if groups is None else groups:
         if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
             kept = field.dtype if field.is_floating_point() else None
             field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)

@@ -18,6 +18,7 @@ from pellucid.boxes import convert_boxes, visible
 from pellucid.errors import invalid, wrong_type
 from pellucid.execute import shown
 from pellucid.geometry.matrices import inverse
+from pellucid.instances import Covered, Instances, is_instances
 from pellucid.kinds import BOXES, kind_of
 from pellucid.lowering import Lowered
 from pellucid.options import Options
@@ -28,14 +29,23 @@ __all__ = ["laid_rows", "mixed_labels"]
 
 
 def laid_rows(
-    lowered: Lowered, index: int, entry: Entry, rows: Float[Tensor, "b n c"], valid: Bool[Tensor, "b n"], options: Options
+    lowered: Lowered,
+    index: int,
+    entry: Entry,
+    rows: Float[Tensor, "b n c"],
+    valid: Bool[Tensor, "b n"],
+    options: Options,
+    masks: Instances | None = None,
 ) -> tuple[Float[Tensor, "b m c"], Bool[Tensor, "b m"]]:
     """The rows of all reads, those of the lowest first, each on the layers' canvas and cut by its rectangle.
 
-    A row is valid where its read shows, and none above it, opaque for the most part, hides it.
+    A row is valid where its read shows, and none above it, opaque for the most part, hides it. Boxes beside masks (``masks``) are
+    cut by these where objects are pasted.
     """
     layer = lowered.segment(index)
     assert isinstance(layer, Layers)
+    if index in lowered.plan.pasting:
+        return _pasted(lowered, index, entry, rows, valid, options, masks)
     source, size = shown(lowered, index, rows.shape[0]), lowered.plan.specs[index].size
     whole = rows.new_tensor([0.0, 0.0, size[1], size[0]], dtype=layer.opacity.dtype).expand(rows.shape[0], 4)
     boxes = [whole if layer.box is None else layer.box[:, k] for k in range(source.shape[1])]
@@ -58,6 +68,46 @@ def laid_rows(
         found.append(moved)
         flags.append(there)
     return torch.cat(found, 1), torch.cat(flags, 1)
+
+
+def _pasted(
+    lowered: Lowered, index: int, entry: Entry, rows: Tensor, valid: Tensor, options: Options, masks: Instances | None
+) -> tuple[Tensor, Tensor]:
+    """The picture's own rows less what is covered, then the partner's, valid where they are pasted."""
+    mine = shown(lowered, index, rows.shape[0])[:, 1]
+    theirs, there = rows[mine], valid[mine]
+    if masks is not None:
+        covered = masks.covered[index]
+        rows, kept = _less(rows, covered, entry, options)
+        return torch.cat((rows, theirs), 1), torch.cat((valid & kept, covered.pasted & there), 1)
+    if index not in lowered.cutouts:
+        return torch.cat((rows, theirs), 1), torch.cat((valid, torch.zeros_like(there)), 1)
+    hard = lowered.cutouts[index].hard
+    own, other = (_at(hard, _edges(one, entry)[..., :2]) for one in (rows, theirs))
+    return torch.cat((rows, theirs), 1), torch.cat((valid & ~own, there & other), 1)
+
+
+def _less(rows: Tensor, covered: Covered, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """What is left of boxes whose masks are covered in part, and which of them count on."""
+    before, after = covered.before, covered.after
+    untouched = after == before
+    kept = (after > 0) & (after >= options.min_visibility * before) & (after >= options.min_area)
+    if entry.box_format == "cxcywhr":  # a turned box stays what it was
+        return rows, untouched | kept
+    edges, hull = _edges(rows, entry), covered.hull.to(rows.dtype)
+    low, high = torch.maximum(edges[..., :2], hull[..., :2]), torch.minimum(edges[..., 2:], hull[..., 2:])
+    same = untouched | ~(high > low).all(-1)  # a mask may lie beside its box
+    left = convert_boxes(torch.cat((low, high), -1), "xyxy", entry.box_format)
+    return torch.where(same[..., None], rows, left), untouched | kept
+
+
+def _at(plane: Bool[Tensor, "b h w"], edges: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
+    """What lies at points, which are given in pixel edges; outside of the picture, and where there is no number, nothing."""
+    height, width = plane.shape[1:]
+    column, row = torch.floor(torch.where(edges.isfinite(), edges, -1.0)).to(torch.int64).unbind(-1)
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    place = torch.where(inside, row * width + column, 0)
+    return inside & plane.flatten(1).expand(len(place), -1).gather(1, place)
 
 
 def _edges(rows: Tensor, entry: Entry) -> Tensor:
@@ -106,6 +156,7 @@ def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str
     Labels that have a number for each row of boxes or points follow those; labels of pictures become shares of classes.
     """
     rows = [entry.tensor.shape[:-1] for entry in parsed.entries if entry.kind.move]
+    rows += [entry.tensor.shape[:-2] for entry in parsed.entries if is_instances(lowered.plan, entry, parsed)]
     result = dict(parsed.untouched)
     for key, value in parsed.untouched.items():
         kind = None if key in options.passthrough else kind_of(key, options.targets)

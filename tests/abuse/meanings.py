@@ -367,6 +367,8 @@ BY_NAME: dict[str, Kind] = {
     "lam": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "num_classes": optional(number(1, whole=True)),
     "edge": number(0),
+    "CopyPaste.share": drawn(0, 1),
+    "CopyPaste.sigma": number(0, 10),
     "Mosaic.center": drawn(0, 1),
     "Mosaic.scale": drawn(1e-6, alone=ONE),
     "grid": divides(SIZE, 8),

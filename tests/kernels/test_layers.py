@@ -10,7 +10,7 @@ DOUBLE = torch.float64
 
 
 def tables(batch=3, size=(9, 11), dtype=DOUBLE, seed=0, reads=3, edge=2.5):
-    """Reads through maps, within rectangles that fade."""
+    """Reads through maps, within rectangles that fade, and a plane that cuts the last of them out."""
     generator = torch.Generator().manual_seed(seed)
 
     def rand(*shape):
@@ -23,12 +23,13 @@ def tables(batch=3, size=(9, 11), dtype=DOUBLE, seed=0, reads=3, edge=2.5):
     maps = torch.eye(2, 3, dtype=DOUBLE) + 0.3 * (rand(batch, reads, 2, 3) - 0.5)
     maps[..., 2] *= 10
     image, opacity = rand(batch, 3, height, width), 0.05 + 0.9 * rand(batch, reads)
-    return image.to(dtype), offset, opacity.to(dtype), box.to(dtype), maps.to(dtype)
+    plane = rand(batch, height, width)
+    return image.to(dtype), offset, opacity.to(dtype), box.to(dtype), maps.to(dtype), plane.to(dtype)
 
 
-def laid(image, offset, opacity, box, maps, *, impl="auto", **options):
+def laid(image, offset, opacity, box, maps, plane=None, *, impl="auto", **options):
     given = {"ground": (0.3, -0.2, 0.7), "edge": 2.5, "dtype": image.dtype, **options}
-    return layers(image, offset, opacity, box, maps, impl=impl, **given)
+    return layers(image, offset, opacity, box, maps, plane, impl=impl, **given)
 
 
 LAYERS = Kernel(laid, tables, "pellucid::cpu_layers", ([0.3, -0.2, 0.7], False, 2.5, DOUBLE))
@@ -45,21 +46,24 @@ def test_all_gradients_in_slow_mode():
 
 @pytest.mark.parametrize("covers", [False, True])
 @pytest.mark.parametrize("edge", [0.0, 1.5])
-@pytest.mark.parametrize("through", [(0, 1), (0,), (1,), ()])
+@pytest.mark.parametrize("through", [(0, 1), (0,), (1,), (), (2,), (0, 1, 2)])
 def test_every_kind_of_table_equals_the_reference_in_double(covers, edge, through):
     image, offset, opacity, *rest = tables(batch=4, size=(7, 13), seed=3, reads=4)
     opacity[:2] = opacity[:2].round()  # some are opaque, some are not there
-    box, maps = (part if k in through else None for k, part in enumerate(rest))
+    box, maps, plane = (part if k in through else None for k, part in enumerate(rest))
+    if plane is not None:
+        plane[:, 2:5] = plane[:, 2:5].round()  # rows with holes, and rows of nothing
+        plane[:, 4], plane[:, 5, 3:9] = 1.0, 0.0
 
     def call(*tensors, impl):
         floating = iter(tensors[2:])
-        numbers = [next(floating) if part is not None else None for part in (box, maps)]
+        numbers = [next(floating) if part is not None else None for part in (box, maps, plane)]
         return laid(image_of(tensors), offset, tensors[1], *numbers, impl=impl, edge=edge, covers=covers)
 
     def image_of(tensors):
         return tensors[0]
 
-    given = [image, opacity, *(part for part in (box, maps) if part is not None)]
+    given = [image, opacity, *(part for part in (box, maps, plane) if part is not None)]
     found = (gradients(call, given, impl=impl) for impl in ("cpu", "reference"))
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
@@ -73,18 +77,19 @@ def whole(batch, maps=True, generator=None):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8])
 @pytest.mark.parametrize("moves", [False, True])
-def test_what_is_copied_keeps_every_bit(dtype, moves):
+@pytest.mark.parametrize("cuts", [False, True])
+def test_what_is_copied_keeps_every_bit(dtype, moves, cuts):
     generator = torch.Generator().manual_seed(2)
-    image, offset, opacity, box, _ = tables(batch=4, size=(12, 17), reads=4)
+    image, offset, opacity, box, _, plane = tables(batch=4, size=(12, 17), reads=4)
+    plane = plane.round() if cuts else None
     image = (image * 255).to(dtype) if dtype == torch.uint8 else (image - 0.5).to(dtype)
     maps = whole(4, moves, generator)
     options = {"edge": 0.0, "ground": (0.0, 0.0, 0.0), "covers": True}
-    out = laid(image, offset, opacity.round(), box, maps, impl="cpu", **options)
+    out = laid(image, offset, opacity.round(), box, maps, plane, impl="cpu", **options)
     # torch gathers integers alone, whose reads are laid where they count for more than half
     bits = image.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[image.element_size()])
-    expected = layers(
-        bits, offset, opacity.round(), box, maps, ground=(0.0,) * 3, covers=True, interpolation="nearest", impl="reference"
-    )
+    asked = {"ground": (0.0,) * 3, "covers": True, "interpolation": "nearest", "impl": "reference"}
+    expected = layers(bits, offset, opacity.round(), box, maps, plane, **asked)
     assert torch.equal(out.view(expected.dtype), expected)
 
 
@@ -104,7 +109,7 @@ def test_bytes_are_rounded_once_and_other_dtypes_may_be_asked_for():
 
 
 def test_nothing_spreads_from_what_is_covered_or_outside():
-    image, _, opacity, _, maps = tables(batch=2, size=(8, 8), reads=2)
+    image, _, opacity, _, maps, _ = tables(batch=2, size=(8, 8), reads=2)
     image[0], offset = torch.nan, torch.tensor([[0, 1], [-1, 0]])
     whole_picture = torch.tensor([-9.0, -9.0, 20.0, 20.0], dtype=DOUBLE).expand(2, 2, 4)
     leaf = image.clone().requires_grad_()

@@ -21,6 +21,7 @@ import typer
 from pellucid.cli.errors import need
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, UInt8
     from PIL.Image import Image
     from torch import Tensor
 
@@ -55,6 +56,7 @@ _SHOWN: Mapping[str, Mapping[str, Any]] = {
     "Denormalize": {"mean": (0.3, 0.3, 0.3), "std": (0.5, 0.5, 0.5)},
     "LongestMaxSize": {"size": 96},
     "GridShuffle": {"grid": 4},
+    "CopyPaste": {"share": 1.0},
 }
 
 
@@ -106,7 +108,10 @@ def gallery(
 
 
 def photograph(path: Path | None = None) -> dict[str, Tensor]:
-    """Two square pictures with targets: one to show, the astronaut or yours with its central half, and one to mix in."""
+    """Two square pictures with targets: one to show, the astronaut or yours with its central half, and one to mix in.
+
+    An ellipse in each box is its object.
+    """
     import torch
 
     from pellucid.cli.annotations import ANNOTATIONS
@@ -117,17 +122,29 @@ def photograph(path: Path | None = None) -> dict[str, Tensor]:
     from pellucid.transforms.resize import Resize
 
     if path is None:
-        return load_batch(ANNOTATIONS[:2], SIZE)  # what mixes pictures needs a second one
+        batch = load_batch(ANNOTATIONS[:2], SIZE)  # what mixes pictures needs a second one
+        return {**batch, "masks": _ellipses(batch["boxes"])}
     image = read_image(path)
     prepare = Pipeline([CenterCrop(min(image.shape[-2:])), Resize((SIZE, SIZE))])
     low, high = SIZE / 4, 3 * SIZE / 4
+    boxes = torch.tensor([[[low, low, high, high]]] * 2)
     return {
         "image": prepare(torch.stack((image, image.flip(-1).flip(-2)))),
-        "boxes": torch.tensor([[[low, low, high, high]]] * 2),
+        "boxes": boxes,
+        "masks": _ellipses(boxes),
         "boxes_valid": torch.ones((2, 1), dtype=torch.bool),
         "keypoints": torch.tensor([[[low, low], [high, low], [high, high], [low, high]]] * 2) - 0.5,
         "keypoints_valid": torch.ones((2, 4), dtype=torch.bool),
     }
+
+
+def _ellipses(boxes: Float[Tensor, "b n 4"]) -> UInt8[Tensor, "b n h w"]:
+    import torch
+
+    place = torch.arange(SIZE) + 0.5
+    middle, half = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 2
+    across, down = (((place - middle[..., i, None]) / half[..., i, None].clamp(min=1e-6)) ** 2 for i in (0, 1))
+    return (across[..., None, :] + down[..., :, None] < 1.0).to(torch.uint8)
 
 
 def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:

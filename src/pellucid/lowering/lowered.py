@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pellucid.compilers import numba_works
@@ -29,12 +29,24 @@ from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, pla
 from pellucid.transforms.base import Transform
 from pellucid.types import ImageSpec
 
-__all__ = ["Lowered"]
+__all__ = ["Cutout", "Lowered"]
 
 _Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
 """(plan, run, its segments, mean colour) -> a named tuple of tensors."""
 _OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
 """(plan, its segments) -> tensors, in any nesting of tuples."""
+
+
+class Cutout(NamedTuple):
+    """What a layer pastes, pixel by pixel.
+
+    Args:
+        opacity: how much of it shows, where the layer is open.
+        hard: what labels take it to cover.
+    """
+
+    opacity: Float[Tensor, "b h w"]
+    hard: Bool[Tensor, "b h w"]
 
 
 class Lowered:
@@ -49,7 +61,7 @@ class Lowered:
         taped: what `taped` says, where that is known.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs without a field are composed by playing a
-    tape.
+    tape. ``cutouts`` holds, by step, what pasting layers paste: whoever has the masks fills it in, before any picture is laid.
     """
 
     def __init__(
@@ -62,6 +74,7 @@ class Lowered:
         taped: bool | None = None,
     ) -> None:
         self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
+        self.cutouts: dict[int, Cutout] = {}
         self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
         self._taped = (

@@ -197,6 +197,11 @@ class Plan:
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
 
     @property
+    def pasting(self) -> tuple[int, ...]:
+        """The steps that paste objects."""
+        return tuple(i for i in self.moving_layers if getattr(self.segments[i], "pastes", False))
+
+    @property
     def centers(self) -> tuple[int, ...]:
         """The steps whose window keeps the boxes whose centre it shows."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.centers)

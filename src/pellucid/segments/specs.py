@@ -154,6 +154,7 @@ class LayerSpec:
         covers: the lowest read shows everywhere, whatever its opacity and rectangle.
         moves: what is shown may lie elsewhere, or be another sample's: boxes and points go along, and nothing leads back.
         num_classes: of labels that are whole numbers; None where there are none.
+        pastes: of the uppermost read only objects show, cut out by the masks of their pictures.
 
     Example:
         >>> import pellucid
@@ -167,6 +168,7 @@ class LayerSpec:
     covers: bool = True
     moves: bool = True
     num_classes: int | None = None
+    pastes: bool = False
 
 
 @dataclass(frozen=True)

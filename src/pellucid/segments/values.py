@@ -338,6 +338,8 @@ class Layers(NamedTuple):
         share: of the result, for labels; None where labels stay as they are.
         edge: over how many pixels rectangles fade out; 0: they hold the pixels whose centres they hold.
         fill: what shows where no read does, in the image's own units.
+        objects: where objects are pasted, two words of 32 bits each and the share of objects.
+        sigma: by how many pixels the edges of what is pasted are softened.
 
     Example:
         >>> import torch
@@ -352,6 +354,8 @@ class Layers(NamedTuple):
     share: Float[Tensor, "b k"] | None = None
     edge: float = 0.0
     fill: Fill = 0.0
+    objects: tuple[Int64[Tensor, "b 2"], Float[Tensor, "b"]] | None = None
+    sigma: float = 0.0
 
 
 class Call(NamedTuple):

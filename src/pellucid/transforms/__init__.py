@@ -35,6 +35,7 @@ from pellucid.transforms.lie import RandomLieAffine
 from pellucid.transforms.mix import CutMix, MixUp
 from pellucid.transforms.mixture import Mixture
 from pellucid.transforms.noise import PoissonGaussianNoise, RandomGaussianNoise, SaltAndPepper, ShotNoise
+from pellucid.transforms.paste import CopyPaste
 from pellucid.transforms.perspective import RandomPerspective
 from pellucid.transforms.plasma import RandomPlasmaBrightness, RandomPlasmaFog, RandomPlasmaShadow
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
@@ -115,6 +116,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "MixUp",
     "CutMix",
     "Mosaic",
+    "CopyPaste",
     "GridShuffle",
     "Normalize",
     "Denormalize",

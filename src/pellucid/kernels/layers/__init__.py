@@ -26,6 +26,7 @@ def layers(
     opacity: Float[Tensor, "b k"],
     box: Float[Tensor, "b k 4"] | None,
     src_from_dst: Float[Tensor, "b k 2 3"] | None,
+    plane: Float[Tensor, "b h w"] | None = None,
     *,
     ground: tuple[float, ...],
     covers: bool = False,
@@ -41,16 +42,17 @@ def layers(
     """
     work = torch.promote_types(torch.promote_types(image.dtype, opacity.dtype), torch.float32)
     opacity = opacity.to(work)
-    box, src_from_dst = (None if part is None else part.to(work) for part in (box, src_from_dst))
+    box, src_from_dst, plane = (None if part is None else part.to(work) for part in (box, src_from_dst, plane))
     pictures = dtype is not None and image.is_cpu and impl != "triton" and (interpolation == "bilinear" or src_from_dst is None)
     if pictures and implementation(impl, image.device) == "cpu":
         table = (
-            part if part is None else part.expand(len(image), *part.shape[1:]) for part in (offset, opacity, box, src_from_dst)
+            part if part is None else part.expand(len(image), *part.shape[1:])
+            for part in (offset, opacity, box, src_from_dst, plane)
         )
         tensors = (part if part is None or dtype != torch.uint8 else part.detach() for part in (image, *table))
         return run(_LAYERS, (list(ground), covers, edge, dtype), *tensors)
     return reference.layers(
-        *(image, offset, opacity, box, src_from_dst),
+        *(image, offset, opacity, box, src_from_dst, plane),
         ground=ground,
         covers=covers,
         edge=edge,
@@ -66,13 +68,14 @@ def _again(
     opacity: Tensor,
     box: Tensor | None,
     src_from_dst: Tensor | None,
+    plane: Tensor | None,
     ground: list[float],
     covers: bool,
     edge: float,
     dtype: torch.dtype,
 ) -> Tensor:
     """What the compiled layers computed, by the reference: for second derivatives."""
-    table = offset, opacity, box, src_from_dst
+    table = offset, opacity, box, src_from_dst, plane
     return reference.layers(image, *table, ground=tuple(ground), covers=covers, edge=edge, dtype=dtype)
 
 

@@ -28,6 +28,7 @@ def layers(
     opacity: Float[Tensor, "b k"],
     box: Float[Tensor, "b k 4"] | None,
     src_from_dst: Float[Tensor, "b k 2 3"] | None,
+    plane: Float[Tensor, "b h w"] | None = None,
     *,
     ground: tuple[float, ...],
     covers: bool = False,
@@ -45,6 +46,7 @@ def layers(
         opacity: a of each read, in [0, 1].
         box: rectangles (x0, y0, x1, y1) in pixel edges, outside of which a is 0; None: everywhere.
         src_from_dst: output pixel to pixel of the source, of which nothing but the ground lies outside; None: as it is.
+        plane: what the opacity of the last read is multiplied by at each pixel, in [0, 1].
         ground: of each channel, what shows where no read does.
         covers: the first read shows everywhere, whatever is given for it.
         edge: over how many pixels a rectangle fades out, half of them inside; 0: a pixel is inside where its centre is.
@@ -52,7 +54,7 @@ def layers(
         interpolation, resample: how reads through maps are read, and by whom.
 
     Gradient:
-        image, opacity: exact. src_from_dst: almost everywhere. box: almost everywhere where it fades, none where not.
+        image, opacity, plane: exact. src_from_dst: almost everywhere. box: almost everywhere where it fades, none where not.
     """
     if dtype is not None:
         image = to_colors(image, opacity.dtype)
@@ -73,6 +75,8 @@ def layers(
         share = opacity[:, k, None, None]
         if box is not None:
             share = share * cover(box[:, k], (image.shape[-2], image.shape[-1]), edge)  # b h w
+        if plane is not None and k == opacity.shape[1] - 1:
+            share = share * plane
         below = _laid(below, read(k), share[:, None])
     return rounded(below, dtype)
 

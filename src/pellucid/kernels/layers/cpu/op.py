@@ -18,17 +18,18 @@ from pellucid.kernels.threads import memory, run_split, scratch
 
 __all__ = ["backward", "direct", "forward"]
 
-_TABLE = "Tensor image, Tensor offset, Tensor opacity, Tensor? box, Tensor? maps"
+_TABLE = "Tensor image, Tensor offset, Tensor opacity, Tensor? box, Tensor? maps, Tensor? plane"
 _COMMON = f"{_TABLE}, float[] ground, bool covers, float edge, ScalarType dtype"
 torch.library.define("pellucid::cpu_layers", f"({_COMMON}) -> Tensor")
 torch.library.define(
-    "pellucid::cpu_layers_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+    "pellucid::cpu_layers_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
 forward = torch.ops.pellucid.cpu_layers.default
-"""(image, offset, opacity, box, maps, ground, covers, edge, dtype) -> the result in that dtype, as the reference.
+"""(image, offset, opacity, box, maps, plane, ground, covers, edge, dtype) -> the result in that dtype, as the reference.
 
-Opacities, boxes and maps are of one dtype, float32 or float64, in which everything is computed, and have a row for every sample.
+Opacities, boxes, maps and planes are of one dtype, float32 or float64, in which everything is computed, and have a row for every
+sample.
 """
 backward = torch.ops.pellucid.cpu_layers_backward.default
 """The same arguments after the result's gradient; ``needs`` has one for each tensor. What is not needed has no elements."""
@@ -43,7 +44,7 @@ def _(image: Tensor, *given: Any) -> Tensor:
 
 @torch.library.register_fake("pellucid::cpu_layers_backward")
 def _(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
-    return _gradients(given[:5], given[-1], grad)
+    return _gradients(given[:6], given[-1], grad)
 
 
 def _gradients(tensors: tuple[Tensor | None, ...], needs: list[bool], grad: Tensor) -> tuple[Tensor, ...]:
@@ -60,6 +61,7 @@ class _Call:
         opacity: Tensor,
         box: Tensor | None,
         maps: Tensor | None,
+        plane: Tensor | None,
         ground: list[float],
         covers: bool,
         edge: float,
@@ -75,7 +77,8 @@ class _Call:
         none = np.empty((self.batch, 0, 6), self.work)
         boxes, places = (none if part is None else part.flatten(2).contiguous().numpy() for part in (box, maps))
         colors = np.array(ground, self.work)
-        self.reads = Reads(offset.contiguous().numpy(), opacity.contiguous().numpy(), boxes, places, colors)
+        cut = np.empty((self.batch, 0, 0), self.work) if plane is None else plane.contiguous().numpy()
+        self.reads = Reads(offset.contiguous().numpy(), opacity.contiguous().numpy(), boxes, places, cut, colors)
         self.grain = _PIXELS // max(self.width, 1) + 1
 
     def room(self, lines: int) -> Any:
@@ -118,7 +121,7 @@ def _(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     from pellucid.kernels.layers.cpu.sweep import to_numbers, to_sources
 
     image, needs = given[0], given[-1]
-    results = _gradients(given[:5], needs, grad)
+    results = _gradients(given[:6], needs, grad)
     if not grad.numel():
         for result in results:
             result.zero_()
@@ -137,17 +140,19 @@ def _(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
         if whole is not results[0]:
             results[0].copy_(whole)
     if any(needs[1:]):
-        sums = np.empty((call.batch, call.count, 11))
+        sums, cut = np.empty((call.batch, call.count, 11)), np.empty(call.reads.plane.shape, call.work)
 
         def numbers(start: int, stop: int) -> None:
-            to_numbers(upstream, call.image, call.call, call.reads, call.room(2 + 2 * call.count), sums, start, stop)
+            to_numbers(upstream, call.image, call.call, call.reads, call.room(2 + 2 * call.count), sums, cut, start, stop)
 
         run_split(numbers, call.batch, grain)
         for place, part in zip((2, 3, 4), (sums[..., 0], sums[..., 1:5], sums[..., 5:]), strict=True):
             if needs[place]:
                 results[place].copy_(torch.from_numpy(np.ascontiguousarray(part)).view(results[place].shape))
+        if needs[5]:
+            results[5].copy_(torch.from_numpy(cut))
     return results
 
 
-batched("pellucid::cpu_layers", forward, 5, 0)
-batched("pellucid::cpu_layers_backward", backward, 6, 1)
+batched("pellucid::cpu_layers", forward, 6, 0)
+batched("pellucid::cpu_layers_backward", backward, 7, 1)

@@ -13,6 +13,7 @@ from pellucid.kernels.jit import exact, fused, noinline
 
 __all__ = [
     "AXIS",
+    "cut",
     "give",
     "give_whole",
     "lay",
@@ -25,6 +26,7 @@ __all__ = [
     "tap",
     "to_box",
     "to_map",
+    "to_plane",
     "whole",
 ]
 
@@ -72,6 +74,29 @@ def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-unty
         return first, last, share * share_y, False
     for u in range(first, last):
         line[u] = share * (share_y * _cover(u, x0, x1, edge))
+    return first, last, zero, True
+
+
+@fused
+def cut(plane, first, last, share, line, varies):  # type: ignore[no-untyped-def]
+    """What `span` tells of a read whose share a row of a plane cuts out."""
+    noinline()
+    cast = line.dtype.type
+    zero, one = cast(0.0), cast(1.0)
+    while first < last and plane[first] == zero:
+        first += 1
+    while first < last and plane[last - 1] == zero:
+        last -= 1
+    if not varies:
+        holes = 0
+        for u in range(first, last):
+            holes += plane[u] != one
+        if holes == 0:
+            return first, last, share, False
+        for u in range(first, last):
+            line[u] = share
+    for u in range(first, last):
+        line[u] *= plane[u]
     return first, last, zero, True
 
 
@@ -341,6 +366,17 @@ def to_box(opacity, box, k, edge, y, first, last, slope, into):  # type: ignore[
     into[2] -= share * total * up
     into[3] += share * right * np.float64(share_y)
     into[4] += share * total * down
+
+
+@fused
+def to_plane(plane, first, last, share, line, varies, slope, into):  # type: ignore[no-untyped-def]
+    """A row's gradient of a plane, and of the share that it cuts out; of the latter before the plane came."""
+    noinline()
+    into[:] = into.dtype.type(0.0)
+    for u in range(first, last):
+        into[u] = (line[u] if varies else share) * slope[u]
+    for u in range(len(slope)):
+        slope[u] *= plane[u]
 
 
 @exact

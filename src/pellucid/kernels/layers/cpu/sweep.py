@@ -13,6 +13,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.layers.cpu.rows import (
+    cut,
     give,
     give_whole,
     lay,
@@ -25,6 +26,7 @@ from pellucid.kernels.layers.cpu.rows import (
     tap,
     to_box,
     to_map,
+    to_plane,
     whole,
 )
 from pellucid.kernels.narrow import numbers, steps
@@ -52,15 +54,16 @@ class Call(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The table: of every sample and read the distance to its source, opacity, rectangle and map; and the ground's colours.
+    """The table: of every sample and read the distance to its source, opacity, rectangle and map; the plane; the ground's colours.
 
-    Rectangles, and maps, have no row per read where there are none.
+    Rectangles, and maps, have no row per read where there are none, and the plane none of pixels.
     """
 
     offset: Any
     opacity: Any
     box: Any
     maps: Any
+    plane: Any
     ground: Any
 
 
@@ -71,6 +74,15 @@ class Room(NamedTuple):
     index: Any
     shares: Any
     lines: Any
+
+
+@fused
+def _span(call, reads, i, k, y, line):  # type: ignore[no-untyped-def]
+    """As `span`, for a read of a sample, and cut by the plane where it is the last."""
+    first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+    if len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1:
+        return cut(reads.plane[i, y], first, last, share, line, varies)
+    return first, last, share, varies
 
 
 @fused
@@ -106,7 +118,7 @@ def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
     noinline()
     lowest, one, zero = np.int64(-1), line.dtype.type(1.0), line.dtype.type(0.0)
     for k in range(len(spans)):
-        first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+        first, last, share, varies = _span(call, reads, i, k, y, line)
         here = spans[k]
         here[0], here[1], here[2] = first, last if varies or share != zero else first, 2 if varies else (1 if share == one else 0)
         if last > first:
@@ -135,7 +147,7 @@ def forward(img, call, reads, room, spans, out, start, stop):  # type: ignore[no
     """Rows start to stop of all samples, into ``out``, flat; ``spans`` has four numbers per read."""
     raw, raw_out, spans = without_refcount(img), without_refcount(out), without_refcount(spans)
     img, out = numbers(img), steps(out)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
     room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
     channels, height, width = call.channels, call.height, call.width
     line, under, above = room.shares[0], room.lines[:channels], room.lines[channels:]
@@ -160,7 +172,7 @@ def forward(img, call, reads, room, spans, out, start, stop):  # type: ignore[no
                 _show(img, call, reads, i, k, y, first, last, room, under)
             else:
                 _show(img, call, reads, i, k, y, first, last, room, above)
-                _, _, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                _, _, share, varies = _span(call, reads, i, k, y, line)
                 lay(under, above, first, last, share, line, varies)
         if not straight:
             for c in range(channels):
@@ -177,7 +189,7 @@ def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # ty
         into: flat, in the dtype in which everything is computed.
     """
     grad, into, order, begins = numbers(grad), without_refcount(into), without_refcount(order), without_refcount(begins)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
     room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
     channels, height, width = call.channels, call.height, call.width
     count, shape, size = reads.opacity.shape[1], (height, width), channels * height * width
@@ -187,13 +199,13 @@ def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # ty
         for entry_ in range(begins[j], begins[j + 1]):
             i, k = order[entry_] // count, order[entry_] % count
             for y in range(height):
-                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                first, last, share, varies = _span(call, reads, i, k, y, line)
                 if last <= first:
                     continue
                 for u in range(first, last):
                     factor[u] = line[u] if varies else share
                 for above in range(k + 1, count):
-                    low, high, part, fades = span(reads.opacity[i], reads.box[i], above, call.covers, call.edge, y, width, line)
+                    low, high, part, fades = _span(call, reads, i, above, y, line)
                     rest(factor, low, high, part, line, fades, first, last)
                 moves, dx, dy = _shift(reads, i, k)
                 if moves:
@@ -204,10 +216,12 @@ def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # ty
 
 
 @entry
-def to_numbers(grad, img, call, reads, room, sums, start, stop):  # type: ignore[no-untyped-def]
-    """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map."""
-    grad, img, sums = numbers(grad), numbers(img), without_refcount(sums)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.ground)))
+def to_numbers(grad, img, call, reads, room, sums, cut_out, start, stop):  # type: ignore[no-untyped-def]
+    """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map; and of
+    the plane.
+    """
+    grad, img, sums, cut_out = numbers(grad), numbers(img), without_refcount(sums), without_refcount(cut_out)
+    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
     room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
     channels, height, width = call.channels, call.height, call.width
     count, cast = reads.opacity.shape[1], room.lines.dtype.type
@@ -224,16 +238,20 @@ def to_numbers(grad, img, call, reads, room, sums, start, stop):  # type: ignore
                     upstream[c, u] = cast(grad[at + u])
             for k in range(count):  # what each read covers, kept
                 below, above, after = stack[2 * k * channels :], stack[(2 * k + 1) * channels :], stack[(2 * k + 2) * channels :]
-                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                first, last, share, varies = _span(call, reads, i, k, y, line)
                 _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
                 for c in range(channels):
                     move(below[c], after[c])
                 lay(after[:channels], above[:channels], first, last, share, line, varies)
             for k in range(count - 1, -1, -1):
                 below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]
-                first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                first, last, share, varies = _span(call, reads, i, k, y, line)
                 if not (call.covers and k == 0):
                     slopes_of_share(above, below, upstream, 0, width, slope)
+                    if len(reads.plane[i]) > 0 and k == count - 1:
+                        low, high, part, fades = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+                        to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
+                        first, last, share, varies = _span(call, reads, i, k, y, line)
                     to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
                 if len(reads.maps[i]) > 0 and last > first:
                     m = reads.maps[i, k]
