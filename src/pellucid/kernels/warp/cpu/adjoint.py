@@ -11,18 +11,16 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, locate
+from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
 from pellucid.kernels.warp.cpu.footprint import add_table, read_table, table_of
 from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
-from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import unstage
 from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
 from pellucid.kernels.warp.cpu.stretched import add_stretched, read_stretched
 from pellucid.kernels.warp.cpu.strips import (
-    COLUMNS,
     PLANE,
     ROWS,
     STAGED,
@@ -33,6 +31,7 @@ from pellucid.kernels.warp.cpu.strips import (
     parameter_places,
     read_strip,
     rule_of,
+    scatter_strip,
     settle_strip,
     store_strip,
     strip_at,
@@ -102,13 +101,12 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 @entry
 def backward(  # type: ignore[no-untyped-def]
-    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, taps, start, stop
+    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, start, stop
 ):
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        taps: what ``edge`` is where it is not None.
     """
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
     matrix, offset, hue_shift, second, last, fills = parameter_places(flags, channels, out_channels)
@@ -176,11 +174,10 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        rest = zero
         if not whole:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
             if tables is None and shapes is None:
-                _, rest = settle_strip(call, window, strip, frame, here, where)
+                settle_strip(call, window, strip, frame, here, where)
         if whole and reads:
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
@@ -190,7 +187,7 @@ def backward(  # type: ignore[no-untyped-def]
             elif shapes is not None:
                 read_stretched(picture, shapes, curve, b, place, strip[0], strip[1], source, strip[7])
             else:
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, rest, source, edge)
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, source, edge)
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
@@ -236,17 +233,9 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, matrix, g, out_channels, to_source, channels)
         else:
             copy_rows(g, to_source, channels)
-        plain = tables is None and shapes is None
-        staged, rule = plain and not whole and frame[STAGED] == 1, rule_of(call, window)
+        plain, rule = tables is None and shapes is None and not whole, rule_of(call, window)
         if whole and needs_image:
             add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
-        if staged:
-            if cubics is not None and not reads:
-                weigh(strip[2], strip[3], cubic, cubics)
-            scatter_staged(
-                quad, into[8:], frame[PLANE], frame[COLUMNS], channels, call.taps, shares, where, strip[2], strip[3], cubics,
-                to_source, to_cover if rule == FILLED else strip[17], strip[17], quads, along_x, along_y,
-            )  # fmt: skip
         if tables is not None:
             if not whole:
                 table, sizes = table_of(tables, b)
@@ -260,13 +249,15 @@ def backward(  # type: ignore[no-untyped-def]
                     picture, shapes, curve, b, place, shares, to_image, owned, strip[0], strip[1], to_source, to_cover,
                     to_tables[b if needs_slopes else 0], along_x, along_y,
                 )  # fmt: skip
-        elif not whole and (rest > 0 or not staged):
-            scatter_edge(
-                img, base, strides, unit, to_image, np.uint64(owned), channels, shape, shares, call.taps, cubic, call.mode, window,
-                strip[0], strip[1], here, taps[0], taps[1], taps[2], to_source, to_cover, along_x, along_y,
+        elif not whole:
+            if cubics is not None and not reads:
+                weigh(strip[2], strip[3], cubic, cubics)
+            scatter_strip(
+                img, call, cubic, unit, base, window, strip, frame, quad, into, cubics, quads, here, where, shares, to_source,
+                to_cover, strip[17], strip[10:12], to_image, owned, edge,
             )  # fmt: skip
         if needs_slopes:
-            if staged and rule == BORDER and call.taps == 2:
+            if plain and rule == BORDER and call.taps == 2:
                 far = floats.dtype.type(np.inf)
                 low_x, low_y, high_x, high_y = -far, -far, far, far
                 if len(window) == 4:
@@ -289,7 +280,7 @@ def backward(  # type: ignore[no-untyped-def]
             if fields is not None and fields.size > 0 and call.projective:
                 locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, call.projective, strip, along_x, along_y, third)
-        if staged and needs_image and v + call.strip >= band:
+        if plain and frame[STAGED] == 1 and needs_image and v + call.strip >= band:
             unstage(into, channels, shape, rule, frame, owned, quads, to_image)
 
 

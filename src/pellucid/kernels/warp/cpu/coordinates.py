@@ -59,13 +59,13 @@ def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def
 
 
 @fused
-def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-def]
-    """Open boxes of coordinates (low x, high x, low y, high y): read from the stage; seen at all; and what is clamped to before
-    it is read from the stage.
+def boxes(shape, taps, mode, window, cast):  # type: ignore[no-untyped-def]
+    """Open boxes of coordinates (low x, high x, low y, high y): those with pixels that can be laid out; seen at all; and what is
+    clamped to before it is read.
     """
     zero, far = cast(0.0), cast(np.inf)
     high_x, high_y = cast(shape[1] - 1), cast(shape[0] - 1)
-    nothing, everything = (zero, zero, zero, zero), (-far, far, -far, far)
+    everything = (-far, far, -far, far)
     # How far outside of the edge pixels' centres a clamped coordinate still makes a difference.
     before, after = (cast(-2.0), cast(1.0)) if taps == 4 else (zero, zero)
     first, last_x, last_y = before, high_x + after, high_y + after
@@ -76,17 +76,17 @@ def boxes(shape, taps, mode, window, staged, cast):  # type: ignore[no-untyped-d
             seen = (low_x, window[2] + half, low_y, window[3] + half)
         left, right = min(max(window[0], first), last_x), min(max(window[2], first), last_x)
         top, bottom = min(max(window[1], first), last_y), min(max(window[3], first), last_y)
-        return (seen if staged else nothing), seen, (left, right, top, bottom)
+        return seen, seen, (left, right, top, bottom)
     if mode == FILLED:
         reach = cast(max(taps // 2, 1))
         low = np.nextafter(-reach, -far)  # closed below: slopes are taken from the right
         seen = (low, high_x + reach, low, high_y + reach)
-        return (seen if staged else nothing), seen, (-reach, high_x + reach, -reach, high_y + reach)
+        return seen, seen, (-reach, high_x + reach, -reach, high_y + reach)
     if mode == BORDER:
-        return (everything if staged else nothing), everything, (first, last_x, first, last_y)
+        return everything, everything, (first, last_x, first, last_y)
     # What folds back in is staged as it will be seen, as far out as an image's size or two.
     held = (-cast(shape[1]), cast(2 * shape[1]), -cast(shape[0]), cast(2 * shape[0]))
-    return (held if staged else nothing), everything, held
+    return held, everything, held
 
 
 @exact
@@ -98,7 +98,7 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
 
 @fused
 def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
-    """What each pixel needs: 2, four staged pixels; 1, anything else; 0, it sees nothing. And which pixels of the stage.
+    """What each pixel needs: 2, pixels that are laid out; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
         inner, outer: the open boxes of coordinates of kind 2, and of those that may see anything.
@@ -107,9 +107,6 @@ def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx
         corner: x and y of the stage's first pixel, its ring included.
         shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the empty lines below.
         index, tx, ty: the first staged pixel, and the position between it and the next.
-
-    Returns:
-        How many are of kind 2 and of kind 1.
     """
     noinline()
     cast = tx.dtype.type
@@ -138,11 +135,6 @@ def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx
         i, j = min(max(column - corner_x, zero), last_i), min(max(row - corner_y, zero), last_j)
         tx[u], ty[u] = (a - column) * share, (b - row) * share
         index[u] = np.int32(j * line + i * four if fast else nowhere)
-    inside = edge = np.int64(0)
-    for u in range(len(kind)):
-        inside += kind[u] >> 1
-        edge += kind[u] & 1
-    return inside, edge
 
 
 @exact

@@ -1,6 +1,6 @@
 """Reading a strip of output pixels: the interpolated colour, and the coverage.
 
-Owns: the gather of one strip into buffers, from the stage or from the image itself.
+Owns: the gather of one strip into buffers, from pixels that were laid out or from the image itself.
 Must not: apply colour or write to an image.
 Read next: ``scatter.py``.
 """
@@ -13,7 +13,7 @@ from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick
 
-__all__ = ["gather_edge", "gather_faded", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
+__all__ = ["gather_edge", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
 
 
 @fused
@@ -27,6 +27,16 @@ def _part_all(quads, a, b, c, cover):  # type: ignore[no-untyped-def]
 def _part(quads, lane, a):  # type: ignore[no-untyped-def]
     for u in range(len(a)):
         a[u] = quads[4 * u + lane]
+
+
+@fused
+def _take_apart(quads, out, cover):  # type: ignore[no-untyped-def]
+    if len(out) == 3:
+        _part_all(quads, out[0], out[1], out[2], cover)
+        return
+    for c in range(len(out)):
+        _part(quads, c, out[c])
+    _part(quads, 3, cover)
 
 
 @fused
@@ -51,8 +61,8 @@ def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
-    """Read the stage; row c of ``out`` is a channel. Pixels that see nothing become zeros.
+def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+    """Read what was laid out of up to three channels, the rows of ``out``. Pixels that see nothing become zeros.
 
     Args:
         cubics: weights of cubic interpolation, or None.
@@ -60,57 +70,24 @@ def gather_staged(quad, plane, columns, channels, taps, index, tx, ty, cubics, q
     """
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    for k in range((channels + 2) // 3):
-        pixels = quad[k * plane :]
-        if cubics is not None:
-            for u in range(len(index)):
-                cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
-        elif taps == 1:
-            for u in range(len(index)):
-                pick(pixels, np.uint64(index[u]), quads, np.uint64(4 * u))
-        else:
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-        if k == 0 and channels > 2:
-            _part_all(quads, out[0], out[1], out[2], cover)
-            continue
-        for c in range(min(channels - 3 * k, 3)):
-            _part(quads, c, out[3 * k + c])
-        if k == 0:
-            _part(quads, 3, cover)
-
-
-@fused
-def gather_faded(img, at, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover):  # type: ignore[no-untyped-def]
-    """The commonest of what is not staged, bilinear that fades into what lies outside; as :func:`gather_edge` does it."""
-    noinline()
-    cast = cover.dtype.type
-    zero, one = cast(0.0), cast(1.0)
-    height, width = shape
-    for u in range(len(kind)):
-        if kind[u] != 1:
-            continue
-        column, row = np.floor(x[u]), np.floor(y[u])
-        i, j = np.int64(column), np.int64(row)
-        tx, ty = x[u] - column, y[u] - row
-        left, right = (one - tx if i >= 0 else zero), (tx if i + 1 < width else zero)
-        upper, lower = (one - ty if j >= 0 else zero), (ty if j + 1 < height else zero)
-        i0, i1 = np.uint64(i if i > 0 else 0) * sx, np.uint64(i + 1 if i + 1 < width else i) * sx
-        j0, j1 = at + np.uint64(j if j > 0 else 0) * sy, at + np.uint64(j + 1 if j + 1 < height else j) * sy
-        for c in range(channels):
-            plane = np.uint64(c) * sc
-            top = left * cast(img[plane + j0 + i0]) + right * cast(img[plane + j0 + i1])
-            bottom = left * cast(img[plane + j1 + i0]) + right * cast(img[plane + j1 + i1])
-            out[c, u] = (upper * top + lower * bottom) * unit
-        cover[u] = (left + right) * (upper + lower)
+    if cubics is not None:
+        for u in range(len(index)):
+            cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+    elif taps == 1:
+        for u in range(len(index)):
+            pick(pixels, np.uint64(index[u]), quads, np.uint64(4 * u))
+    else:
+        for u in range(len(index)):
+            i = np.uint64(index[u])
+            lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+    _take_apart(quads, out, cover)
 
 
 @fused
 def gather_edge(  # type: ignore[no-untyped-def]
     img, at, channels, shape, sc, sx, sy, unit, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope, out, cover
 ):
-    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1."""
+    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1: they lie far outside, under a rule that folds."""
     noinline()
     cast = weight.dtype.type
     zero = cast(0.0)
@@ -139,27 +116,19 @@ def gather_edge(  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_moved(quad, plane, columns, channels, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
     """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    for k in range((channels + 2) // 3):
-        pixels = quad[k * plane :]
-        if cubics is not None:
-            for u in range(len(index)):
-                i, at = np.uint64(index[u]), np.uint64(4 * u)
-                cubic_moved(pixels, i, row, cubics, count, np.uint64(u), dx[u], dy[u], quads, at)
-        else:
-            for u in range(len(index)):
-                i = np.uint64(index[u])
-                moved(pixels, i, i + row, tx[u], ty[u], dx[u], dy[u], quads, np.uint64(4 * u))
-        if k == 0 and channels > 2:
-            _part_all(quads, out[0], out[1], out[2], cover)
-            continue
-        for c in range(min(channels - 3 * k, 3)):
-            _part(quads, c, out[3 * k + c])
-        if k == 0:
-            _part(quads, 3, cover)
+    if cubics is not None:
+        for u in range(len(index)):
+            i, at = np.uint64(index[u]), np.uint64(4 * u)
+            cubic_moved(pixels, i, row, cubics, count, np.uint64(u), dx[u], dy[u], quads, at)
+    else:
+        for u in range(len(index)):
+            i = np.uint64(index[u])
+            moved(pixels, i, i + row, tx[u], ty[u], dx[u], dy[u], quads, np.uint64(4 * u))
+    _take_apart(quads, out, cover)
 
 
 @fused

@@ -60,11 +60,12 @@ class _Call:
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
         self.cubic = taps == 4 and table is None
-        # Bilinear pixels that fade into nothing have a path of their own; with None the general one is not compiled.
-        self.general = table is None and (taps != 2 or MODES["zeros"] != mode or window is not None)
+        # Only rules that fold know pixels too far outside to be laid out; with None what reads those is not compiled.
+        self.folds = mode > MODES["border"] and window is None and table is None
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
-        tall, wide = (1, 1) if mode <= MODES["border"] or window is not None else (3, 3)
+        tall = wide = 3 if self.folds else 1
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
+        self.quads = max(self.quads, 4 * taps * taps * self.strip)  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         across = image.stride()
         call = Call(
@@ -119,7 +120,7 @@ class _Call:
         index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
         floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
         cubics = scratch("cubics", 16 * self.strip, work) if self.cubic else None
-        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.general else None
+        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.folds else None
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
@@ -214,7 +215,7 @@ def _(
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
             found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, to_table)
-            backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), call.room(), first, last)
+            backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), first, last)
             if apart:
                 round_into(into, to_image[first])
 
@@ -255,8 +256,7 @@ def _(
         planes = memory(out.view(-1, pixels))
 
         def task(start: int, stop: int) -> None:
-            room, cubics, _ = call.scratch(gradients=False)
-            tangent(img, numbers, rows_of, fields, *rows, bends, planes, room, cubics, call.room(), start, stop)
+            tangent(img, numbers, rows_of, fields, *rows, bends, planes, *call.scratch(gradients=False), start, stop)
 
         run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
     return out

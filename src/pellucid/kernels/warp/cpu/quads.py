@@ -11,15 +11,32 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["cubic", "cubic_moved", "cubic_slopes", "cubic_spread", "drop", "lerp", "meet", "moved", "pick", "slopes", "spread"]
+from pellucid.kernels.narrow import Narrow, widened
+
+__all__ = [
+    "Vectors",
+    "cubic",
+    "cubic_moved",
+    "cubic_slopes",
+    "cubic_spread",
+    "drop",
+    "lerp",
+    "lift",
+    "meet",
+    "moved",
+    "pick",
+    "slopes",
+    "spread",
+]
 
 _FUSED = ("contract",)
 _INT = ir.IntType(32)
 
 
-class _Vectors:
+class Vectors:
     """Vectors at an array's elements, in one function being built."""
 
     def __init__(self, target: Any, builder: Any, array: Any, value: Any, lanes: int) -> None:
@@ -34,14 +51,17 @@ class _Vectors:
         return self.builder.bitcast(self.builder.gep(self.data, [index]), self.type.as_pointer())
 
     def load(self, index: Any, step: int = 0) -> Any:
+        """The vector that begins ``step`` elements behind an index."""
         value = self.builder.load(self._at(index, step))
         value.align = self.size
         return value
 
     def store(self, value: Any, index: Any, step: int = 0) -> None:
+        """Write a vector there."""
         self.builder.store(value, self._at(index, step)).align = self.size
 
     def splat(self, number: Any) -> Any:
+        """A number in every lane."""
         first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.Constant(_INT, 0))
         return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, self.lanes), [0] * self.lanes))
 
@@ -51,12 +71,15 @@ class _Vectors:
         return self.splat(number)
 
     def add(self, a: Any, b: Any) -> Any:
+        """The sum, which may become part of a fused multiply-add."""
         return self.builder.fadd(a, b, flags=_FUSED)
 
     def less(self, a: Any, b: Any) -> Any:
+        """The difference, likewise."""
         return self.builder.fsub(a, b, flags=_FUSED)
 
     def times(self, a: Any, b: Any) -> Any:
+        """The product, likewise."""
         return self.builder.fmul(a, b, flags=_FUSED)
 
     def totals(self, a: Any, b: Any) -> tuple[Any, Any]:
@@ -76,8 +99,8 @@ def lerp(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, out:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
-        result = _Vectors(target, builder, signature.args[5], args[5], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
+        result = Vectors(target, builder, signature.args[5], args[5], 4)
         across, down = source.splat(args[3]), source.splat(args[4])
         rows = []
         for index in args[1:3]:
@@ -95,9 +118,9 @@ def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
         across, down = source.splat(args[3]), source.splat(args[4])
-        g = _Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
+        g = Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
         steps, rows = [], []
         for index in args[1:3]:
             left, right = source.load(index), source.load(index, 4)
@@ -116,8 +139,8 @@ def moved(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, dx:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
-        result = _Vectors(target, builder, signature.args[7], args[7], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
+        result = Vectors(target, builder, signature.args[7], args[7], 4)
         across, down, along, below = (source.splat(number) for number in args[3:7])
         steps, rows = [], []
         for index in args[1:3]:
@@ -141,8 +164,8 @@ def spread(context: Any, into: Any, upper: Any, lower: Any, tx: Any, ty: Any, gr
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pairs = _Vectors(target, builder, signature.args[0], args[0], 8)
-        g = _Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
+        pairs = Vectors(target, builder, signature.args[0], args[0], 8)
+        g = Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
         g = builder.shuffle_vector(g, g, ir.Constant(ir.VectorType(_INT, 8), [0, 1, 2, 3] * 2))
         one = ir.Constant(pairs.number, 1.0)
         left = builder.insert_element(ir.Constant(pairs.type, ir.Undefined), builder.fsub(one, args[3]), ir.Constant(_INT, 0))
@@ -164,12 +187,39 @@ def meet(context: Any, pairs: Any, index: Any, out: Any, at: Any) -> Any:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
-        result = _Vectors(target, builder, signature.args[2], args[2], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
+        result = Vectors(target, builder, signature.args[2], args[2], 4)
         result.store(source.add(source.load(args[1], -4), source.load(args[1])), args[3])
         return target.get_dummy_value()
 
     return types.void(pairs, index, out, at), codegen
+
+
+@intrinsic
+def lift(context: Any, img: Any, first: Any, second: Any, third: Any, unit: Any, out: Any, at: Any) -> Any:
+    """Write to ``out`` a pixel whose channels are the numbers of ``img`` at three places, times ``unit``, with full coverage."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        narrow = isinstance(kind, Narrow)
+        make = cgutils.create_struct_proxy(kind) if narrow else target.make_array(kind)
+        held = make(target, builder, args[0])
+        result = Vectors(target, builder, signature.args[5], args[5], 4)
+        pixel = ir.Constant(ir.VectorType(held.data.type.pointee, 4), None)
+        for lane, place in enumerate(args[1:4]):
+            pixel = builder.insert_element(pixel, builder.load(builder.gep(held.data, [place])), _INT(lane))
+        if narrow:
+            pixel = widened(target, builder, kind.kind, pixel)
+        elif isinstance(kind.dtype, types.Integer):
+            pixel = builder.uitofp(pixel, result.type)
+        if pixel.type != result.type:
+            pixel = builder.fpext(pixel, result.type)
+        pixel = builder.insert_element(result.times(pixel, result.splat(args[4])), ir.Constant(result.number, 1.0), _INT(3))
+        result.store(pixel, args[6])
+        return target.get_dummy_value()
+
+    return types.void(img, first, second, third, unit, out, at), codegen
 
 
 @intrinsic
@@ -178,8 +228,8 @@ def pick(context: Any, quad: Any, index: Any, out: Any, at: Any) -> Any:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = _Vectors(target, builder, signature.args[0], args[0], 4).load(args[1])
-        _Vectors(target, builder, signature.args[2], args[2], 4).store(value, args[3])
+        value = Vectors(target, builder, signature.args[0], args[0], 4).load(args[1])
+        Vectors(target, builder, signature.args[2], args[2], 4).store(value, args[3])
         return target.get_dummy_value()
 
     return types.void(quad, index, out, at), codegen
@@ -191,8 +241,8 @@ def drop(context: Any, into: Any, index: Any, grad: Any, at: Any) -> Any:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _Vectors(target, builder, signature.args[0], args[0], 4)
-        g = _Vectors(target, builder, signature.args[2], args[2], 4).load(args[3])
+        found = Vectors(target, builder, signature.args[0], args[0], 4)
+        g = Vectors(target, builder, signature.args[2], args[2], 4).load(args[3])
         twice = builder.add(args[1], args[1])
         found.store(found.add(found.load(twice), g), twice)
         return target.get_dummy_value()
@@ -200,7 +250,7 @@ def drop(context: Any, into: Any, index: Any, grad: Any, at: Any) -> Any:
     return types.void(into, index, grad, at), codegen
 
 
-def _rows(vectors: _Vectors, builder: Any, weights: Any, first: int, args: Any) -> list[Any]:
+def _rows(vectors: Vectors, builder: Any, weights: Any, first: int, args: Any) -> list[Any]:
     """Four weights of a pixel: rows ``first`` to first + 3 of a table with ``args[0]`` columns, at column ``args[1]``."""
     found = []
     for k in range(first, first + 4):
@@ -209,7 +259,7 @@ def _rows(vectors: _Vectors, builder: Any, weights: Any, first: int, args: Any) 
     return found
 
 
-def _sum(vectors: _Vectors, weights: list[Any], values: list[Any]) -> Any:
+def _sum(vectors: Vectors, weights: list[Any], values: list[Any]) -> Any:
     total = vectors.times(weights[0], values[0])
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total = vectors.add(total, vectors.times(weight, value))
@@ -228,14 +278,14 @@ def cubic(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: An
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
         table = target.make_array(signature.args[3])(target, builder, args[3]).data
         across, down = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4))
         sums, start = [], args[1]
         for _ in range(4):
             sums.append(_sum(source, across, [source.load(start, 4 * i) for i in range(4)]))
             start = builder.add(start, args[2])
-        _Vectors(target, builder, signature.args[6], args[6], 4).store(_sum(source, down, sums), args[7])
+        Vectors(target, builder, signature.args[6], args[6], 4).store(_sum(source, down, sums), args[7])
         return target.get_dummy_value()
 
     return types.void(quad, index, row, weights, count, u, out, at), codegen
@@ -247,10 +297,10 @@ def cubic_slopes(context: Any, quad: Any, index: Any, row: Any, weights: Any, co
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
         table = target.make_array(signature.args[3])(target, builder, args[3]).data
         across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
-        g = _Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
+        g = Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
         sums, steps, start = [], [], args[1]
         for _ in range(4):
             pixels = [source.load(start, 4 * i) for i in range(4)]
@@ -271,7 +321,7 @@ def cubic_moved(
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _Vectors(target, builder, signature.args[0], args[0], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 4)
         table = target.make_array(signature.args[3])(target, builder, args[3]).data
         across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
         sums, steps, start = [], [], args[1]
@@ -282,7 +332,7 @@ def cubic_moved(
             start = builder.add(start, args[2])
         pairs = zip(args[6:8], ((down, steps), (step_y, sums)), strict=True)
         along, below = (source.times(source.splat(n), _sum(source, *p)) for n, p in pairs)
-        _Vectors(target, builder, signature.args[8], args[8], 4).store(source.add(along, below), args[9])
+        Vectors(target, builder, signature.args[8], args[8], 4).store(source.add(along, below), args[9])
         return target.get_dummy_value()
 
     return types.void(quad, index, row, weights, count, u, dx, dy, out, at), codegen
@@ -294,10 +344,10 @@ def cubic_spread(context: Any, into: Any, index: Any, row: Any, weights: Any, co
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _Vectors(target, builder, signature.args[0], args[0], 4)
+        found = Vectors(target, builder, signature.args[0], args[0], 4)
         table = target.make_array(signature.args[3])(target, builder, args[3]).data
         across, down = (_rows(found, builder, table, first, args[4:6]) for first in (0, 4))
-        g = _Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
+        g = Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
         start, step = builder.add(args[1], args[1]), builder.add(args[2], args[2])
         for j in range(4):
             share = found.times(down[j], g)

@@ -31,57 +31,50 @@ def _join(a, lane, quads):  # type: ignore[no-untyped-def]
 
 @fused
 def scatter_staged(  # type: ignore[no-untyped-def]
-    quad, into, plane, columns, channels, taps, needs, index, tx, ty, cubics, g, to_cover, nothing, quads, along_x, along_y
+    pixels, into, columns, taps, needs, index, tx, ty, cubics, g, to_cover, quads, along_x, along_y
 ):
-    """For pixels that read the stage: along_x and along_y if ``needs[1]``, shares added to ``into`` if ``needs[0]``.
+    """For pixels that were laid out, of up to three channels: add to along_x and along_y if ``needs[1]``, shares to ``into`` if
+    ``needs[0]``.
 
     Args:
         cubics: weights of cubic interpolation, or None.
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
-        nothing: zeros.
         quads: scratch, four numbers per pixel.
     """
     noinline()
-    zero = tx.dtype.type(0.0)
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    if needs[1]:
-        for u in range(len(along_x)):
-            along_x[u] = along_y[u] = zero
-    for k in range((channels + 2) // 3):
-        if channels - 3 * k > 2:
-            _join_all(g[3 * k], g[3 * k + 1], g[3 * k + 2], to_cover if (k == 0) & needs[1] else nothing, quads)
-        else:
-            quads[:] = zero
-            for c in range(channels - 3 * k):
-                _join(g[3 * k + c], c, quads)
-            if (k == 0) & needs[1]:
-                _join(to_cover, 3, quads)
-        pixels, found = quad[k * plane :], into[2 * k * plane :]
-        if cubics is not None:
-            if needs[1]:
-                for u in range(len(index)):
-                    at = np.uint64(4 * u)
-                    across, down = cubic_slopes(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, at)
-                    along_x[u] += across
-                    along_y[u] += down
-            if needs[0]:
-                for u in range(len(index)):
-                    cubic_spread(found, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
-        elif taps == 1:
-            if needs[0]:
-                for u in range(len(index)):
-                    drop(found, np.uint64(index[u]), quads, np.uint64(4 * u))
-        else:
-            if needs[1]:
-                for u in range(len(index)):
-                    i = np.uint64(index[u])
-                    across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
-                    along_x[u] += across
-                    along_y[u] += down
-            if needs[0]:
-                for u in range(len(index)):
-                    i = np.uint64(index[u])
-                    spread(found, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+    if len(g) == 3:
+        _join_all(g[0], g[1], g[2], to_cover, quads)
+    else:
+        quads[:] = tx.dtype.type(0.0)
+        for c in range(len(g)):
+            _join(g[c], c, quads)
+        _join(to_cover, 3, quads)
+    if cubics is not None:
+        if needs[1]:
+            for u in range(len(index)):
+                at = np.uint64(4 * u)
+                across, down = cubic_slopes(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, at)
+                along_x[u] += across
+                along_y[u] += down
+        if needs[0]:
+            for u in range(len(index)):
+                cubic_spread(into, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
+    elif taps == 1:
+        if needs[0]:
+            for u in range(len(index)):
+                drop(into, np.uint64(index[u]), quads, np.uint64(4 * u))
+    else:
+        if needs[1]:
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+                along_x[u] += across
+                along_y[u] += down
+        if needs[0]:
+            for u in range(len(index)):
+                i = np.uint64(index[u])
+                spread(into, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
 
 
 @fused
@@ -89,7 +82,7 @@ def scatter_edge(  # type: ignore[no-untyped-def]
     img, base, strides, unit, gradient, at, channels, shape, needs, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope,
     g, to_cover, along_x, along_y,
 ):  # fmt: skip
-    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1; those of kind 0 get zeros.
+    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1.
 
     Args:
         gradient: of the image, contiguous; the sample's begins at ``at``.
@@ -101,11 +94,7 @@ def scatter_edge(  # type: ignore[no-untyped-def]
     width = np.uint64(shape[1])
     plane = np.uint64(shape[0]) * width
     for u in range(len(kind)):
-        if kind[u] == 2:
-            continue
-        if needs[1]:
-            along_x[u] = along_y[u] = zero
-        if kind[u] == 0 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
+        if kind[u] != 1 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
             continue
         if needs[1]:
             total_x = total_y = zero

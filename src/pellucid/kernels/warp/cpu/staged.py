@@ -29,7 +29,7 @@ ring's width."""
 
 _HARD, _BEND = CANVASES["hard"], CANVASES["bend"]
 _MOST = 1e6  # further away, corners are not trusted
-_WORTH = 16  # more pixels to stage per output pixel, and reading them one by one is cheaper
+_WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
@@ -123,6 +123,8 @@ def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):
     fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
     good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
     if good or rows <= step:
+        if not fits:
+            columns, lines, plane = taps, taps, 0
         frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
         frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
     return good

@@ -1,6 +1,6 @@
 """A strip of output pixels: where it lies, what it reads, and the phases that forward and backward share.
 
-Owns: the choice between copying, staging and reading pixel by pixel, a strip's way in and out.
+Owns: the choice between copying, staging and laying out pixels apart, a strip's way in and out.
 Must not: apply colour.
 Read next: ``sweep.py``.
 """
@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_faded, gather_staged, weigh
+from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
 from pellucid.kernels.warp.layout import FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
@@ -23,11 +25,13 @@ __all__ = [
     "STAGED",
     "copy_pixels",
     "is_copy",
+    "lay_out",
     "load_strip",
     "next_band",
     "parameter_places",
     "read_strip",
     "rule_of",
+    "scatter_strip",
     "settle_strip",
     "store_strip",
     "strip_at",
@@ -79,7 +83,7 @@ def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, own,
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     noinline()
     shape = (call.height, call.width)
-    _, _, held = boxes(shape, call.taps, call.mode, window, True, strip.dtype.type)
+    _, _, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
     planes = (call.channels + 2) // 3
     rule = rule_of(call, window)
     choose_band(call, m, fields, chain, b, rule, v, last, planes, len(quad), strip, own, held, frame)
@@ -90,42 +94,91 @@ def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, own,
 
 @fused
 def settle_strip(call, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
-    """Classify a strip whose coordinates are known, and split those that read the stage; how many are of kind 2 and of kind 1."""
-    shape, staged = (call.height, call.width), frame[STAGED] == 1
-    inner, outer, held = boxes(shape, call.taps, call.mode, window, staged, strip.dtype.type)
+    """Classify a strip whose coordinates are known, and say where what each pixel reads is laid out."""
+    shape = (call.height, call.width)
+    inner, outer, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
-    return settle(strip[0], strip[1], call.taps, inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
+    settle(strip[0], strip[1], call.taps, inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
+    if frame[STAGED] == 0:
+        for u in range(len(index)):
+            index[u] = u * 4 * call.taps * call.taps
 
 
 @fused
-def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, rest, out, edge):  # type: ignore[no-untyped-def]
+def lay_out(img, call, unit, base, window, strip, frame, kind, k, quad):  # type: ignore[no-untyped-def]
+    """Where the pixels of channels 3 k to 3 k + 2 are, after laying out those that were not staged."""
+    noinline()
+    if frame[STAGED] == 1:
+        return quad[k * frame[PLANE] :]
+    shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
+    _, _, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
+    at, count = base + np.uint64(3 * k * call.stride_c), min(call.channels - 3 * k, 3)
+    lay_apart(img, at, count, shape, strides, unit, rule_of(call, window), call.taps, held, strip[0], strip[1], kind, quad)
+    return quad
+
+
+@fused
+def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, out, edge):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
     Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
     """
-    sc, sy, sx = np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
-    channels, shape = call.channels, (call.height, call.width)
-    x, y, cover = strip[0], strip[1], strip[7]
-    if frame[STAGED] == 1:
-        if cubics is not None:
-            weigh(strip[2], strip[3], parameter, cubics)
-        gather_staged(
-            quad, frame[PLANE], frame[COLUMNS], channels, call.taps, index, strip[2], strip[3], cubics, quads, out, cover
+    channels, cover = call.channels, strip[7]
+    if cubics is not None:
+        weigh(strip[2], strip[3], parameter, cubics)
+    for k in range((channels + 2) // 3):
+        pixels, rows = lay_out(img, call, unit, base, window, strip, frame, kind, k, quad), out[3 * k : min(3 * k + 3, channels)]
+        gather_staged(pixels, frame[COLUMNS], call.taps, index, strip[2], strip[3], cubics, quads, rows, cover)
+    if cubics is not None and rule_of(call, window) != FILLED:
+        _cover_fully(kind, cover)
+    if edge is not None:
+        tap_index, weight, slope = edge
+        sc, sy, sx = np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+        gather_edge(
+            img, base, channels, (call.height, call.width), sc, sx, sy, unit, call.taps, parameter, call.mode, window, strip[0],
+            strip[1], kind, tap_index, weight, slope, out, cover,
         )  # fmt: skip
-        if cubics is not None and rule_of(call, window) != FILLED:
-            _cover_fully(kind, cover)
-    else:
-        _clear(out, channels, cover)
-    if edge is None:
-        if rest > 0:
-            gather_faded(img, base, channels, shape, sc, sx, sy, unit, x, y, kind, out, cover)
-    else:
-        if rest > 0:
-            tap_index, weight, slope = edge
-            gather_edge(
-                img, base, channels, shape, sc, sx, sy, unit, call.taps, parameter, call.mode, window, x, y, kind, tap_index,
-                weight, slope, out, cover,
-            )  # fmt: skip
+
+
+@fused
+def scatter_strip(  # type: ignore[no-untyped-def]
+    img, call, parameter, unit, base, window, strip, frame, quad, into, cubics, quads, kind, index, needs, g, to_cover, nothing,
+    along, to_image, owned, edge,
+):  # fmt: skip
+    """The adjoint of :func:`read_strip`: a settled strip's gradients of x and y, and of the image, as far as they were not staged.
+
+    Args:
+        into: of the stage, as in ``unstage``.
+        along: along x and along y.
+        nothing: zeros.
+    """
+    channels, shape, rule = call.channels, (call.height, call.width), rule_of(call, window)
+    zero, size = strip.dtype.type(0.0), 4 * call.taps * call.taps * len(kind)
+    staged = frame[STAGED] == 1
+    along[:] = zero
+    for k in range((channels + 2) // 3):
+        count, pixels, found = min(channels - 3 * k, 3), quad, into
+        if staged:
+            pixels, found = quad[k * frame[PLANE] :], into[2 * k * frame[PLANE] :]
+        else:
+            if needs[1]:
+                pixels = lay_out(img, call, unit, base, window, strip, frame, kind, k, quad)
+            into[: 8 + 2 * size] = zero
+        scatter_staged(
+            pixels, found[8:], frame[COLUMNS], call.taps, needs, index, strip[2], strip[3], cubics, g[3 * k : 3 * k + count],
+            to_cover if (k == 0) & (rule == FILLED) else nothing, quads, along[0], along[1],
+        )  # fmt: skip
+        if needs[0] and not staged:
+            _, _, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
+            own = owned + 3 * k * call.height * call.width
+            add_apart(into, count, shape, rule, call.taps, held, strip[0], strip[1], kind, quads, to_image, own)
+    if edge is not None:
+        tap_index, weight, slope = edge
+        strides = (call.stride_c, call.stride_y, call.stride_x)
+        scatter_edge(
+            img, base, strides, unit, to_image, np.uint64(owned), channels, shape, needs, call.taps, parameter, call.mode, window,
+            strip[0], strip[1], kind, tap_index, weight, slope, g, to_cover, along[0], along[1],
+        )  # fmt: skip
 
 
 @fused
@@ -134,14 +187,6 @@ def _cover_fully(kind, cover):  # type: ignore[no-untyped-def]
     noinline()
     for u in range(len(cover)):
         cover[u] = 1 if kind[u] == 2 else 0
-
-
-@fused
-def _clear(out, channels, cover):  # type: ignore[no-untyped-def]
-    zero = cover.dtype.type(0.0)
-    cover[:] = zero
-    for c in range(channels):
-        out[c, :] = zero
 
 
 @fused

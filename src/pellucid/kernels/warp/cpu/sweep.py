@@ -89,10 +89,8 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
                 at = v * call.out_width + first, width, call.out_width
                 read_stretched(picture, shapes, curve, b, at, strip[0], strip[1], read, strip[7])
             else:
-                _, rest = settle_strip(call, window, strip, frame, kind[:n], index[:n])
-                read_strip(
-                    img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], rest, read, edge
-                )
+                settle_strip(call, window, strip, frame, kind[:n], index[:n])
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
         if chain is not None:

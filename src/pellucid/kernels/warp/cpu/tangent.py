@@ -16,9 +16,8 @@ from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge, we
 from pellucid.kernels.warp.cpu.stages import mix
 from pellucid.kernels.warp.cpu.strips import (
     COLUMNS,
-    PLANE,
     ROWS,
-    STAGED,
+    lay_out,
     next_band,
     parameter_places,
     rule_of,
@@ -107,27 +106,25 @@ def tangent(  # type: ignore[no-untyped-def]
             if moved_fields.size > 0:
                 displace(moved_fields, 2 * b, at, width, call.out_width, dx, dy)
         here, where = kind[:n], index[:n]
-        _, rest = settle_strip(call, window, strip, frame, here, where)
-        rule, staged = rule_of(call, window), frame[STAGED] == 1
+        settle_strip(call, window, strip, frame, here, where)
+        rule = rule_of(call, window)
         low_x, low_y, high_x, high_y, by_left, by_top, by_right, by_bottom = -far, -far, far, far, far, far, far, far
         if len(window) == 4:
             low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
             edges = moved_windows[b]
             by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
-        clamped = staged and rule == BORDER and taps == 2
+        clamped = rule == BORDER and taps == 2
         _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
         _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
-        if staged:
-            if cubics is not None:
-                weigh(strip[2], strip[3], cubic, cubics)
-            gather_moved(
-                quad, frame[PLANE], frame[COLUMNS], channels, where, strip[2], strip[3], dx, dy, cubics, quads, source, cover
-            )
-        else:
-            source[:] = cast(0.0)
-        if rule != FILLED or not staged:
+        if cubics is not None:
+            weigh(strip[2], strip[3], cubic, cubics)
+        for k in range((channels + 2) // 3):
+            pixels = lay_out(img, call, unit, np.uint64(b * call.stride_b), window, strip, frame, here, k, quad)
+            read = source[3 * k : min(3 * k + 3, channels)]
+            gather_moved(pixels, frame[COLUMNS], where, strip[2], strip[3], dx, dy, cubics, quads, read, cover)
+        if rule != FILLED:
             cover[:] = cast(0.0)
-        if rest > 0:
+        if edge is not None:
             gather_moved_edge(
                 img, np.uint64(b * call.stride_b), channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic,
                 call.mode, window, x, y, dx, dy, here, edge[0], edge[1], edge[2], source, cover,

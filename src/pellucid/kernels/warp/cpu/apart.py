@@ -1,0 +1,115 @@
+"""Pixels that lie too far apart to be staged together: of each output pixel, those around its point are laid out by themselves.
+
+Owns: a strip's patches, ``taps`` x ``taps`` pixels each, one after the other and in the stage's layout, so that whoever reads the
+stage reads them with the same bits; and the way back for gradients.
+Must not: interpolate, or know colours.
+Read next: ``gather.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.warp.cpu.coordinates import FILLED, fold, half_up
+from pellucid.kernels.warp.cpu.quads import lift, meet
+
+__all__ = ["add_apart", "lay_apart"]
+
+
+@fused
+def _before(taps, shape, cast):  # type: ignore[no-untyped-def]
+    """What is added to x and y before they are rounded down to a patch's first pixel, and how many pixels that is further back."""
+    if taps == 1:
+        return half_up(shape[1], cast), half_up(shape[0], cast), np.int64(0)
+    return cast(0.0), cast(0.0), np.int64(taps // 2 - 1)
+
+
+@fused
+def _seen(i, j, shape, mode):  # type: ignore[no-untyped-def]
+    """Whether a pixel outside of the image shows one of it."""
+    return mode != FILLED or ((i >= 0) & (i < shape[1]) & (j >= 0) & (j < shape[0]))
+
+
+@fused
+def _row(img, a, b, c, step, taps, unit, quad, to):  # type: ignore[no-untyped-def]
+    """A row of a patch, written out, or the loop costs more than the pixels."""
+    lift(img, a, b, c, unit, quad, to)
+    if taps > 1:
+        lift(img, a + step, b + step, c + step, unit, quad, to + np.uint64(4))
+    if taps > 2:
+        twice = step + step
+        lift(img, a + twice, b + twice, c + twice, unit, quad, to + np.uint64(8))
+        lift(img, a + twice + step, b + twice + step, c + twice + step, unit, quad, to + np.uint64(12))
+
+
+@fused
+def lay_apart(img, at, count, shape, strides, unit, mode, taps, held, x, y, kind, quad):  # type: ignore[no-untyped-def]
+    """Fill ``quad`` with a patch of up to three channels and the coverage for each point of kind 2, and with zeros for the others.
+
+    Args:
+        at: of the first channel, in elements.
+        strides: (channel, row, column).
+        mode: as in ``choose_band``.
+        held: the box (low x, high x, low y, high y) that coordinates are clamped to.
+    """
+    noinline()
+    cast = quad.dtype.type
+    zero = cast(0.0)
+    height, width = shape
+    sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
+    second, third = at + np.uint64(min(count - 1, 1)) * sc, at + np.uint64(min(count - 1, 2)) * sc
+    half_x, half_y, back = _before(taps, shape, cast)
+    low_x, high_x, low_y, high_y = held
+    size = 4 * taps * taps
+    for u in range(len(kind)):
+        to = np.uint64(u * size)
+        if kind[u] != 2:
+            quad[u * size : (u + 1) * size] = zero
+            continue
+        i = np.int64(np.floor(min(max(x[u], low_x), high_x) + half_x)) - back
+        j = np.int64(np.floor(min(max(y[u], low_y), high_y) + half_y)) - back
+        inside = (i >= 0) & (i + taps <= width) & (j >= 0) & (j + taps <= height)
+        if inside:
+            p = np.uint64(j) * sy + np.uint64(i) * sx
+            a, b, c, row = at + p, second + p, third + p, np.uint64(4 * taps)
+            _row(img, a, b, c, sx, taps, unit, quad, to)
+            if taps > 1:
+                _row(img, a + sy, b + sy, c + sy, sx, taps, unit, quad, to + row)
+            if taps > 2:
+                twice = sy + sy
+                _row(img, a + twice, b + twice, c + twice, sx, taps, unit, quad, to + row + row)
+                twice += sy
+                _row(img, a + twice, b + twice, c + twice, sx, taps, unit, quad, to + row + row + row)
+            continue
+        for down in range(taps):
+            row = np.uint64(fold(j + down, height, mode)) * sy
+            for across in range(taps):
+                if _seen(i + across, j + down, shape, mode):
+                    p = row + np.uint64(fold(i + across, width, mode)) * sx
+                    lift(img, at + p, second + p, third + p, unit, quad, to)
+                else:
+                    quad[to] = quad[to + np.uint64(1)] = quad[to + np.uint64(2)] = quad[to + np.uint64(3)] = zero
+                to += np.uint64(4)
+
+
+@fused
+def add_apart(pairs, count, shape, mode, taps, held, x, y, kind, quads, gradient, at):  # type: ignore[no-untyped-def]
+    """Add the patches' gradients, laid out as ``unstage`` expects them, to ``gradient``, whose first channel begins at ``at``."""
+    noinline()
+    cast = quads.dtype.type
+    height, width = shape
+    half_x, half_y, back = _before(taps, shape, cast)
+    low_x, high_x, low_y, high_y = held
+    for u in range(len(kind)):
+        if kind[u] != 2:
+            continue
+        i = np.int64(np.floor(min(max(x[u], low_x), high_x) + half_x)) - back
+        j = np.int64(np.floor(min(max(y[u], low_y), high_y) + half_y)) - back
+        for k in range(taps * taps):
+            column, row = i + k % taps, j + k // taps
+            if _seen(column, row, shape, mode):
+                meet(pairs, 8 + 8 * (u * taps * taps + k), quads, 0)
+                to = at + fold(row, height, mode) * width + fold(column, width, mode)
+                for lane in range(count):
+                    gradient[to + lane * height * width] += quads[lane]
