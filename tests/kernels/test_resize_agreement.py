@@ -96,6 +96,20 @@ def test_bytes_are_read_as_they_are(layout, channels):
     assert torch.equal(ours, cpu.resize(image.clone(memory_format=torch.contiguous_format), src_from_dst, **options))
 
 
+@pytest.mark.parametrize("width", [5, 13, 40, 100])
+def test_many_taps_have_the_same_bits_in_every_layout(width):
+    """Shrinking 300 pixels to so many takes up to 6, 15, 46 and 120 taps."""
+    image = torch.randint(0, 256, (2, 3, 40, 300), dtype=torch.uint8)
+    src_from_dst, window = whole(40, 300, (11, width), torch.float32)
+    options = {"size": (11, width), "window": window, "filled": False, "dtype": torch.float32}
+    ours = cpu.resize(image, src_from_dst, **options)
+    truth = F.interpolate(image.double() / 255, (11, width), mode="bilinear", antialias=True)
+    assert within_budget(ours, reference.resize(image / 255, src_from_dst, size=(11, width), window=window, filled=False), truth)
+    for layout in ("channels_last", "transposed", "cropped"):
+        picture = laid_out(image, layout)
+        assert torch.equal(ours, cpu.resize(picture, src_from_dst, **options)), layout
+
+
 def test_every_byte_survives_the_identity():
     image = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16)
     src_from_dst, window = whole(16, 16, (16, 16), torch.float32)
@@ -180,8 +194,12 @@ def test_a_pixel_that_is_not_a_number_stays_in_its_neighbourhood(bad):
     src_from_dst, window = whole(40, 40, (20, 20), torch.float32)
     out = cpu.resize(image, src_from_dst, size=(20, 20), window=window, filled=False)
     assert 0 < (~torch.isfinite(out)).sum() <= 3 * 4 * 4
+    few, window = whole(40, 40, (7, 7), torch.float32)
+    out = cpu.resize(image, few, size=(7, 7), window=window, filled=False)
+    assert 0 < (~torch.isfinite(out)).sum() <= 3 * 2 * 2
     # ... nor does a gradient that is not one reach further than its pixel's footprint.
     image = torch.rand(1, 3, 40, 40, requires_grad=True)
+    src_from_dst, window = whole(40, 40, (20, 20), torch.float32)
     grad = torch.ones(1, 3, 20, 20)
     grad[:, :, 10, 10] = bad
     out = cpu.resize(image, src_from_dst, size=(20, 20), window=window, filled=False)

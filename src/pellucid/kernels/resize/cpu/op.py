@@ -91,11 +91,13 @@ class _Call:
         depth = 3 + 2 * channels + 6 * self.out_channels if extra else 2 + 2 * wide
         length = max(room, 2 * width + 4) if extra else room  # a row, and as many taps again
         places = tuple(np.empty(n, np.int64) for n in (width, width, height, height))
-        lengths = self.taps[0] * width, width, self.taps[1] * height, height, self.taps[1], 4 * self.width
+        eights = -(-self.taps[0] // 8) * 8
+        sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
+        lengths = *sizes, self.taps[1], 4 * self.width + eights
         tables = tuple(np.empty(n, self.work) for n in lengths)
         return (
             np.empty(depth * self.rows * width, self.work),
-            np.empty((self.rows + extra if extra else 1, channels * length), self.work),
+            np.empty((self.rows + extra if extra else 1, channels * length + 7), self.work),
             *(length, places, np.empty(width, np.uint64), tables),
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
+from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, turn
@@ -33,7 +34,7 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
     Args:
         m, window: the sample's map and window.
         places: (first_x, count_x, first_y, count_y).
-        tables: (weights_x, seen_x, weights_y, seen_y).
+        tables: (weights_x, seen_x, weights_y, seen_y, weights_x output by output).
         index: where each output's first pixel lies in a line.
         rows: all lines of a strip; what lies behind their last pixel is set to 0.
         room: how many pixels a line has room for.
@@ -43,7 +44,7 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
     """
     noinline()
     first, count, first_y, count_y = places
-    weights, seen, weights_y, seen_y = tables
+    weights, seen, weights_y, seen_y, turned = tables
     cubic, filled, sharp = meta[CUBIC] != 0, meta[FILLED] != 0, meta[FLAGS] & SHARP != 0
     taps = spread(m[0], m[2], window[0], window[2], meta[WIDTH], cubic, filled, sharp, first, count, weights, seen)
     taps_y = spread(m[4], m[5], window[1], window[3], meta[HEIGHT], cubic, filled, sharp, first_y, count_y, weights_y, seen_y)
@@ -61,6 +62,8 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
         for line in range(lines):
             begin = line * room + n * step
             rows[r, begin : begin + taps * step] = rows.dtype.type(0.0)
+    if taps > FEW:
+        by_output(weights, taps, turned[: len(first) * ((taps + 7) // 8 * 8)])
     whole = True
     for u in range(len(seen)):
         whole = whole and seen[u] != 0
@@ -91,6 +94,22 @@ def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, l
         return
     for c in range(meta[CHANNELS]):
         combine(img, at + c * meta[STRIDE_C], meta[STRIDE_X], meta[STRIDE_Y], w[:taps], spare, line[c * room : c * room + n])
+
+
+@fused
+def _sum_across(line, plane, step, low, n, first, index, tables, taps, channels, out, at):  # type: ignore[no-untyped-def]
+    """The sums within a line of n pixels from column ``low`` on, into ``out`` from place ``at`` on."""
+    noinline()
+    if taps <= FEW:
+        across(line, plane, np.uint64(step), index, tables[0], taps, channels, out, at)
+        return
+    for c in range(channels):
+        channel = line[c * plane :]
+        if step > 1:
+            channel = tables[6]
+            for x in range(n):
+                channel[x] = line[c + x * step]
+        across_many(channel, low, tables[4], taps, first, out[c][at : at + len(index)])
 
 
 @fused
@@ -138,7 +157,7 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     img, maps, windows, params, floats, lines = without_refcount((img, maps, windows, params, floats, lines))
     index, places, tables, out = without_refcount(index), without_refcount(places), without_refcount(tables), steps(out)
-    (_, _, first_y, count_y), (weights, seen, weights_y, seen_y, w, spare), rows = places, tables, lines[:1]
+    (first, _, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare), rows = places, tables, lines[:1]
     one = floats.dtype.type(1.0)
     _, step = _lines(meta)
     plane = np.int64(1) if step > 1 else room
@@ -154,14 +173,14 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
         if b != sample or here != before:
             if b != sample:
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                taps, _, low, n, whole = _prepare(meta, m, window, places, tables[:4], index, rows, room)
+                taps, _, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, rows, room)
             cover[:] = one
             ones[:] = one
             sample, before = b, here
         read = source if flags & FIRST_MIX else result
         for row in range(count_here):
             _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
-            across(rows[0], plane, np.uint64(step), index, weights, taps, channels, read, row * width)
+            _sum_across(rows[0], plane, step, low, n, first, index, tables, taps, channels, read, row * width)
         if not whole:
             _cover(seen, seen_y, v, width, cover)
             _uncover(cover, read, channels)
@@ -211,7 +230,7 @@ def backward(  # type: ignore[no-untyped-def]
     grad, img, maps, windows, params, floats, lines = without_refcount((grad, img, maps, windows, params, floats, lines))
     to_image, to_maps, to_windows, to_params = without_refcount((to_image, to_maps, to_windows, to_params))
     index, places, tables, (sums_x, sums_y) = without_refcount((index, places, tables, sums))
-    (first, count, first_y, count_y), (weights, seen, weights_y, seen_y, w, line_room) = places, tables
+    (first, count, first_y, count_y), (weights, seen, weights_y, seen_y, _, w, line_room) = places, tables
     near, high, backwards, table = without_refcount(turned)
     read_lines, upstream, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
@@ -234,7 +253,7 @@ def backward(  # type: ignore[no-untyped-def]
         g, spare = strip[k : k + out_channels], strip[k + out_channels :]
         p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
         if v == 0:
-            taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:4], index, read_lines, room)
+            taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, read_lines, room)
             turned_taps = turn(first, count, weights, low, n, near, high, table)
             for x in range(n):
                 backwards[x] = np.uint64(near[x])
@@ -255,7 +274,7 @@ def backward(  # type: ignore[no-untyped-def]
             for row in range(count_here):
                 into = read_lines[row]
                 _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
-                across(into, plane, np.uint64(step), index, weights, taps, channels, source, row * width)
+                _sum_across(into, plane, step, low, n, first, index, tables, taps, channels, source, row * width)
             if not whole:
                 _uncover(cover, source, channels)
             repaint(p, flags, channels, out_channels, cover, ones, source, kept)
