@@ -28,6 +28,7 @@ _SPREAD = {
     "noise": 0.02,
     "flips": 0.01,
     "jpeg": 0.01,
+    "elastic": 0.1,
 }
 """How far channel means and deviations over many draws may lie from Pellucid's: sampling noise, and for the geometry case the part
 of the image that one resample still shows after a crop and three do not."""

@@ -120,7 +120,7 @@ _compared(
     ("warp", "remap"),
     "One affine warp by matrices, and one remap by coordinates, against grid_sample, OpenCV and kornia.",
 )
-_compared("singles", SINGLES, "Single operations: Gaussian blur, colour jitter, Gaussian noise, flips, JPEG.")
+_compared("singles", SINGLES, "Single operations: Gaussian blur, colour jitter, Gaussian noise, flips, JPEG, elastic deformation.")
 
 
 @app.command()

@@ -20,6 +20,7 @@ __all__ = [
     "SINGLES",
     "STD",
     "Blur",
+    "Elastic",
     "Flagship",
     "Flips",
     "Geometry",
@@ -117,6 +118,23 @@ class Jpeg:
     quality: tuple[int, int] = (40, 80)
 
 
+@dataclass(frozen=True)
+class Elastic:
+    """An elastic deformation before RandomAffine + RandomResizedCrop (to the input's own size) + ColorJitter, always applied.
+
+    ``alpha`` and ``sigma`` are torchvision's.
+    """
+
+    alpha: float = 50.0
+    sigma: float = 5.0
+    degrees: float = 15.0
+    crop: tuple[float, float] = (0.5, 1.0)
+    brightness: float = 0.2
+    contrast: float = 0.2
+    saturation: float = 0.2
+    hue: float = 0.05
+
+
 CASES = {
     "flagship": Flagship(),
     "geometry": Geometry(),
@@ -127,9 +145,10 @@ CASES = {
     "noise": Noise(),
     "flips": Flips(),
     "jpeg": Jpeg(),
+    "elastic": Elastic(),
 }
-SINGLES = ("blur", "jitter", "noise", "flips", "jpeg")
-"""The cases that are one operation, or two of a kind."""
+SINGLES = ("blur", "jitter", "noise", "flips", "jpeg", "elastic")
+"""The cases that are one operation, two of a kind, or one with what usually stands around it."""
 
 CHAIN = ("affine", "brightness", "rotation", "contrast", "flip", "saturation", "translate", "scale", "vertical flip", "normalize")
 """Operations of the chain whose length is varied, in order; each is one resample or one affine colour map."""

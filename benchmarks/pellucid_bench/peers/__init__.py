@@ -22,6 +22,7 @@ MODULES = {
     "kornia": "kornia",
     "torchvision": "torchvision",
     "albumentations": "albumentations",
+    "monai": "monai",
     "fuse-augmentations": "fuse_augmentations",
 }
 """The name on the command line, and the module here. A module has a function for each case it takes part in."""

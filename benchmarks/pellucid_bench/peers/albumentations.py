@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
+from pellucid_bench.settings import CASES, MEAN, STD, Blur, Elastic, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
 from pellucid_bench.subject import IMAGE_8BIT, Subject, to_8bit_arrays
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
 import albumentations as A
 
-__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
+__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
 
 
 def flagship() -> list[Subject]:
@@ -104,6 +104,28 @@ def jpeg() -> list[Subject]:
     s = CASES["jpeg"]
     assert isinstance(s, Jpeg)
     return _single(A.ImageCompression("jpeg", quality_range=s.quality, p=1.0))
+
+
+def elastic() -> list[Subject]:
+    """Three remaps; its displacements are twice those of torchvision's alpha."""
+    s = CASES["elastic"]
+    assert isinstance(s, Elastic)
+    around = {name: (1 - value, 1 + value) for name, value in (("brightness", s.brightness), ("contrast", s.contrast))}
+    made: dict[tuple[int, int], Any] = {}
+
+    def at(images: list[Any]) -> Any:
+        size = images[0].shape[:2]
+        if size not in made:
+            steps = [
+                A.ElasticTransform(alpha=s.alpha / 2, sigma=s.sigma, noise_distribution="uniform", p=1.0),
+                A.Affine(rotate=(-s.degrees, s.degrees), p=1.0),
+                A.RandomResizedCrop(size, s.crop, p=1.0),
+                A.ColorJitter(**around, saturation=(1 - s.saturation, 1 + s.saturation), hue=(-s.hue, s.hue), p=1.0),
+            ]
+            made[size] = A.Compose(steps, seed=0)
+        return made[size]
+
+    return [_looped(at)]
 
 
 def flips() -> list[Subject]:

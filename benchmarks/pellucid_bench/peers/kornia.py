@@ -17,12 +17,27 @@ from torch import Tensor
 from pellucid.kernels.warp import pack
 from pellucid.kernels.warp import warp as warp_kernel
 from pellucid_bench.peers.ours import flagship_pipeline, src_from_dst_of
-from pellucid_bench.settings import CASES, CHAIN, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise, affine_matrices
+from pellucid_bench.settings import (
+    CASES,
+    CHAIN,
+    MEAN,
+    STD,
+    Blur,
+    Elastic,
+    Flagship,
+    Flips,
+    Geometry,
+    Jitter,
+    Jpeg,
+    Noise,
+    affine_matrices,
+)
 from pellucid_bench.subject import BATCHED, Subject
 
 __all__ = [
     "blur",
     "chain",
+    "elastic",
     "flagship",
     "flagship_transforms",
     "flips",
@@ -179,6 +194,28 @@ def jpeg() -> list[Subject]:
     s = CASES["jpeg"]
     assert isinstance(s, Jpeg)
     return [_single(K.RandomJPEG(jpeg_quality=s.quality, p=1.0))]
+
+
+def elastic() -> list[Subject]:
+    """``RandomElasticTransform``, whose alpha is in half widths of the picture, and three more."""
+    s = CASES["elastic"]
+    assert isinstance(s, Elastic)
+    taps = 2 * int(4 * s.sigma) + 1
+    made: dict[tuple[int, int], Any] = {}
+
+    def at(images: Tensor) -> Any:
+        size = images.shape[-2], images.shape[-1]
+        if size not in made:
+            made[size] = K.AugmentationSequential(
+                K.RandomElasticTransform((taps, taps), (s.sigma, s.sigma), (s.alpha / size[1], s.alpha / size[0]), p=1.0),
+                K.RandomAffine(s.degrees, p=1.0),
+                K.RandomResizedCrop(size, s.crop, p=1.0),
+                K.ColorJitter(s.brightness, s.contrast, s.saturation, s.hue, p=1.0),
+                data_keys=["input"],
+            )
+        return made[size]
+
+    return [Subject("kornia", BATCHED, lambda images: at(images)(images))]
 
 
 def flips() -> list[Subject]:

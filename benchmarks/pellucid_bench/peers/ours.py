@@ -24,6 +24,7 @@ from pellucid.transforms.blur import RandomGaussianBlur
 from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.color import Normalize
 from pellucid.transforms.crop import RandomResizedCrop
+from pellucid.transforms.elastic import RandomElastic
 from pellucid.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
 from pellucid.transforms.jitter import ColorJitter
 from pellucid.transforms.noise import RandomGaussianNoise
@@ -34,6 +35,7 @@ from pellucid_bench.settings import (
     MEAN,
     STD,
     Blur,
+    Elastic,
     Flagship,
     Flips,
     Geometry,
@@ -49,6 +51,7 @@ __all__ = [
     "GeometryPipeline",
     "blur",
     "chain",
+    "elastic",
     "flagship",
     "flagship_pipeline",
     "flips",
@@ -235,6 +238,28 @@ def jpeg(*, impl: str = "auto") -> list[Subject]:
     s = CASES["jpeg"]
     assert isinstance(s, Jpeg)
     return [_single("pellucid", Pipeline([RandomJPEG(s.quality, p=1.0)], impl=impl))]
+
+
+def elastic(*, impl: str = "auto") -> list[Subject]:
+    """One resample with the field in it, and the same without."""
+    return [_elastic("pellucid", impl, bent=True), _elastic("pellucid, no elastic", impl, bent=False)]
+
+
+def _elastic(name: str, impl: str, *, bent: bool) -> Subject:
+    s = CASES["elastic"]
+    assert isinstance(s, Elastic)
+    field = [RandomElastic.from_alpha_sigma(s.alpha, s.sigma)] if bent else []
+    jitter = ColorJitter(s.brightness, s.contrast, s.saturation, s.hue)
+    made: dict[tuple[int, int], Pipeline] = {}
+
+    def at(images: Tensor) -> Pipeline:
+        size = images.shape[-2], images.shape[-1]
+        if size not in made:
+            crop = RandomResizedCrop(size, scale=s.crop, antialias=False)
+            made[size] = Pipeline([*field, RandomAffine(s.degrees), crop, jitter], impl=impl)
+        return made[size]
+
+    return Subject(name, BATCHED, lambda images: at(images)(images), parameters=lambda images: with_parameters(at(images))(images))
 
 
 def flips(*, impl: str = "auto") -> list[Subject]:

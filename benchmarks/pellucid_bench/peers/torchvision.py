@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from pellucid_bench.peers.torchvision_import import torchvision_v2
-from pellucid_bench.settings import CASES, MEAN, STD, Blur, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
+from pellucid_bench.settings import CASES, MEAN, STD, Blur, Elastic, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
 from pellucid_bench.subject import BATCHED_ONE_DRAW, IMAGE_FLOAT, Subject
 
-__all__ = ["blur", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
+__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
 
 v2 = torchvision_v2()
 
@@ -101,6 +101,28 @@ def jpeg() -> list[Subject]:
 
     regime = "image by image, uint8, a draw each"
     return [Subject("torchvision v2, loop", regime, forward, prepare, lambda pixels: pixels.float() / 255.0, differentiable=False)]
+
+
+def elastic() -> list[Subject]:
+    """Three resamples: ``ElasticTransform``, with a field in memory, ``RandomAffine`` and a crop."""
+    s = CASES["elastic"]
+    assert isinstance(s, Elastic)
+    bilinear = v2.InterpolationMode.BILINEAR
+    made: dict[tuple[int, ...], Any] = {}
+
+    def at(images: Tensor) -> Any:
+        size = tuple(images.shape[-2:])
+        if size not in made:
+            steps = [
+                v2.ElasticTransform(s.alpha, s.sigma),
+                v2.RandomAffine(s.degrees, interpolation=bilinear),
+                v2.RandomResizedCrop(size, s.crop, antialias=False),
+                v2.ColorJitter(s.brightness, s.contrast, s.saturation, s.hue),
+            ]
+            made[size] = v2.Compose(steps)
+        return made[size]
+
+    return _both(at)
 
 
 def flips() -> list[Subject]:
