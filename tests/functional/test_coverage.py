@@ -1,11 +1,13 @@
-"""``warp(return_coverage=True)``: the share of each pixel that comes from the image, and its gradients."""
+"""``return_coverage=True``: the share of each pixel that comes from the image, and its gradients."""
 
+import cv2
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
-from pellucid.functional import warp
+from pellucid.functional import remap, warp, warp_affine, warp_perspective
 
 AFFINE = [[0.9, -0.3, 4.0], [0.25, 1.1, -3.0], [0.0, 0.0, 1.0]]
 PROJECTIVE = [[1.1, 0.1, -3.0], [0.0, 1.2, 2.0], [0.002, 0.001, 1.0]]
@@ -81,3 +83,38 @@ def test_of_bytes_and_labels_it_is_a_floating_point_plane():
         assert 0 < float(cover.mean()) < 1
     nan = torch.full((3, 3), torch.nan)
     assert not warp(bytes_, nan, size=SIZE, padding_mode="border", return_coverage=True)[1].any()
+
+
+def maps(matrix):
+    v, u = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in SIZE), indexing="ij")
+    x, y, w = (torch.tensor(matrix, dtype=torch.float64) @ torch.stack((u, v, torch.ones_like(u))).flatten(1)).unflatten(-1, SIZE)
+    return x / w, y / w
+
+
+CV = {
+    "warp_affine": lambda image, **options: warp_affine(image, AFFINE[:2], SIZE[::-1], inverse_map=True, **options),
+    "warp_perspective": lambda image, **options: warp_perspective(image, PROJECTIVE, SIZE[::-1], inverse_map=True, **options),
+    "remap": lambda image, **options: remap(image, *maps(PROJECTIVE), **options),
+}
+
+
+@pytest.mark.parametrize("name", CV)
+def test_opencvs_names_give_what_opencv_makes_of_ones(name):
+    image, ones, call = torch.rand(2, 16, 20, 3), np.ones((16, 20), np.float32), CV[name]
+    out, found = call(image, channels_last=True, border_value=0.3, return_coverage=True)
+    x, y = (part.float().numpy() for part in maps(AFFINE if name == "warp_affine" else PROJECTIVE))
+    expected = torch.from_numpy(cv2.remap(ones, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT))
+    assert (out.shape, found.shape, found.dtype) == ((2, *SIZE, 3), (2, *SIZE, 1), torch.float32)
+    assert 0 < int((expected == 0).sum()) < expected.numel()
+    torch.testing.assert_close(found[1, ..., 0], expected, rtol=0, atol=3e-2)  # OpenCV's weights have five bits
+    assert torch.equal(out, call(image, channels_last=True, border_value=0.3))
+    light = call(image, channels_last=True, border_value=1.3)
+    torch.testing.assert_close(light - out, (1 - found).expand_as(out), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("antialias", [False, 3])
+def test_coverage_of_maps_has_the_gradients_of_finite_differences(antialias):
+    scale = 1.7 if antialias else 1.0
+    x, y = ((scale * part[:5, :6] + 0.11).clone().requires_grad_() for part in maps(PROJECTIVE))
+    image = torch.rand(1, 7, 6, dtype=torch.float64)
+    assert gradcheck(lambda x, y: remap(image, x, y, antialias=antialias, return_coverage=True)[1], (x, y), eps=1e-7, atol=1e-5)

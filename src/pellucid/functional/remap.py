@@ -7,7 +7,7 @@ Read next: ``estimate.py``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import torch
@@ -15,16 +15,37 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.fills import Factor, FillValue, read_fill, read_numbers
+from pellucid.functional.fills import Factor, FillValue, read_numbers
 from pellucid.functional.footprints import read_antialias
-from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image, read_dtype
+from pellucid.functional.images import CHANNELS_LAST, compute_dtype, join_batch, open_image
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
 from pellucid.functional.reaching import reached
-from pellucid.kernels.warp import pack, paired, warp
+from pellucid.functional.warps import CvOptions, covered
+from pellucid.kernels.warp import paired
 
 __all__ = ["remap"]
 
 
+@overload
+def remap(
+    image: Shaped[Tensor, "..."],
+    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    *,
+    relative: bool = ...,
+    return_coverage: Literal[False] = ...,
+    **options: Unpack[CvOptions],
+) -> Shaped[Tensor, "..."]: ...
+@overload
+def remap(
+    image: Shaped[Tensor, "..."],
+    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    *,
+    relative: bool = ...,
+    return_coverage: Literal[True],
+    **options: Unpack[CvOptions],
+) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
 def remap(
     image: Shaped[Tensor, "..."],
     map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
@@ -39,7 +60,8 @@ def remap(
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
-) -> Shaped[Tensor, "..."]:
+    return_coverage: bool = False,
+) -> Shaped[Tensor, "..."] | tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]:
     """Read the image at coordinates, as ``cv2.remap``, with gradients to the image and to the maps.
 
     Args:
@@ -55,6 +77,7 @@ def remap(
         gradient_scale: as in :func:`warp`.
         image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
+        return_coverage: as in :func:`warp_affine`; 0 where a coordinate is not finite.
 
     Returns:
         (C, H2, W2) or (B, C, H2, W2), or channels last, in the dtype of ``image``.
@@ -91,20 +114,8 @@ def remap(
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
-    dtype, like = read_dtype(pixels, mode)
-    fill = read_fill("border_value", border_value, channels=pixels.shape[1], batch=pixels.shape[0], like=like)
     identity, size = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2], (x.shape[-2], x.shape[-1])
     src_from_dst, field = identity if relative or flagged else torch.zeros_like(identity), paired(x, y)
-    resample = pack(
-        src_from_dst,
-        size=size,
-        interpolation=mode,
-        padding_mode=padding_mode,
-        fill=fill,
-        field=field,
-        footprint=read_antialias(antialias, src_from_dst, field, size, mode),
-        dtype=dtype,
-        levels=True,
-        slopes=slopes,
-    )
-    return close_image(warp(pixels, resample, impl=impl), layout)
+    how = impl, field, slopes, read_antialias(antialias, src_from_dst, field, size, mode)
+    fill = "border_value", border_value
+    return covered(return_coverage, pixels, layout, src_from_dst, size, mode, padding_mode, *fill, *how)

@@ -7,7 +7,7 @@ Read next: ``remap.py``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -26,7 +26,24 @@ from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.types import Size
 
-__all__ = ["elastic", "resample", "warp", "warp_affine", "warp_perspective"]
+__all__ = ["CvOptions", "covered", "elastic", "resample", "warp", "warp_affine", "warp_perspective"]
+
+
+class CvOptions(TypedDict, total=False):
+    """What `warp_affine`, `warp_perspective` and `remap` all take, for type checkers."""
+
+    interpolation: str | int
+    border_mode: str | int
+    border_value: FillValue
+    channels_last: bool | None
+    antialias: bool | int
+    gradient_scale: Factor
+    image_gradient: str
+    impl: str
+
+
+class _MapOptions(CvOptions, total=False):
+    inverse_map: bool
 
 
 @overload
@@ -138,12 +155,7 @@ def warp(
     pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
     footprint = read_antialias(antialias, matrix, field, size, interpolation)
     how = impl, field, slopes, footprint
-    out = resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, *how)
-    if not return_coverage:
-        return out
-    ones = matrix.new_ones((1, 1, 1, 1)).expand(pixels.shape[0], 1, *pixels.shape[-2:])
-    layout = layout._replace(dtype=ones.dtype)
-    return out, resample(ones, layout, matrix, size, interpolation, padding_mode, "fill", 0.0, *how)
+    return covered(return_coverage, pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, *how)
 
 
 def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:
@@ -199,6 +211,24 @@ def elastic(
     return warp(image, still, size=(height, width), displacement=moved, interpolation=interpolation, padding_mode=mode, fill=fill)
 
 
+@overload
+def warp_affine(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 2 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    return_coverage: Literal[False] = ...,
+    **options: Unpack[_MapOptions],
+) -> Shaped[Tensor, "..."]: ...
+@overload
+def warp_affine(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 2 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    return_coverage: Literal[True],
+    **options: Unpack[_MapOptions],
+) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
 def warp_affine(
     image: Shaped[Tensor, "..."],
     M: Float[Tensor, "*b 2 3"] | MatrixLike,
@@ -213,7 +243,8 @@ def warp_affine(
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
-) -> Shaped[Tensor, "..."]:
+    return_coverage: bool = False,
+) -> Shaped[Tensor, "..."] | tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]:
     """Warp through an affine map, as ``cv2.warpAffine``, with gradients to the image, the matrix and the border value.
 
     Args:
@@ -234,6 +265,7 @@ def warp_affine(
         gradient_scale: pixels by which the image is blurred before slopes to M are read from it, as in :func:`warp`.
         image_gradient: ``exact`` or ``widened``, as in :func:`warp`.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
+        return_coverage: the result is a pair with the coverage, as in :func:`warp`: one channel, in the layout of the image.
 
     Returns:
         The warped image, in the dtype of ``image``; unbatched when neither image nor M has a batch axis.
@@ -257,11 +289,28 @@ def warp_affine(
         >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]], (3, 1), border_value=9.0)
         tensor([[[9., 1., 2.]]])
     """
-    reach = gradient_scale, image_gradient
-    border = border_mode, border_value
-    return _cv_warp(image, M, (2, 3), dsize, interpolation, *border, inverse_map, channels_last, antialias, reach, impl)
+    options = _Options(channels_last, antialias, gradient_scale, image_gradient, impl, return_coverage)
+    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, options)
 
 
+@overload
+def warp_perspective(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 3 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    return_coverage: Literal[False] = ...,
+    **options: Unpack[_MapOptions],
+) -> Shaped[Tensor, "..."]: ...
+@overload
+def warp_perspective(
+    image: Shaped[Tensor, "..."],
+    M: Float[Tensor, "*b 3 3"] | MatrixLike,
+    dsize: tuple[int, int],
+    *,
+    return_coverage: Literal[True],
+    **options: Unpack[_MapOptions],
+) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
 def warp_perspective(
     image: Shaped[Tensor, "..."],
     M: Float[Tensor, "*b 3 3"] | MatrixLike,
@@ -276,7 +325,8 @@ def warp_perspective(
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
-) -> Shaped[Tensor, "..."]:
+    return_coverage: bool = False,
+) -> Shaped[Tensor, "..."] | tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]:
     """Warp through a homography, as ``cv2.warpPerspective``, with gradients to the image, the matrix and the border value.
 
     Args:
@@ -292,6 +342,7 @@ def warp_perspective(
         gradient_scale: as in :func:`warp`.
         image_gradient: as in :func:`warp`.
         impl: as in :func:`warp_affine`.
+        return_coverage: as in :func:`warp_affine`.
 
     Returns:
         The warped image, in the dtype of ``image``.
@@ -312,9 +363,17 @@ def warp_perspective(
         >>> warp_perspective(image, [[2, 0, 2], [0, 2, 0], [0, 0, 2]], (3, 1))
         tensor([[[0., 1., 2.]]])
     """
-    reach = gradient_scale, image_gradient
-    border = border_mode, border_value
-    return _cv_warp(image, M, (3,), dsize, interpolation, *border, inverse_map, channels_last, antialias, reach, impl)
+    options = _Options(channels_last, antialias, gradient_scale, image_gradient, impl, return_coverage)
+    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, options)
+
+
+class _Options(NamedTuple):
+    channels_last: bool | None
+    antialias: bool | int
+    gradient_scale: Factor
+    image_gradient: str
+    impl: str
+    return_coverage: bool
 
 
 def _cv_warp(
@@ -326,22 +385,40 @@ def _cv_warp(
     border_mode: str | int,
     border_value: FillValue,
     inverse_map: bool,
-    channels_last: bool | None,
-    antialias: bool | int,
-    reach: tuple[Factor, str],
-    impl: str,
-) -> Tensor:
+    options: _Options,
+) -> Tensor | tuple[Tensor, Tensor]:
     mode, inverse_flag = read_interpolation(interpolation)
     padding_mode, size = read_border(border_mode), read_dsize(dsize)
-    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
+    pixels, layout = open_image(image, channels_last=options.channels_last, option=CHANNELS_LAST)
     matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
     dtype = compute_dtype(pixels.dtype)
     src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
     pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
-    pixels, layout, slopes = reached(pixels, layout, *reach)
+    pixels, layout, slopes = reached(pixels, layout, options.gradient_scale, options.image_gradient)
     fill = "border_value", border_value
-    footprint = read_antialias(antialias, src_from_dst, None, size, mode)
-    return resample(pixels, layout, src_from_dst, size, mode, padding_mode, *fill, impl, slopes=slopes, footprint=footprint)
+    how = options.impl, None, slopes, read_antialias(options.antialias, src_from_dst, None, size, mode)
+    return covered(options.return_coverage, pixels, layout, src_from_dst, size, mode, padding_mode, *fill, *how)
+
+
+def covered(
+    return_coverage: bool,
+    pixels: Shaped[Tensor, "b c h w"],
+    layout: Layout,
+    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
+    size: Size,
+    interpolation: str,
+    padding_mode: str,
+    fill_name: str,
+    fill: FillValue,
+    *how: Any,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """What `resample` returns; with its coverage, ones that go the same way over nothing, where that is asked for."""
+    out = resample(pixels, layout, src_from_dst, size, interpolation, padding_mode, fill_name, fill, *how)
+    if not return_coverage:
+        return out
+    ones = pixels.new_ones((1, 1, 1, 1), dtype=compute_dtype(pixels.dtype)).expand(len(pixels), 1, *pixels.shape[-2:])
+    layout = layout._replace(dtype=ones.dtype)
+    return out, resample(ones, layout, src_from_dst, size, interpolation, padding_mode, fill_name, 0.0, *how)
 
 
 def resample(
