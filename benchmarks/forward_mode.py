@@ -1,4 +1,4 @@
-"""What a column of the compiled warp's Jacobian costs, in forwards: by forward mode, by reverse mode, and through the reference.
+"""What a column of a compiled pass's Jacobian costs, in forwards: by forward mode, by reverse mode, and through the reference.
 
 Run: python benchmarks/forward_mode.py [RUNS]
 """
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.func import jvp
 
-from pellucid.functional import warp
+from pellucid import Key, Pipeline, RandomGaussianBlur, Resize
+from pellucid.functional import extract_patches, warp
 
 BATCH, SIDE = 16, 128
 
@@ -28,7 +29,15 @@ def cases() -> dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, 
     def run(impl: str, pixels: torch.Tensor, mapping: torch.Tensor, **options: Any) -> torch.Tensor:
         return warp(pixels, mapping, size=(SIDE, SIDE), impl=impl, **options)
 
+    def through(*steps: Any) -> Callable[..., torch.Tensor]:
+        ways = {impl: Pipeline(steps, impl=impl) for impl in ("auto", "reference")}
+        return lambda impl, x: ways[impl](x, key=Key(0))
+
+    frames = torch.tensor([[10.0, 2.0, 60.0], [-2.0, 10.0, 60.0]]).expand(BATCH, 32, 2, 3)
     return {
+        "resize: image": (through(Resize((SIDE // 2, SIDE // 2))), (image,), (change,)),
+        "blur: image": (through(RandomGaussianBlur(7, (1.0, 2.0), p=1.0)), (image,), (change,)),
+        "patches: image": (lambda impl, x: extract_patches(x, frames, 16, impl=impl), (image,), (change,)),
         "image": (lambda impl, x: run(impl, x, turn), (image,), (change,)),
         "map": (lambda impl, m: run(impl, image, m), (turn,), (by_turn,)),
         "homography": (lambda impl, m: run(impl, image, m), (tilt,), (by_tilt,)),
@@ -68,7 +77,7 @@ def main() -> None:
                 if way != "reference":
                     best[way] = min(best[way], _seconds(call))
         shown = ", ".join(f"{way} {seconds / best['forward']:.1f}" for way, seconds in best.items() if way != "forward")
-        print(f"{name:14} {shown}", flush=True)
+        print(f"{name:15} {shown}", flush=True)
 
 
 if __name__ == "__main__":

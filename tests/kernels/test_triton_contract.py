@@ -172,9 +172,9 @@ def test_forward_mode_and_second_derivatives_of_functions_raise():
     with pytest.raises(ImplementationError, match="impl='reference'"):
         torch.func.grad(lambda x: torch.func.grad(cubed)(x).sum())(image)
     with torch.autograd.forward_ad.dual_level():
-        dual = torch.autograd.forward_ad.make_dual(image, torch.ones_like(image))
+        dual = torch.autograd.forward_ad.make_dual(src_from_dst, torch.ones_like(src_from_dst))
         with pytest.raises(NotImplementedError, match="jvp"):
-            kernels.warp(dual, src_from_dst, size=(4, 4))
+            kernels.warp(image, dual, size=(4, 4))
 
 
 def test_nothing_but_inputs_is_saved():

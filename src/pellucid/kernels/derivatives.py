@@ -1,6 +1,6 @@
 """Whether anything may ask for a derivative: what only a gradient needs is not computed otherwise.
 
-Owns: `needs_grad`, `learns`, `forward_mode`, `forward_alone`.
+Owns: `needs_grad`, `learns`, `forward_mode`, `forward_alone`, `first_moves_alone`.
 Must not: look at values.
 Read next: ``curve/surrogate.py``.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-__all__ = ["forward_alone", "forward_mode", "learns", "needs_grad"]
+__all__ = ["first_moves_alone", "forward_alone", "forward_mode", "learns", "needs_grad"]
 
 
 def needs_grad(*tensors: Tensor | None) -> bool:
@@ -27,10 +27,26 @@ def forward_mode() -> bool:
 
 
 def forward_alone(*tensors: Tensor | None) -> bool:
-    """Whether these carry tangents and nothing differentiates on: no second level, no reverse mode around or inside."""
-    levels = [level.key() for level in torch._C._functorch.get_interpreter_stack() or ()]
-    once = levels.count(_LEVEL.Jvp) <= 1 and all(level in (_LEVEL.Jvp, _LEVEL.Vmap) for level in levels)
+    """Whether these carry tangents and nothing differentiates on: no second level, no reverse mode around or inside, and no mapped
+    axis inside, whose rule for functions of one's own does not take absent tensors.
+    """
+    *outer, inner = [level.key() for level in torch._C._functorch.get_interpreter_stack() or ()] or [_LEVEL.Jvp]
+    once = inner == _LEVEL.Jvp and all(level == _LEVEL.Vmap for level in outer)
     return forward_mode() and once and not (torch.is_grad_enabled() and any(t is not None and learns(t) for t in tensors))
+
+
+def first_moves_alone(first: Tensor, *others: Tensor | None) -> bool:
+    """Whether `forward_alone` holds and no tensor but the first carries a tangent."""
+    return forward_alone(first, *others) and not any(tensor is not None and _moves(tensor) for tensor in others)
+
+
+def _moves(tensor: Tensor) -> bool:
+    """Whether the tensor, or what a transform of functions has wrapped in it, carries a tangent."""
+    while forward_ad.unpack_dual(tensor).tangent is None:
+        if not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return False
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return True
 
 
 _LEVEL = torch._C._functorch.TransformType

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError
-from pellucid.kernels.derivatives import forward_mode, learns, needs_grad
+from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.tape import is_plain_eager
 
-__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "batched", "empty_gradients", "implementation", "register", "run"]
+__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "as_it_is", "batched", "empty_gradients", "implementation", "register", "run"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
@@ -43,7 +43,7 @@ class Primitive(NamedTuple):
         impl: who computes, for errors.
         tangent: (tensors, their tangents or None, static) -> the tangent of the result; None where only the reference has one.
         linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
-            where that depends on the first. Then its second derivative needs no reference.
+            where that depends on the first. Then neither its second derivative nor the first's tangent needs a reference.
     """
 
     name: str
@@ -56,9 +56,16 @@ class Primitive(NamedTuple):
     linear: Callable[..., Tensors | None] = lambda *_: None
 
 
-def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE) -> str:
-    """Who computes a primitive of this kind."""
-    unsupported = "forward-mode differentiation" if forward_mode() else ""
+def as_it_is(image: Tensor, *others: Any) -> Tensors:
+    """`Primitive.linear` of what is linear in the image: all else as it is."""
+    del image
+    return tuple(part for part in others if part is None or isinstance(part, Tensor))
+
+
+def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE, *linear: Tensor | None) -> str:
+    """Who computes a primitive of this kind; ``linear``: its tensors, where it is linear in the first."""
+    reference = forward_mode() and not (linear and linear[0] is not None and first_moves_alone(linear[0], *linear[1:]))
+    unsupported = "forward-mode differentiation" if reference else ""
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
@@ -127,14 +134,17 @@ class _Moving(Explicit):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        if ctx.primitive.tangent is None:
-            raise NotImplementedError(f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no jvp. Use impl='reference'.")
         tensors = _saved(ctx)
         given = tangents[3 : 3 + len(tensors)]
+        others = ctx.primitive.linear(*tensors, *ctx.static) if all(tangent is None for tangent in given[1:]) else None
+        if others is None and ctx.primitive.tangent is None:
+            raise NotImplementedError(f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no jvp. Use impl='reference'.")
         if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *given)):
             raise ImplementationError(
                 "A jvp of compiled operators has no gradient. Use impl='reference' for tangents that need one."
             )
+        if others is not None:
+            return ctx.primitive.forward(given[0], *others, *ctx.static)
         return ctx.primitive.tangent(tensors, given, ctx.static)
 
 

@@ -44,7 +44,7 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bo
 
     16-bit floats are read as float32.
     """
-    chosen = implementation(impl, image.device, AVAILABLE)
+    chosen = implementation(impl, image.device, AVAILABLE, *(() if clip else (image, words, mean, sigma)))
     if chosen == "reference":
         return reference.noise(image, words, mean, sigma, clip=clip)
     result = torch.promote_types(torch.promote_types(image.dtype, mean.dtype), sigma.dtype)

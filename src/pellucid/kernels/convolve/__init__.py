@@ -12,25 +12,19 @@ from torch import Tensor
 
 from pellucid.kernels.convolve import cpu, reference, triton
 from pellucid.kernels.convolve.reference import dense, median
-from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
 
 __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 
 SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 """Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one."""
 
-
-def _as_it_is(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[Tensor, ...]:
-    del image
-    return vertical, horizontal
-
-
 _NAME = "the separable filter"
 _SEPARABLE = {
-    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward, linear=_as_it_is),
+    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward, linear=as_it_is),
     "triton": Primitive(
         *(_NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"),
-        linear=_as_it_is,
+        linear=as_it_is,
     ),
 }
 _INTERIOR = Primitive(
@@ -48,7 +42,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     Compiled, taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292) are not read: what is not
     finite does not spread through them. 16-bit floats are read as float32.
     """
-    chosen = implementation(impl, image.device, SEPARABLE)
+    chosen = implementation(impl, image.device, SEPARABLE, image, vertical, horizontal)
     if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
     work, result = _dtypes(image, vertical, horizontal)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
 from pellucid.kernels.patches import cpu, reference
 from pellucid.kernels.softened import blurred, softened, with_slopes
 from pellucid.types import Size
@@ -31,11 +31,11 @@ def patches(
 ) -> Float[Tensor, "b n c h2 w2"]:
     """See :func:`pellucid.kernels.patches.reference.patches`; ``impl`` says who computes it.
 
-    The compiled one reads 16-bit floats as float32. Its second derivative goes through the reference, forward mode raises. Bit for
-    bit the same for any number of threads: each patch, and each plane's gradient, has one owner. ``slopes``: gradients to frames
-    and span come from the image blurred by so many pixels.
+    The compiled one reads 16-bit floats as float32. A second derivative to the image and its tangent are compiled calls; others go
+    through the reference. Bit for bit the same for any number of threads: each patch, and each plane's gradient, has one owner.
+    ``slopes``: gradients to frames and span come from the image blurred by so many pixels.
     """
-    if implementation(impl, image.device) == "reference":
+    if implementation(impl, image.device, AVAILABLE, image, frames, span) == "reference":
         return with_slopes(_again, _PLACES, blurred, (image, frames, span), slopes, (list(size), levels))
     dtype = torch.promote_types(torch.promote_types(image.dtype, frames.dtype), torch.float32)
     return run(_PATCHES, (list(size), levels), image.to(dtype), frames.to(dtype), span.to(dtype), slopes)
@@ -47,4 +47,4 @@ def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
 
 
 _PLACES = (1, 2)
-_PATCHES = softened(Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward), 3, _PLACES)
+_PATCHES = softened(Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward, linear=as_it_is), 3, _PLACES)

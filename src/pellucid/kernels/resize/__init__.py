@@ -16,7 +16,8 @@ from pellucid.kernels.resize import cpu, reference
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
-from pellucid.kernels.warp.operators import backwards, forwards
+from pellucid.kernels.warp.layout import STAGES
+from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
 
 __all__ = ["AVAILABLE", "resize"]
@@ -25,10 +26,12 @@ __all__ = ["AVAILABLE", "resize"]
 def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
 
-    The compiled one reads 16-bit floats as float32, and bytes as they are. Its second derivative goes through the reference,
-    forward mode raises. Bit for bit the same for any number of threads: a sample has one owner.
+    The compiled one reads 16-bit floats as float32, and bytes as they are. A second derivative to the picture and its tangent are
+    the pass again; others go through the reference. Bit for bit the same for any number of threads: a sample has one owner.
     """
-    chosen = implementation(impl, image.device)
+    linear = image.is_floating_point() and not resample.recipe.flags & STAGES
+    tensors = (image, resample.mapping, resample.window, resample.params) if linear else ()
+    chosen = implementation(impl, image.device, AVAILABLE, *tensors)
     return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample, stages_by(chosen))
 
 
@@ -49,7 +52,7 @@ def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recip
 
 _PLACES = (1, 2)
 _PRIMITIVE = softened(
-    Primitive("the resize", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)),
+    Primitive("the resize", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward), linear=without_fills),
     4,
     _PLACES,
     blurred_colors,

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
@@ -27,8 +25,8 @@ from pellucid.kernels.warp.around import Stages, between_stages, blurred_colors,
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, MATRIX, SECOND_MIX
-from pellucid.kernels.warp.operators import backwards, copy_labels, forwards
+from pellucid.kernels.warp.layout import MATRIX, STAGES
+from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
@@ -52,8 +50,7 @@ __all__ = [
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 _MOST_MIXED = {"cpu": None, "triton": 4}
 """The most channels that kernels mix; more are mixed on the result."""
-_STAGES = HUE | SECOND_MIX | CLIP | LAST_MIX
-_MIXING = MATRIX | _STAGES
+_MIXING = MATRIX | STAGES
 
 
 def unsupported(
@@ -141,7 +138,7 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
     if chosen == "triton" and resample.links is not None:
         return _across(partial(_compiled, chosen), image, resample)
-    if forward_mode() and recipe.flags & _STAGES:
+    if forward_mode() and recipe.flags & STAGES:
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
@@ -201,20 +198,11 @@ def _again(
     return reference.warp(image, Resample(recipe, mapping, window, params, field, links, table))
 
 
-def _linear(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> tuple[Tensor | None, ...] | None:
-    """Without offsets and fills; a hue or a clip depends on the picture."""
-    *others, recipe = rest
-    if recipe.flags & _STAGES or not image.is_floating_point():
-        return None
-    mixing = image.shape[1] * (recipe.out_channels or image.shape[1]) if recipe.flags & MATRIX else 0
-    return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
-
-
 _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name, rule, _linear), 7, _PLACES, blurred_colors)
+    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills), 7, _PLACES, blurred_colors)
     for name, computes, rule in (
         ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.moved)),
         ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),

@@ -21,6 +21,7 @@ __all__ = [
     "MODES",
     "SECOND_MIX",
     "SHARP",
+    "STAGES",
     "TAPS",
     "parameter_count",
 ]
@@ -33,6 +34,9 @@ that does not stretch its kernel over the footprint. GROUND: canvases have fills
 A sample's parameters, for those that are there, in this order: first mix (matrix if MATRIX, offset, fill), hue_shift, second mix
 (matrix, offset, fill), last mix (matrix, offset, fill), the canvases' fills; the fills of the later mixes are not used.
 """
+
+STAGES = HUE | SECOND_MIX | CLIP | LAST_MIX
+"""What comes after the first mix."""
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}
 CANVASES = {"zeros": 0, "border": 1, "reflection": 2, "hard": 3, "bend": 4, "kink": 5}

@@ -11,14 +11,25 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched
-from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
+from pellucid.kernels.warp.layout import CANVASES, LINK, MATRIX, MODES, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
-__all__ = ["Gradients", "arguments", "backwards", "copy_labels", "define", "define_moved", "empty_gradients", "forwards"]
+__all__ = [
+    "Gradients",
+    "arguments",
+    "backwards",
+    "copy_labels",
+    "define",
+    "define_moved",
+    "empty_gradients",
+    "forwards",
+    "without_fills",
+]
 
 Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
@@ -101,6 +112,15 @@ def backwards(operator: Callable[..., Gradients]) -> Callable[..., Gradients]:
         return operator(*given[:-2], *arguments(given[1], given[2], given[-2]), given[-1])
 
     return call
+
+
+def without_fills(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> tuple[Any, ...] | None:
+    """`Primitive.linear` of passes: no offsets and fills; None where a hue or a clip depends on the picture."""
+    *others, recipe = rest
+    if recipe.flags & STAGES or not image.is_floating_point():
+        return None
+    mixing = image.shape[1] * (recipe.out_channels or image.shape[1]) if recipe.flags & MATRIX else 0
+    return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
 
 
 def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from pellucid.kernels.derivatives import forward_alone
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX
+from pellucid.kernels.derivatives import first_moves_alone, forward_alone
+from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.operators import arguments
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -21,13 +21,18 @@ __all__ = ["has_tangent", "tangents"]
 
 
 def has_tangent(image: Tensor, resample: Resample) -> bool:
-    """Whether forward mode is all that asks for a derivative, and the pass has no canvases, antialiasing or blurred slopes."""
+    """Whether forward mode is all that asks for a derivative of floating-point images, and only they move through what is linear
+    in them, or the pass has no canvases, antialiasing or blurred slopes, on the CPU.
+    """
     recipe = resample.recipe
-    plain = recipe.footprint is None and not recipe.canvases and resample.slopes is None
-    plain = plain and image.is_floating_point() and recipe.dtype in (None, torch.float32, torch.float64)
     stages = [part for stage in (*resample.prologue, *resample.epilogue) for part in stage]
-    moves = resample.mapping, resample.window, resample.params, resample.field
-    return plain and image.device.type == "cpu" and forward_alone(image, *moves, *(p for p in stages if isinstance(p, Tensor)))
+    moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
+    if not image.is_floating_point() or not forward_alone(image, *moves, *(p for p in stages if isinstance(p, Tensor))):
+        return False
+    if first_moves_alone(image, *moves) and not (recipe.canvases and recipe.flags & STAGES):
+        return True
+    plain = recipe.footprint is None and not recipe.canvases and resample.slopes is None
+    return plain and recipe.dtype in (None, torch.float32, torch.float64) and image.device.type == "cpu"
 
 
 def tangents(forward: Callable[..., Tensor], moved: Callable[..., Tensor]) -> Callable[..., Tensor]:
