@@ -31,6 +31,9 @@ RULES = {
     "correlation 0.9, half, deviation 0.1 px": (0.9, 0.5, 0.1),
 }
 """The least correlation, the most of what it lacked that may be left, the largest deviation; None refines nothing."""
+_REACH = 3.0
+ORACLE = f"all within {_REACH:g} px exact"
+"""What no refinement can surpass that moves points by so much at most: further matches are wrong ones, and stay."""
 
 
 class Matches(NamedTuple):
@@ -62,8 +65,10 @@ def matched(sequence: PlanarSequence) -> Iterator[Matches]:
                 refined[name] = second, torch.zeros(len(second), dtype=torch.bool)
             else:
                 points._LEAST_CORRELATION, points._LEAST_GAIN, points._MOST_DEVIATION = rule
-                refined[name] = refine_matches(*given)
+                refined[name] = refine_matches(*given, reach=_REACH)
         truth = transform_points(first.double(), sequence.view_from_first[k])
+        near = (truth - second.double()).norm(dim=1) <= _REACH
+        refined[ORACLE] = torch.where(near[:, None], truth.to(second), second), near
         yield Matches(first, second, truth, sequence.view_from_first[k], described[0].size, refined)
 
 
@@ -79,12 +84,12 @@ def corners(pair: Matches, second: Tensor, pick: Tensor | slice = slice(None)) -
 
 def table(pairs: list[Matches]) -> None:
     """Print what each rule makes of all pairs."""
-    for name in RULES:
+    for name in (*RULES, ORACLE):
         within, median, worse, ends = [], [], [], []
         for pair in pairs:
             before = (pair.truth - pair.second.double()).norm(dim=1)
             after = (pair.truth - pair.refined[name][0].double()).norm(dim=1)
-            near = before <= 3
+            near = before <= _REACH
             within.append(float((after <= 1).double().mean()))
             median.append(float(after[near].median()))
             worse.append(float((after > before + 0.25)[near].double().mean()))

@@ -8,7 +8,7 @@ from torch.autograd.functional import jacobian
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.functional import gaussian_blur, remap, warp
-from pellucid.registration import LOSSES, align, refine_matches
+from pellucid.registration import LOSSES, align, align_volumes, refine_matches
 from pellucid.registration.losses import robust
 from pellucid.registration.maps import MODELS, basis, changed, corner_distance, frame, spline_field
 from pellucid.registration.newton import Pair, equations
@@ -357,3 +357,22 @@ def test_variances_are_those_of_repeated_noise():
     numbers = small.flatten(1) @ torch.linalg.pinv(basis("affine", fixed))
     scatter, told = numbers.var(0).sqrt(), torch.diagonal(found.covariance, dim1=1, dim2=2).mean(0).sqrt()
     assert bool((scatter / told > 0.7).all() & (scatter / told < 1.4).all()), scatter / told
+
+
+@pytest.mark.parametrize("call", [align, align_volumes])
+@pytest.mark.parametrize("numbers", [{"levels": 0}, {"steps": 0}, {"spacing": 0.0}, {"width": 0.0}, {"stiffness": -1.0}])
+def test_numbers_that_mean_nothing_are_refused(call, numbers):
+    some = torch.rand((1, 8, 8) if call is align else (1, 8, 8, 8))
+    with pytest.raises(InvalidArgument, match=next(iter(numbers))):
+        call(some, some, **numbers)
+
+
+@pytest.mark.parametrize("call", [align, align_volumes])
+def test_a_picture_that_is_constant_under_its_mask_says_so(call):
+    random = torch.Generator().manual_seed(0)
+    some = torch.rand((1, 8, 8) if call is align else (1, 8, 8, 8), generator=random)
+    flat, mask = some.clone(), torch.ones_like(some)
+    flat[..., :4], mask[..., 4:] = 0.5, 0.0
+    found = call(flat, some, mask=mask)
+    assert "constant where its mask counts" in found.reason[0]
+    assert not found.converged.any()

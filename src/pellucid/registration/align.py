@@ -24,7 +24,7 @@ from pellucid.registration.descent import Bends, covered, descend
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
 from pellucid.registration.maps import basis, lens_field, level_from_full, parts_of, simpler, spline_field, splines
 from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
-from pellucid.registration.verdicts import LEAST_OVERLAP, problems_of, reasons_of
+from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]
@@ -189,6 +189,7 @@ def align(
     exact = exact and method != "adam"
     if photometric == "gain_bias_gamma" and (not exact or bends):
         raise invalid("photometric", expected="none or gain_bias where Adam descends", got=photometric)
+    check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
         size, other = (pair.fixed.shape[-2], pair.fixed.shape[-1]), (pair.moving.shape[-2], pair.moving.shape[-1])

@@ -34,7 +34,7 @@ def refine_matches(
     *,
     model: str = "affine",
     reach: float = 3.0,
-    steps: int = 15,
+    steps: int = 40,
 ) -> tuple[Float[Tensor, "n 2"], Bool[Tensor, "n"]]:
     """Move the points of one picture to where it looks like the surroundings of their partners in the other.
 
@@ -117,4 +117,4 @@ def _deviation(found: Equations, model: str, channels: int) -> Float[Tensor, "n"
 
 
 def _equations(pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
-    return equations(pair, matrix, model, exponent=power, interpolation="bilinear")
+    return equations(pair, matrix, model, exponent=power)

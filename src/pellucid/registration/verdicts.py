@@ -1,4 +1,4 @@
-"""What is wrong with a pair before it is aligned, and what it is told afterwards.
+"""What is wrong with a pair, or with an alignment's numbers, before it is aligned, and what it is told afterwards.
 
 Owns: the limits, and the sentences.
 Must not: align.
@@ -12,7 +12,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
-__all__ = ["LEAST_OVERLAP", "problems_of", "reasons_of"]
+from pellucid.errors import invalid
+from pellucid.random.arguments import finite_number, whole_number
+
+__all__ = ["LEAST_OVERLAP", "check_numbers", "problems_of", "reasons_of"]
 
 LEAST_OVERLAP: Final = 0.2
 """A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
@@ -21,20 +24,41 @@ _LEAST_SPREAD = 1e-4
 """Standard deviation below which a picture is constant, in its own units."""
 
 
+def check_numbers(*, width: float, spacing: float, stiffness: float, levels: int | None, steps: int, tolerance: float) -> None:
+    """Check an alignment's numbers: lengths above 0, weights from 0, at least one step and one level."""
+    for name, value, least in (
+        ("width", width, 1e-12),
+        ("spacing", spacing, 1.0),
+        ("stiffness", stiffness, 0.0),
+        ("tolerance", tolerance, 0.0),
+    ):
+        if not finite_number(name, value) >= least:
+            raise invalid(name, expected=f"a number from {least:g}", got=repr(value))
+    whole_number("steps", steps, 1, 10**6)
+    if levels is not None:
+        whole_number("levels", levels, 1, 30)
+
+
 def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor | None, what: str = "picture") -> list[str]:
     """For each pair why it cannot be aligned, or nothing."""
     problems = [""] * len(fixed)
     for name, picture, weight in (("fixed", fixed, mask), ("moving", moving, moving_mask)):
         finite = torch.isfinite(picture).flatten(1).all(1)
-        flat = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(1)
-        spread = (flat - flat.mean(1, keepdim=True)).square().mean(1).sqrt()
+        flat, shares = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(2), torch.ones_like(picture[:, :1]).flatten(2)
+        if weight is not None:
+            shares = weight.to(flat).flatten(2)
+        total = shares.sum(2, keepdim=True)
+        shares = shares / (total * picture.shape[1])
+        middle = (flat * shares).sum((1, 2), keepdim=True)
+        spread = ((flat - middle).square() * shares).sum((1, 2)).sqrt()
         for i in range(len(fixed)):
             if not finite[i]:
                 problems[i] = problems[i] or f"the {name} {what} has {_ELEMENTS[what]} that are not finite"
-            elif spread[i] < _LEAST_SPREAD:
-                problems[i] = problems[i] or f"the {name} {what} is constant"
-            elif weight is not None and not float(weight[i].sum()) > 0:
+            elif not float(total[i]) > 0:
                 problems[i] = problems[i] or f"the {name} {what}'s mask is empty"
+            elif spread[i] < _LEAST_SPREAD:
+                where = " where its mask counts" if bool((total[i] < flat.shape[2]).any()) else ""
+                problems[i] = problems[i] or f"the {name} {what} is constant{where}"
     return problems
 
 

@@ -23,7 +23,7 @@ from pellucid.registration.descent import flat_at_the_end
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
 from pellucid.registration.maps import splines
 from pellucid.registration.newton import Equations, minimise, noise_covariance
-from pellucid.registration.verdicts import LEAST_OVERLAP, problems_of, reasons_of
+from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
 from pellucid.registration.voxels import (
     Blocks,
     grown,
@@ -173,6 +173,7 @@ def align_volumes(
     check_choice("photometric", photometric, ("none", "gain_bias"))
     exact = matrix_model is not None and loss in RESIDUAL
     check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
+    check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     pair, problems = _read(fixed, moving, mask, moving_mask)
     matrix = begin = _start(start, pair)
     sides = (*pair.fixed.shape[2:], *pair.moving.shape[2:])
