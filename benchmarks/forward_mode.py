@@ -12,7 +12,8 @@ import torch
 from torch.func import jvp
 
 from pellucid import Key, Pipeline, RandomGaussianBlur, Resize
-from pellucid.functional import extract_patches, warp
+from pellucid.features import extract_patches
+from pellucid.functional import warp
 
 BATCH, SIDE = 16, 128
 
