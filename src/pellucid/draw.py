@@ -22,7 +22,7 @@ from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 from pellucid.tape import Recording, cached_recording, is_plain_eager
 
-__all__ = ["DrawnParams", "draw_params", "draw_uniforms", "params_of", "words_of"]
+__all__ = ["DrawnParams", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of"]
 
 DrawnParams = tuple[dict[str, Tensor], ...]
 """For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
@@ -46,20 +46,50 @@ def draw_params(
     Gradient:
         learned: as the distributions declare.
     """
+    return draw_each([plan], seed, step, [index], learned)[0]
+
+
+def draw_each(
+    plans: Sequence[Plan],
+    seed: Int64[Tensor, ""],
+    step: Int64[Tensor, ""],
+    indices: Sequence[Int64[Tensor, "b"]],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+) -> list[Sequence[Mapping[str, Tensor]]]:
+    """The same for samples of several sizes: some of them for each plan, all plans of one kind. Learned numbers are scalars."""
+    plan, index = plans[0], indices[0]
     if not plan.draws:
-        return tuple({} for _ in plan.steps)
+        return [tuple({} for _ in plan.steps)] * len(plans)
     if not learned and index.is_cpu and len(index) and is_plain_eager() and numba_works():
-        return _replayed(plan, seed, step, index)
-    return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
+        tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
+        if tape is not None:
+            return _replayed(tape, plans, int(seed), int(step), indices)
+    u = draw_uniforms(plan, seed, step, _joined(indices))
+    if len(plans) == 1:
+        return [params_of(plan, u, learned)]
+    counts = [len(some) for some in indices]
+    if all(one.draws == plan.draws for one in plans):
+        steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, learned)]
+        return [tuple({name: parts[i] for name, parts in values.items()} for values in steps) for i in range(len(plans))]
+    return [params_of(one, some, learned) for one, some in zip(plans, u.split(counts), strict=True)]
 
 
-def _replayed(plan: Plan, seed: Tensor, step: Tensor, index: Tensor) -> Sequence[Mapping[str, Tensor]]:
+def _joined(indices: Sequence[Int64[Tensor, "b"]]) -> Int64[Tensor, "n"]:
+    return indices[0] if len(indices) == 1 else torch.cat(list(indices))
+
+
+def _replayed(
+    tape: _Tape, plans: Sequence[Plan], seed: int, step: int, indices: Sequence[Tensor]
+) -> list[Sequence[Mapping[str, Tensor]]]:
     """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit."""
-    tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
-    if tape is None:
-        return params_of(plan, draw_uniforms(plan, seed, step, index), {})
-    rows = draw_rows(int(seed), int(step), index, tape.slots, tape.keep, plan.size_in)
-    return Replayed(rows, unpack, tape.recording.play)
+    rows = draw_rows(seed, step, _joined(indices), tape.slots, tape.keep, plans[0].size_in)
+    drawn: list[Sequence[Mapping[str, Tensor]]] = []
+    stop = 0
+    for plan, some in zip(plans, indices, strict=True):
+        start, stop = stop, stop + len(some)
+        rows[start:stop, -2:] = plan.size_in
+        drawn.append(Replayed(rows[start:stop], unpack, tape.recording.play))
+    return drawn
 
 
 class _Tape:

@@ -704,13 +704,18 @@ class Pipeline(nn.Module):
         _, seed, step, index = self._at(self._parse(batch), key)
         return Key(seed, step, index)
 
-    def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:
-        """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
+    def _planned(self, parsed: Parsed) -> Plan:
+        """The plan of a call; the first pictures are looked at."""
         plan = self.plan(self._spec(parsed))
-        samples = batch_of(parsed)[0] if samples is None else samples
-        device = parsed.entries[0].tensor.device
         if not torch.compiler.is_compiling() and not self._looked:
             self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
+        return plan
+
+    def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:
+        """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
+        plan = self._planned(parsed)
+        samples = batch_of(parsed)[0] if samples is None else samples
+        device = parsed.entries[0].tensor.device
         if key is None:
             seed, step = claim(self._seed, self._step, shared=self.same_on_batch or any(plan.shared))
             return plan, seed, step, default_index(samples, device)

@@ -105,8 +105,10 @@ def test_unbatched_empty_and_video(case):
     x = images(case, batch=4, dtype=torch.float32)
     one = pipeline(case)(x[0])
     assert torch.equal(one, pipeline(case)(x[:1])[0])
-    empty = pipeline(case)(x[:0])
-    assert empty.shape == (0, *one.shape)
+    for dtype in (torch.float32, torch.uint8):
+        empty = pipeline(case)(x[:0].to(dtype))
+        assert empty.shape == (0, *one.shape)
+        assert empty.dtype == pipeline(case)(x.to(dtype)).dtype
     video = pipeline(case)(torch.stack((x, x), 1))
     assert video.shape[:2] == (4, 2)
     assert torch.equal(video[:, 0], pipeline(case)(x))

@@ -14,7 +14,7 @@ from pellucid import (
     RandomResizedCrop,
     Resize,
 )
-from pellucid.kernels.color import with_mean
+from pellucid.kernels.color import pixels_of, with_mean
 
 TRANSFORMS = {
     "warp": [RandomAffine(30), ColorJitter(contrast=0.5)],
@@ -100,14 +100,19 @@ WINDOW = (slice(2, 11), slice(3, 9))
 FRAME = torch.tensor([[2.5, 1.5, 8.5, 10.5]], dtype=torch.float64)
 
 
+def within(x, frame):
+    whole = torch.tensor([[0, 0, x.shape[3] - 1, x.shape[2] - 1]], dtype=torch.float64)
+    return with_mean(x, pixels_of(frame, whole))
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_the_mean_within_a_frame_is_that_of_its_pixels(dtype, layout):
     x = (photos(torch.float64) * 255).to(dtype).contiguous(memory_format=layout)
     unit = 255.0 if dtype == torch.uint8 else 1.0
     expected = x[:, :, *WINDOW].double().mean((-2, -1)) / unit
-    torch.testing.assert_close(with_mean(x, FRAME)[1], expected, rtol=1e-14, atol=0)
-    torch.testing.assert_close(torch.vmap(lambda one: with_mean(one[None], FRAME)[1][0])(x), expected, rtol=1e-14, atol=0)
+    torch.testing.assert_close(within(x, FRAME)[1], expected, rtol=1e-14, atol=0)
+    torch.testing.assert_close(torch.vmap(lambda one: within(one[None], FRAME)[1][0])(x), expected, rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_the_mean_within_a_frame_is_that_of_its_pixels(dtype, layout):
 )
 def test_pixels_of_a_frame(frame, rows, columns):
     x = photos(torch.float64, 1)
-    found = with_mean(x, torch.tensor([frame], dtype=torch.float64))[1]
+    found = within(x, torch.tensor([frame], dtype=torch.float64))[1]
     torch.testing.assert_close(found, x[:, :, slice(*rows), slice(*columns)].mean((-2, -1)), rtol=1e-14, atol=0)
 
 
@@ -132,13 +137,13 @@ def test_pixels_of_a_frame(frame, rows, columns):
 def test_a_frames_gradient_stays_inside(layout):
     frames = torch.cat((FRAME, FRAME + 1.0, FRAME * 0.5))
     for take in (
-        lambda x: with_mean(x, frames)[1].sin(),
-        lambda x: (with_mean(x, frames)[0] ** 2).sum((-2, -1)) * with_mean(x, frames)[1],
+        lambda x: within(x, frames)[1].sin(),
+        lambda x: (within(x, frames)[0] ** 2).sum((-2, -1)) * within(x, frames)[1],
     ):
         x = photos(torch.float64).contiguous(memory_format=layout).requires_grad_()
         assert torch.autograd.gradcheck(take, x)
     x = photos(torch.float64, 1)[:, :, :5, :4].clone().requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda image: with_mean(image, FRAME * 0.3)[1].sin(), x)
+    assert torch.autograd.gradgradcheck(lambda image: within(image, FRAME * 0.3)[1].sin(), x)
 
 
 CUTS = {

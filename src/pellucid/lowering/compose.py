@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.color.maps import apply_to_vector
@@ -106,8 +106,8 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
     return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
 
 
-def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Float[Tensor, "b_or_1 4"]:
-    """The rectangle of the source that a run's first crops leave: left, top, right, bottom, in pixels, by the pixels' edges.
+def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Int64[Tensor, "b_or_1 4"]:
+    """The pixels of the source that a run's first crops leave, as :func:`pellucid.kernels.color.pixels_of` counts them.
 
     Args:
         run, segment_of: the run and its segments.
@@ -115,7 +115,8 @@ def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> F
         device: of the drawn values.
     """
     ends = _rectangle(size, device) + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
-    return _sent_back(ends, _product([_warp(segment_of(index)).src_from_dst for index in run.framing]))
+    edges = _sent_back(ends, _product([_warp(segment_of(index)).src_from_dst for index in run.framing]))
+    return color.pixels_of(edges, _rectangle(run.size_in, device))
 
 
 def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:

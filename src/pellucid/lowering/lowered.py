@@ -122,7 +122,7 @@ class Lowered:
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
         return self._geometry[at]
 
-    def frame(self, run: Run) -> Float[Tensor, "b_or_1 4"]:
+    def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
         """What the run's first crops leave of its source, as in :func:`frame`."""
         found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
         return found
@@ -200,7 +200,7 @@ def _geometry(
     return geometry(run, segment_of, device, nearest)
 
 
-def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Float[Tensor, "b_or_1 4"]:
+def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Int64[Tensor, "b_or_1 4"]:
     del mean
     return frame(run, plan.size_after(run.framing[-1]), segment_of, device)
 

@@ -21,7 +21,7 @@ from pellucid.lowering.lowered import Lowered
 from pellucid.lowering.segments_of import Segments
 from pellucid.plan import Group, Plan, Run
 from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, Tone
-from pellucid.tape import Rows
+from pellucid.tape import Rows, cached_recording
 
 __all__ = ["Opening", "Openings", "as_bend"]
 
@@ -68,10 +68,12 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
+        if cached_recording(plan.owner, "closes", lambda: _closes(plan, lowered.of_all("openings", _steps))) is False:
+            return None
         steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
         open_in = np.ones((len(plan.groups), len(image)), bool)
         for g, group in enumerate(plan.groups):
-            gates = [steps[index].gate for index in (group.indices if isinstance(group, Run) else (group.index,))]
+            gates = [steps[index].gate for index in _indices(group)]
             known = [gate.numpy() != 0.0 for gate in gates if gate is not None and len(gate) == len(image)]
             if len(known) == len(gates) and (g > 0 or plan.size_in == plan.size_out):
                 open_in[g] = np.any(known, 0)
@@ -109,6 +111,15 @@ def as_bend(segment: Segment | None) -> Bend | None:
     if isinstance(segment, Curve):
         return bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
     return bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
+
+
+def _indices(group: Group) -> tuple[int, ...]:
+    return group.indices if isinstance(group, Run) else (group.index,)
+
+
+def _closes(plan: Plan, steps: Sequence[_Step]) -> bool:
+    """Whether there is a pass that may be closed."""
+    return any(all(steps[index].gate is not None for index in _indices(group)) for group in plan.groups)
 
 
 def _steps(plan: Plan, segments: Segments) -> tuple[_Step, ...]:

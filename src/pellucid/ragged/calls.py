@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.apply import finished, inverted, results_of
+from pellucid.draw import draw_each, draw_params
 from pellucid.errors import invalid
 from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
 from pellucid.ragged.record import RaggedRecord, scattered
@@ -107,12 +108,18 @@ def _key(pipeline: Pipeline, ragged: Ragged, key: Key | None) -> Key:
 
 def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> list[Record]:
     """One draw for all, and its rows for each part."""
-    whole = _key(pipeline, ragged, key)
-    assert whole.index is not None
-    rows = [whole.index[torch.tensor(part.where, device=whole.index.device)] for part in ragged.parts]
+    _, seed, step, whole = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
+    plans = [pipeline._planned(part.parsed) for part in ragged.parts]
+    learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
+    places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
+    index = whole[places].split([len(part.where) for part in ragged.parts])
+    if any(learned):  # by what is in the pictures, each on its own
+        params = [draw_params(plan, seed, step, some, raw) for plan, some, raw in zip(plans, index, learned, strict=True)]
+    else:
+        params = draw_each(plans, seed, step, index, {})
     return [
-        pipeline._draw(part.parsed, Key(whole.seed, whole.step, index), unpacked=unpacked)
-        for part, index in zip(ragged.parts, rows, strict=True)
+        Record(plan, tuple(values) if unpacked else values, len(some), part.parsed.lead)
+        for part, plan, some, values in zip(ragged.parts, plans, index, params, strict=True)
     ]
 
 

@@ -5,9 +5,9 @@ Must not: resample.
 Read next: ``reference.py``.
 """
 
-from pellucid.kernels.color.mean import mean_color, with_mean
+from pellucid.kernels.color.mean import mean_color, pixels_of, with_mean
 from pellucid.kernels.color.mix import compose
 from pellucid.kernels.color.reference import affine, clip, hue, stages
 from pellucid.kernels.color.steps import jitter_steps
 
-__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "stages", "with_mean"]
+__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "pixels_of", "stages", "with_mean"]

@@ -1,6 +1,6 @@
 """The mean colour of a batch.
 
-Owns: `mean_color`, in the precision of drawn values, and `with_mean`.
+Owns: `mean_color`, in the precision of drawn values, `with_mean`, and which pixels count: `pixels_of`.
 Must not: keep anything, or write to what others may hold.
 Read next: ``sums.py``.
 """
@@ -20,7 +20,7 @@ from pellucid.constants import wide_dtype
 from pellucid.kernels.threads import elements, run_split
 from pellucid.tape import is_plain_eager
 
-__all__ = ["mean_color", "with_mean"]
+__all__ = ["mean_color", "pixels_of", "with_mean"]
 
 _BYTES = 1 << 17  # the fewest worth handing to another thread
 _SLIVER = 1 / 64  # of a pixel: what rounding may have added to a frame, and no more, does not count
@@ -39,48 +39,51 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
 
 
 def with_mean(
-    image: Shaped[Tensor, "b c h w"], frame: Float[Tensor, "b_or_1 4"] | None = None
+    image: Shaped[Tensor, "b c h w"], pixels: Int64[Tensor, "b_or_1 4"] | None = None
 ) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
-    """The image, to be read by one compiled pass and nothing else, and its :func:`mean_color` within a frame.
+    """The image, to be read by one compiled pass and nothing else, and the :func:`mean_color` of some of its pixels.
 
     Args:
         image: floating point, or uint8.
-        frame: left, top, right, bottom in pixels, by the pixels' edges (-0.5 is the image's): pixels that it covers by more than a
-            64th count, at least one; default: all. The mean is constant between whole pixels of the frame: no gradient goes there.
+        pixels: as `pixels_of` gives them; default: all.
 
     Backward, the pass writes the image's gradient to new memory, and the mean's part of it is added there in place, on the kernels'
     own threads. Autograd would add the two by a parallel sum of torch's, which costs what :func:`mean_color` says.
     """
-    bounds = None if frame is None else _bounds(frame.detach(), image)
     if image.is_cpu and image.numel() and is_plain_eager() and numba_works():
         runs = _runs(image)
         if runs is None and image.dtype in _ADDED:
-            return image, with_mean(image.contiguous(), frame)[1]  # the same sums, whatever lies between the pixels
+            return image, with_mean(image.contiguous(), pixels)[1]  # the same sums, whatever lies between the pixels
         if runs is not None:
             if torch.is_grad_enabled() and image.requires_grad:
-                same, mean = _WithMean.apply(image, runs, bounds)
+                same, mean = _WithMean.apply(image, runs, pixels)
                 return same, mean
-            return image, _mean(image, runs, bounds)
+            return image, _mean(image, runs, pixels)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
         summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
-        return image, _mean_within(image, bounds, summed).to(wide)
-    return image, _mean_within(image, bounds, wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
+        return image, _mean_within(image, pixels, summed).to(wide)
+    return image, _mean_within(image, pixels, wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
 
 
-def _bounds(frame: Float[Tensor, "b_or_1 4"], image: Tensor) -> Int64[Tensor, "b_or_1 4"]:
-    """The pixels of a frame: first row, the row behind the last, the same of columns; those of the first corner without a frame."""
-    left, top, right, bottom = frame.nan_to_num(-1.0).unbind(1)
-    found: list[Tensor] = []
-    for low, high, length in ((top, bottom, image.shape[2]), (left, right, image.shape[3])):
-        first = (low - (0.5 - _SLIVER)).floor().add(1).clamp(0, length - 1)
-        found += [first, (high + (0.5 - _SLIVER)).ceil().clamp_max(length).maximum(first + 1)]
-    return torch.stack(found, 1).to(torch.int64)
+def pixels_of(frame: Float[Tensor, "b_or_1 4"], whole: Float[Tensor, "1 4"]) -> Int64[Tensor, "b_or_1 4"]:
+    """The pixels of a frame: first column, first row, the column and the row behind the last.
+
+    Args:
+        frame: left, top, right, bottom in pixels, by the pixels' edges (-0.5 is the image's): pixels that it covers by more than a
+            64th count, at least one. What is no number is outside on the near side.
+        whole: the centres of the image's first and last pixels, in this order.
+    """
+    near, far = torch.where(frame == frame, frame, -1.0).split(2, 1)
+    zero, last = whole.split(2, 1)
+    first = ((near - (0.5 - _SLIVER)).floor() + 1.0).maximum(zero).minimum(last)
+    behind = (far + (0.5 - _SLIVER)).ceil().minimum(last + 1.0).maximum(first + 1.0)
+    return torch.cat((first, behind), 1).to(torch.int64)
 
 
 def _within(bounds: Int64[Tensor, "b_or_1 4"], height: int, width: int) -> Bool[Tensor, "b_or_1 1 h w"]:
     y, x = (torch.arange(length, device=bounds.device) for length in (height, width))
-    rows, columns = ((at >= bounds[:, i, None]) & (at < bounds[:, i + 1, None]) for at, i in ((y, 0), (x, 2)))
+    rows, columns = ((at >= bounds[:, i, None]) & (at < bounds[:, i + 2, None]) for at, i in ((y, 1), (x, 0)))
     return rows[:, None, :, None] & columns[:, None, None, :]
 
 
@@ -92,7 +95,7 @@ def _mean_within(image: Tensor, bounds: Tensor | None, dtype: torch.dtype) -> Te
 
 
 def _pixels(bounds: Int64[Tensor, "b_or_1 4"]) -> Int64[Tensor, "b_or_1"]:
-    return (bounds[:, 1] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 2])
+    return (bounds[:, 2] - bounds[:, 0]) * (bounds[:, 3] - bounds[:, 1])
 
 
 class _WithMean(torch.autograd.Function):
@@ -142,12 +145,10 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
 
 
 def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> NDArray[np.int64]:
-    """Bounds of every picture, in elements of a row."""
+    """Of every picture the first row, the row behind the last, and the same in elements of a row."""
     if bounds is None:
-        whole = np.zeros((pictures, 4), np.int64)
-        whole[:, 1], whole[:, 3] = height, row
-        return whole
-    found = bounds.numpy() * (1, 1, alternating, alternating)
+        return np.tile(np.array((0, height, 0, row), np.int64), (pictures, 1))
+    found = bounds.numpy()[:, [1, 3, 0, 2]] * (1, 1, alternating, alternating)
     return np.repeat(found, pictures // len(found), 0)
 
 

@@ -49,6 +49,8 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
         bend: a curve for every sample.
         dtype: of the result: bytes again, or float32.
     """
+    if not len(image):
+        return torch.empty(image.shape, dtype=dtype)
     curves, rows = Curves(image), torch.arange(len(image))
     curves.put(rows, bend)
     return curves.read(rows, dtype)
