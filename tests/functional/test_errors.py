@@ -44,10 +44,12 @@ REST = {
         name: ((), {"key": Key(0)})
         for name in (
             *("gaussian_noise", "poisson_gaussian_noise", "shot_noise", "salt_and_pepper"),
-            *("plasma_fog", "plasma_brightness", "plasma_shadow"),
+            *("plasma_fog", "plasma_brightness", "plasma_shadow", "rain", "snow"),
         )
     },
     "color_temperature": ((4000.0,), {}),
+    "fisheye": ((30.0,), {}),
+    "wave": ((0.05, 32.0), {}),
     "elastic": ((torch.zeros(1, 5, 6, 2),), {}),
     "solarize": ((0.5,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},

@@ -24,14 +24,17 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.lenses import fisheye, lens_distortion, rolling_shutter, wave
 from pellucid.functional.noises import (
     gaussian_noise,
     plasma_brightness,
     plasma_fog,
     plasma_shadow,
     poisson_gaussian_noise,
+    rain,
     salt_and_pepper,
     shot_noise,
+    snow,
 )
 from pellucid.functional.reaching import anneal
 from pellucid.functional.rectangles import (
@@ -71,6 +74,7 @@ __all__ = [
     "elastic",
     "equalize",
     "erase",
+    "fisheye",
     "five_crop",
     "gaussian_blur",
     "gaussian_noise",
@@ -83,6 +87,7 @@ __all__ = [
     "invert",
     "invert_affine_transform",
     "jpeg",
+    "lens_distortion",
     "median_blur",
     "motion_blur",
     "normalize",
@@ -94,15 +99,18 @@ __all__ = [
     "plasma_shadow",
     "poisson_gaussian_noise",
     "posterize",
+    "rain",
     "remap",
     "resize",
     "resized_crop",
     "rgb_to_grayscale",
     "rgb_to_hsv",
+    "rolling_shutter",
     "rotate",
     "salt_and_pepper",
     "shift_hsv",
     "shot_noise",
+    "snow",
     "solarize",
     "ten_crop",
     "to_dtype",
@@ -114,4 +122,5 @@ __all__ = [
     "warp3",
     "warp_affine",
     "warp_perspective",
+    "wave",
 ]

@@ -1,7 +1,7 @@
-"""Noise and clouds that a key decides.
+"""Noise, clouds and weather that a key decides.
 
 Owns: `gaussian_noise`, `poisson_gaussian_noise`, `shot_noise`, `salt_and_pepper`; `plasma_fog`, `plasma_brightness`,
-`plasma_shadow`.
+`plasma_shadow`; `rain` and `snow`.
 Must not: make noise itself; the kernels do.
 Read next: ``blurs.py``.
 """
@@ -19,9 +19,10 @@ from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import join_batch, open_image
 from pellucid.kernels import blend
-from pellucid.kernels.blend import grain
+from pellucid.kernels.blend import grain, weather
 from pellucid.kernels.blend import plasma as clouds
 from pellucid.random.key import Key, default_index, draw_words, on_device
+from pellucid.transforms.filters import line
 
 __all__ = [
     "gaussian_noise",
@@ -29,8 +30,10 @@ __all__ = [
     "plasma_fog",
     "plasma_shadow",
     "poisson_gaussian_noise",
+    "rain",
     "salt_and_pepper",
     "shot_noise",
+    "snow",
 ]
 
 _INF = float("inf")
@@ -287,6 +290,110 @@ def plasma_shadow(
         (0.5, 1.0)
     """
     return _clouded(image, key, clouds.shadow, {"darkness": (darkness, 0.0, 1.0), "amount": (amount, 0.0, 1.0)}, decay, clip)
+
+
+def rain(
+    image: Shaped[Tensor, "*b c h w"],
+    strength: Factor = 0.5,
+    density: Factor = 0.005,
+    length: Factor = 16.0,
+    slant: Factor = 0.0,
+    *,
+    kernel_size: int = 31,
+    key: Key,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Let it rain: slanted streaks of light, mixed in as white, whose places a key decides.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        strength: how white streaks are, 0 to 1: a number or a tensor () or (B,).
+        density: the share of pixels that a streak comes from, from 1e-6 to 1, likewise.
+        length: of streaks in pixels, >= 0, likewise.
+        slant: in degrees counter-clockwise from the vertical, likewise.
+        kernel_size: odd number of rows and columns that hold a streak: what sticks out is cut off.
+        key: decides the streaks; see :func:`gaussian_noise`.
+
+    Returns:
+        The image in the rain, in the dtype of ``image``.
+
+    Gradient:
+        image, strength: exact. density, length, slant: almost everywhere.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        `pellucid.RandomRain`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import rain
+        >>> bool(rain(torch.zeros(3, 32, 32), 0.5, 0.05, key=Key(0)).max() <= 0.5)
+        True
+    """
+    if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
+        raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))
+
+    def law(image: Tensor, words: Tensor, strength: Tensor, density: Tensor, length: Tensor, slant: Tensor) -> Tensor:
+        reach = torch.arange(kernel_size, dtype=image.dtype, device=image.device) - kernel_size // 2
+        streak = line(length, slant + 90.0, reach) * (1.0 + length)[:, None, None]
+        return weather.rain(image, words, strength, density, streak)
+
+    unit, some = (strength, 0.0, 1.0), (density, 1e-6, 1.0)
+    return _noisy(
+        image, key, law, {"strength": unit, "density": some, "length": (length, 0.0, _INF), "slant": (slant, -_INF, _INF)}
+    )
+
+
+def snow(
+    image: Shaped[Tensor, "*b c h w"],
+    strength: Factor = 1.0,
+    angle: Factor = -90.0,
+    *,
+    severity: int = 2,
+    clip: bool = True,
+    key: Key,
+) -> Shaped[Tensor, "*b c h w"]:
+    """Let it snow: flakes drawn out by their fall, which a key decides, over an image that they make paler.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
+        strength: 0 to 1: a number or a tensor () or (B,). At 1 this is ImageNet-C's snow.
+        angle: from which flakes fall, in degrees clockwise from the x axis, likewise.
+        severity: 1 to 5, as in ImageNet-C.
+        clip: to [0, 1].
+        key: decides the flakes; see :func:`gaussian_noise`.
+
+    Returns:
+        The image in the snow, in the dtype of ``image``.
+
+    Gradient:
+        image, strength: almost everywhere. angle: none.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        `pellucid.RandomSnow`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import Key
+        >>> from pellucid.functional import snow
+        >>> bool((snow(torch.zeros(3, 32, 32), severity=3, key=Key(0)) >= 0.15 - 1e-6).all())  # paler everywhere
+        True
+    """
+    if not isinstance(severity, int) or isinstance(severity, bool) or not 1 <= severity <= len(weather.SNOW):
+        raise invalid("severity", expected=f"a whole number from 1 to {len(weather.SNOW)}", got=repr(severity))
+
+    def law(image: Tensor, words: Tensor, strength: Tensor, angle: Tensor) -> Tensor:
+        normal = blend.gaussian_field(words, (1, *image.shape[2:]), image.dtype)[:, 0]
+        snowed = weather.snow(image, normal, angle, weather.SNOW[severity - 1])
+        result = image + strength[:, None, None, None] * (snowed - image)
+        return torch.clamp(result, 0.0, 1.0) if clip else result
+
+    return _noisy(image, key, law, {"strength": (strength, 0.0, 1.0), "angle": (angle, -_INF, _INF)})
 
 
 def _clouded(

@@ -1,0 +1,181 @@
+"""What lenses, shutters and waves do to a picture, exactly: every pixel's place by formula.
+
+Owns: `lens_distortion`, `fisheye`, `rolling_shutter`, `wave`.
+Must not: have a formula; the transforms of the same things do.
+Read next: ``remap.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Unpack
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.constants import wide_dtype
+from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.images import CHANNELS_LAST, open_image
+from pellucid.functional.remap import remap
+from pellucid.functional.warps import CvOptions
+from pellucid.transforms.lens import LensDistortion, RandomFisheye, RollingShutter
+from pellucid.transforms.waves import RandomWave
+from pellucid.types import ImageSpec
+
+if TYPE_CHECKING:
+    from pellucid.transforms.warping import Fitting
+
+__all__ = ["fisheye", "lens_distortion", "rolling_shutter", "wave"]
+
+
+def lens_distortion(
+    image: Shaped[Tensor, "..."],
+    k1: Factor = 0.0,
+    k2: Factor = 0.0,
+    k3: Factor = 0.0,
+    p1: Factor = 0.0,
+    p2: Factor = 0.0,
+    **options: Unpack[CvOptions],
+) -> Shaped[Tensor, "..."]:
+    """Read the image through a lens with radial and tangential distortion, the model of Brown and Conrady.
+
+    Args:
+        image: as in :func:`remap`.
+        k1, k2, k3: radial coefficients, for distances from the centre in halves of the diagonal: numbers, or tensors () or (B,).
+        p1, p2: tangential ones, likewise.
+        options: as in :func:`remap`.
+
+    Returns:
+        An image of the same size, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. k1, k2, k3, p1, p2: almost everywhere; surrogate where the options say so, as in :func:`remap`.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit. A map that folds is read as it is.
+
+    Source:
+        ``cv2.initUndistortRectifyMap``, with half the diagonal as its focal length.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import lens_distortion
+        >>> image = torch.rand(3, 16, 20)
+        >>> torch.equal(lens_distortion(image), image)
+        True
+    """
+    return _shown(image, LensDistortion(), {"k1": k1, "k2": k2, "k3": k3, "p1": p1, "p2": p2}, options)
+
+
+def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOptions]) -> Shaped[Tensor, "..."]:
+    """Show the image as an equidistant fisheye lens would; its corners stay.
+
+    Args:
+        image: as in :func:`remap`.
+        angle: of a corner's ray to the axis, in degrees from 0 to below 90: a number, or a tensor () or (B,).
+        options: as in :func:`remap`.
+
+    Returns:
+        An image of the same size, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. angle: almost everywhere, none at 0, where the map is even; surrogate where the options say so.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.fisheye.undistortPoints`` with its coefficients at 0.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import fisheye
+        >>> fisheye(torch.rand(2, 3, 16, 20), torch.tensor([20.0, 50.0])).shape
+        torch.Size([2, 3, 16, 20])
+    """
+    return _shown(image, RandomFisheye(), {"angle": angle}, options)
+
+
+def rolling_shutter(
+    image: Shaped[Tensor, "..."],
+    pan: Factor = 0.0,
+    tilt: Factor = 0.0,
+    acceleration: Factor = 0.0,
+    **options: Unpack[CvOptions],
+) -> Shaped[Tensor, "..."]:
+    """Move the camera while rows are read one after another.
+
+    Args:
+        image: as in :func:`remap`.
+        pan: how far the view moves along x during the readout, as a fraction of the width: a number, or a tensor () or (B,).
+        tilt: the same along y, of the height.
+        acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last.
+        options: as in :func:`remap`.
+
+    Returns:
+        An image of the same size, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. pan, tilt, acceleration: almost everywhere; surrogate where the options say so.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``numpy.interp`` of each row.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import rolling_shutter
+        >>> rolling_shutter(torch.rand(3, 16, 20), pan=0.2).shape
+        torch.Size([3, 16, 20])
+    """
+    return _shown(image, RollingShutter(), {"pan": pan, "tilt": tilt, "acceleration": acceleration}, options)
+
+
+def wave(
+    image: Shaped[Tensor, "..."], amplitude: Factor, period: Factor, phase: Factor = 0.0, **options: Unpack[CvOptions]
+) -> Shaped[Tensor, "..."]:
+    """Let waves run over the image: rows move along x by a sine of their height, columns along y by the same of their place.
+
+    Args:
+        image: as in :func:`remap`.
+        amplitude: the most that a pixel moves along each axis, as a fraction of the period: a number, or a tensor () or (B,).
+        period: of the sine, in pixels, above 0, likewise.
+        phase: of the sine at the image's centre, in turns, likewise.
+        options: as in :func:`remap`.
+
+    Returns:
+        An image of the same size, in the dtype of ``image``.
+
+    Gradient:
+        image: exact. amplitude, period, phase: almost everywhere; surrogate where the options say so.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        Its formula in numpy.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import wave
+        >>> wave(torch.rand(3, 64, 64), 0.05, period=32.0).shape
+        torch.Size([3, 64, 64])
+    """
+    return _shown(image, RandomWave(), {"amplitude": amplitude, "period": period, "phase": phase}, options)
+
+
+def _shown(image: Tensor, lens: Fitting, numbers: Mapping[str, Factor], options: CvOptions) -> Tensor:
+    """The image read where a transform's formula says, with these numbers."""
+    pixels, _ = open_image(image, channels_last=options.get("channels_last"), option=CHANNELS_LAST)
+    device, wide = pixels.device, wide_dtype(pixels.device)
+    read = {name: read_factor(name, value, device=device) for name, value in numbers.items()}
+    spec = ImageSpec(*pixels.shape[1:])
+    values = {name: number.to(wide)[:, None, None] for name, (number, _) in read.items()}
+    y, x = (torch.arange(length, dtype=wide, device=device) - (length - 1) / 2 for length in spec.size)
+    moved = torch.broadcast_tensors(*lens.moves(values, x, y[:, None], spec), x.new_zeros((1, *spec.size)))[:2]
+    if not any(batched for _, batched in read.values()):
+        moved = moved[0][0], moved[1][0]
+    return remap(image, *moved, relative=True, **options)
