@@ -421,3 +421,16 @@ def test_a_closed_gate_has_the_slope_of_opening_it(mixing):
             pipeline.apply(x, record.with_param(0, "gate", torch.full((2,), end, dtype=torch.float64)))[0] for end in (0.0, 1.0)
         ]
         torch.testing.assert_close(slope[0], (ends[1] - ends[0]).sum(), rtol=1e-12, atol=1e-12)
+
+
+def test_the_colour_beyond_a_tile_is_in_the_images_units():
+    x = (torch.rand(4, 3, 12, 14, generator=torch.Generator().manual_seed(1)) * 255).to(torch.uint8)
+    grey, same, colour = (Pipeline([Mosaic(scale=(0.3, 0.5), fill=fill, p=1.0)]) for fill in (128, (128, 128, 128), (0, 128, 255)))
+    for step in range(4):
+        expected = grey(x, key=Key(2, step))
+        assert torch.equal(same(x, key=Key(2, step)), expected)
+        outside = (expected == 128).all(1)
+        assert outside.any()
+        assert (colour(x, key=Key(2, step)).movedim(1, -1)[outside] == torch.tensor([0, 128, 255], dtype=torch.uint8)).all()
+    with pytest.raises(InvalidArgument, match=r"Mosaic.fill: expected one number, or 3"):
+        Pipeline([Mosaic(fill=(0.1, 0.2))])(x)

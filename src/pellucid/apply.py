@@ -67,7 +67,7 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
 def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> dict[str, Any]:
     """What becomes of each entry, by key, and the flags of validity."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
-    known = _known_first(lowered, parsed, options)
+    known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
     result: dict[str, Any] = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_in)

@@ -57,14 +57,14 @@ def draw_each(
     learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
 ) -> list[Sequence[Mapping[str, Tensor]]]:
     """The same for samples of several sizes: some of them for each plan, all plans of one kind. Learned numbers are scalars."""
-    plan, index = plans[0], indices[0]
+    plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
     if not learned and index.is_cpu and len(index) and is_plain_eager() and numba_works():
         tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
         if tape is not None:
-            return _replayed(tape, plans, int(seed), int(step), indices)
-    u = draw_uniforms(plan, seed, step, _joined(indices))
+            return _replayed(tape, plans, int(seed), int(step), index, indices)
+    u = draw_uniforms(plan, seed, step, index)
     if len(plans) == 1:
         return [params_of(plan, u, learned)]
     counts = [len(some) for some in indices]
@@ -74,15 +74,13 @@ def draw_each(
     return [params_of(one, some, learned) for one, some in zip(plans, u.split(counts), strict=True)]
 
 
-def _joined(indices: Sequence[Int64[Tensor, "b"]]) -> Int64[Tensor, "n"]:
-    return indices[0] if len(indices) == 1 else torch.cat(list(indices))
-
-
 def _replayed(
-    tape: _Tape, plans: Sequence[Plan], seed: int, step: int, indices: Sequence[Tensor]
+    tape: _Tape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
 ) -> list[Sequence[Mapping[str, Tensor]]]:
     """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit."""
-    rows = draw_rows(seed, step, _joined(indices), tape.slots, tape.keep, plans[0].size_in)
+    rows = draw_rows(seed, step, index, tape.slots, tape.keep, plans[0].size_in)
+    if len(plans) == 1:
+        return [Replayed(rows, unpack, tape.recording.play)]
     drawn: list[Sequence[Mapping[str, Tensor]]] = []
     stop = 0
     for plan, some in zip(plans, indices, strict=True):

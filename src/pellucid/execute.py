@@ -262,7 +262,8 @@ def _apply_layers(
     assert isinstance(spec, LayerSpec)
     opacity, box, src_from_dst, paint = segment.opacity, segment.box, segment.src_from_dst, segment.fill
     channels, rows = image.shape[1], torch.arange(len(image), device=image.device)
-    colors = (paint if isinstance(paint, tuple) else (paint / scale,)) if fill is None else (fill,)
+    paint = paint if isinstance(paint, tuple) else (paint,)
+    colors = tuple(number / scale for number in paint) if fill is None else (fill,)
     offset, plane = shown(lowered, index, len(image)) - rows[:, None], None
     if spec.pastes and index in lowered.cutouts:
         soft, hard = lowered.cutouts[index]

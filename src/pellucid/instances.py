@@ -64,8 +64,6 @@ def _beside(masks: Entry, parsed: Parsed) -> Entry | None:
 def instances_of(lowered: Lowered, parsed: Parsed, options: Options) -> list[Instances]:
     """The masks of objects of a batch; raises where objects are to be pasted and nobody can say which."""
     plan = lowered.plan
-    if not plan.moving_layers:
-        return []
     found = [Instances(lowered, entry, parsed, options) for entry in parsed.entries if is_instances(plan, entry, parsed)]
     if plan.pasting:
         beside = {one.boxes.key for one in found if one.boxes is not None}

@@ -706,7 +706,7 @@ class Pipeline(nn.Module):
 
     def _planned(self, parsed: Parsed) -> Plan:
         """The plan of a call; the first pictures are looked at."""
-        plan = self.plan(self._spec(parsed))
+        plan = self._plans.of(self._spec(parsed))
         if not torch.compiler.is_compiling() and not self._looked:
             self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
         return plan

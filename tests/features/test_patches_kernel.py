@@ -139,10 +139,13 @@ def test_what_only_the_reference_does():
     tangent = torch.ones_like(image)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(image, tangent)
-        derivative = torch.autograd.forward_ad.unpack_dual(extract_patches(dual, frames, 5)).tangent
-        torch.testing.assert_close(derivative, torch.ones_like(derivative))
+        for impl in ("auto", "cpu"):  # linear in the image
+            derivative = torch.autograd.forward_ad.unpack_dual(extract_patches(dual, frames, 5, impl=impl)).tangent
+            torch.testing.assert_close(derivative, torch.ones_like(derivative))
+        dual = torch.autograd.forward_ad.make_dual(frames, torch.ones_like(frames))
+        assert torch.autograd.forward_ad.unpack_dual(extract_patches(image, dual, 5)).tangent is not None
         with pytest.raises(ImplementationError, match="impl='reference'"):
-            extract_patches(dual, frames, 5, impl="cpu")
+            extract_patches(image, dual, 5, impl="cpu")
     with pytest.raises(ImplementationError, match="impl='reference'"):
         torch.func.grad(lambda x: torch.func.grad(lambda y: extract_patches(y, frames, 5, impl="cpu").pow(3).sum())(x).sum())(image)
     with pytest.raises(ImplementationError, match="triton"):

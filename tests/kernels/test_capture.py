@@ -48,12 +48,14 @@ def accelerator(monkeypatch):
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no meta device
 
 
-def batches(size):
+def batches(size, objects=False):
     image = torch.empty(4, 3, *size, device=META)
     yield "images", {}, image
     boxes, points = torch.empty(4, 2, 4, device=META), torch.empty(4, 2, 2, device=META)
-    mask = torch.empty(4, 1, *size, dtype=torch.int64, device=META)
-    yield "targets", {"return_valid": True}, {"image": image, "mask": mask, "boxes": boxes, "keypoints": points}
+    masks = {"mask": torch.empty(4, 1, *size, dtype=torch.int64, device=META)}
+    if objects:
+        masks["masks"] = torch.empty(4, 2, *size, dtype=torch.bool, device=META)
+    yield "targets", {"return_valid": True}, {"image": image, **masks, "boxes": boxes, "keypoints": points}
     yield "8-bit video", {"dtype": torch.bfloat16}, torch.empty(2, 2, 3, *size, dtype=torch.uint8, device=META)
 
 
@@ -67,7 +69,7 @@ def touched(call):
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{case.name}" for i, case in enumerate(CASES)])
 def test_no_transform_touches_the_host(case):
     size = case.size or ((16, 16) if case.square else (16, 18))
-    for what, options, batch in batches(size):
+    for what, options, batch in batches(size, case.objects):
         pipeline = Pipeline([case.transform], **options).to(META)
         assert touched(lambda p=pipeline, b=batch: p(b)) == [], what
 

@@ -127,8 +127,9 @@ def make_plan(
     kind = None if torch.compiler.is_compiling() else Kind()
     looking = tuple(draw for draw in draws if draw.distribution.boxes)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
+    layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
     parts = steps, tuple(specs), tuple(segments), tuple(groups)
-    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, kind)
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, layers, kind)
 
 
 def ends_of(transforms: Sequence[Transform], spec: ImageSpec) -> ImageSpec:
@@ -233,7 +234,7 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
-    fill = getattr(segment, "fill", 0.0)
+    fill = getattr(segment, "fill", getattr(transform, "fill", 0.0))
     if isinstance(fill, tuple | list) and len(fill) != 1 and len(fill) != channels:
         raise invalid(f"{type(transform).__name__}.fill", expected=f"one number, or {channels} (one per channel)", got=fill)
 

@@ -12,7 +12,7 @@ from html import escape
 from typing import TypeAlias
 
 from pellucid.random.distributions import Distribution
-from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
+from pellucid.segments import SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
 from pellucid.types import ImageSpec, Size
@@ -158,6 +158,7 @@ class Plan:
             where layers lie between them, which stand there alone.
         looking: the draws that read boxes.
         smooth: the draws that move through a clip.
+        moving_layers: the steps that show several pictures, or several places of one.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
@@ -174,6 +175,7 @@ class Plan:
     hops: tuple[tuple[int, ...], ...] = ()
     looking: tuple[Draw, ...] = ()
     smooth: tuple[Draw, ...] = ()
+    moving_layers: tuple[int, ...] = ()
     kind: Kind | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -190,11 +192,6 @@ class Plan:
     def size_out(self) -> Size:
         """(height, width) of the output."""
         return self.specs[-1].size
-
-    @property
-    def moving_layers(self) -> tuple[int, ...]:
-        """The steps that show several pictures, or several places of one."""
-        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, LayerSpec) and segment.moves)
 
     @property
     def pasting(self) -> tuple[int, ...]:

@@ -147,7 +147,9 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
 def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> NDArray[np.int64]:
     """Of every picture the first row, the row behind the last, and the same in elements of a row."""
     if bounds is None:
-        return np.tile(np.array((0, height, 0, row), np.int64), (pictures, 1))
+        whole = np.empty((pictures, 4), np.int64)
+        whole[:] = 0, height, 0, row
+        return whole
     found = bounds.numpy()[:, [1, 3, 0, 2]] * (1, 1, alternating, alternating)
     return np.repeat(found, pictures // len(found), 0)
 

@@ -99,8 +99,9 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
     if recipe.footprint is not None:
         resample = resample._replace(table=_footprint(resample, recipe.footprint))
-    function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
-    return between_stages(function, image, resample, stages_by(chosen))
+    if chosen == "reference":
+        return between_stages(_by_reference, image, resample)
+    return between_stages(partial(_compiled, chosen), image, resample, partial(_by_passes, chosen))
 
 
 def stages_by(chosen: str) -> Stages:
