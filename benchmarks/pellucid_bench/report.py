@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pellucid.errors import invalid
 from pellucid_bench.compare import Row
 from pellucid_bench.environment import environment
 from pellucid_bench.modes import MODES
@@ -123,11 +124,12 @@ def insert(document: Path, section: str, text: str, *, kind: str = "bench") -> N
     """Replace what stands between ``<!-- kind:section -->`` and ``<!-- /kind:section -->``.
 
     Errors:
-        ValueError if the document has no such pair.
+        InvalidArgument if the document has no such pair.
     """
     start, end = f"<!-- {kind}:{section} -->", f"<!-- /{kind}:{section} -->"
     before, opened, rest = document.read_text().partition(start)
     _, closed, after = rest.partition(end)
     if not (opened and closed):
-        raise ValueError(f"{document} has no section between {start} and {end}. Add the two lines where the table should go.")
+        expected, got = f"a page with a section between {start} and {end}", f"{document}, which has none"
+        raise invalid("page", expected=expected, got=got, fix="Add the two lines where the table should go.")
     document.write_text(f"{before}{start}\n{text}\n{end}{after}")
