@@ -8,6 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import pellucid.cli  # noqa: F401 - loads the commands of a checkout, which import it
 from pellucid_bench.calls import CallCount
 from pellucid_bench.command import app
 from pellucid_bench.documents import write_documents
