@@ -7,6 +7,7 @@ from pellucid import (
     CenterCrop,
     ColorJitter,
     Normalize,
+    Pad,
     Pipeline,
     RandomAffine,
     RandomBrightness,
@@ -144,3 +145,12 @@ def test_empty_pipeline_returns_a_copy():
     out = Pipeline([])(x)
     assert torch.equal(out, x)
     assert out.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("steps", [[RandomBrightness(0.2), Pad(2)], [Normalize(0.5, 0.2), RandomRotation(9, fill=0.3)]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_an_empty_batch_goes_through_colour_and_fill_in_one_pass(steps, dtype):
+    whole = Pipeline(steps)(torch.zeros(2, 3, 8, 9, dtype=dtype))
+    empty = Pipeline(steps)(torch.zeros(0, 3, 8, 9, dtype=dtype))
+    assert empty.shape == (0, *whole.shape[1:])
+    assert empty.dtype == whole.dtype

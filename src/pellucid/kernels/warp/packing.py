@@ -244,7 +244,7 @@ def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
     given = [piece for piece, _ in pieces if piece is not None]
     if not given:
         return like.new_zeros((1, 1))
-    rows = max(piece.shape[0] for piece in given)
+    rows = next((piece.shape[0] for piece in given if piece.shape[0] != 1), 1)  # there may be none
     parts = []
     for piece, numbers in pieces:
         part = given[0].new_zeros((1, numbers)) if piece is None else piece.reshape(-1, numbers)
