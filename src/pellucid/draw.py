@@ -46,32 +46,30 @@ def draw_params(
     Gradient:
         learned: as the distributions declare.
     """
-    return draw_each([plan], seed, step, [index], learned)[0]
+    if learned:
+        return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
+    return draw_each([plan], seed, step, [index])[0]
 
 
 def draw_each(
-    plans: Sequence[Plan],
-    seed: Int64[Tensor, ""],
-    step: Int64[Tensor, ""],
-    indices: Sequence[Int64[Tensor, "b"]],
-    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+    plans: Sequence[Plan], seed: Int64[Tensor, ""], step: Int64[Tensor, ""], indices: Sequence[Int64[Tensor, "b"]]
 ) -> list[Sequence[Mapping[str, Tensor]]]:
-    """The same for samples of several sizes: some of them for each plan, all plans of one kind. Learned numbers are scalars."""
+    """The same, of what is not learned, for samples of several sizes: some of them for each plan, all plans of one kind."""
     plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
-    if not learned and index.is_cpu and len(index) and is_plain_eager() and numba_works():
+    if index.is_cpu and len(index) and is_plain_eager() and numba_works():
         tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
         if tape is not None:
             return _replayed(tape, plans, int(seed), int(step), index, indices)
     u = draw_uniforms(plan, seed, step, index)
     if len(plans) == 1:
-        return [params_of(plan, u, learned)]
+        return [params_of(plan, u, {})]
     counts = [len(some) for some in indices]
     if all(one.draws == plan.draws for one in plans):
-        steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, learned)]
+        steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, {})]
         return [tuple({name: parts[i] for name, parts in values.items()} for values in steps) for i in range(len(plans))]
-    return [params_of(one, some, learned) for one, some in zip(plans, u.split(counts), strict=True)]
+    return [params_of(one, some, {}) for one, some in zip(plans, u.split(counts), strict=True)]
 
 
 def _replayed(

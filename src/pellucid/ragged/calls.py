@@ -116,7 +116,7 @@ def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: boo
     if any(learned):  # by what is in the pictures, each on its own
         params = [draw_params(plan, seed, step, some, raw) for plan, some, raw in zip(plans, index, learned, strict=True)]
     else:
-        params = draw_each(plans, seed, step, index, {})
+        params = draw_each(plans, seed, step, index)
     return [
         Record(plan, tuple(values) if unpacked else values, len(some), part.parsed.lead)
         for part, plan, some, values in zip(ragged.parts, plans, index, params, strict=True)
