@@ -114,3 +114,11 @@ def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
     assert [process.stdout.readline() for process in processes] == ["compiled\n"] * 2
     assert [process.communicate("\n")[0] for process in processes] == ["42 0\n", "42.0 0\n"]
     assert start("int+float").communicate()[0] == "42 42.0 2\n"
+
+
+def test_kept_code_depends_on_every_file_with_compiled_functions_and_on_none_of_triton():
+    kernels = Path(jit.__file__).parent
+    compiled = {path for path in kernels.rglob("*.py") if "pellucid.kernels.jit import" in path.read_text()}
+    stamped = set(jit.sources())
+    assert compiled | {Path(jit.__file__)} <= stamped
+    assert not any("triton" in path.relative_to(kernels).parts for path in stamped)

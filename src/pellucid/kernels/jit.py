@@ -26,11 +26,17 @@ try:
 except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
-__all__ = ["entry", "exact", "fused", "noinline", "parts_work", "summing", "without_refcount"]
+__all__ = ["entry", "exact", "fused", "noinline", "parts_work", "sources", "summing", "without_refcount"]
 
 
-# Makes the cache notice a change in any kernel file.
-_sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
+def sources() -> list[Path]:
+    """The files that what Numba compiles may come from: all of the kernels' but Triton's, which no kernel of the CPU imports."""
+    here = Path(__file__).parent
+    return [path for path in sorted(here.rglob("*.py")) if "triton" not in path.relative_to(here).parts]
+
+
+# Makes the cache notice a change in any of them.
+_sources = hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()
 
 
 def _uncollected(dispatcher: Any) -> Any:
