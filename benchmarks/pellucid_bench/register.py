@@ -31,7 +31,7 @@ from pellucid_bench.report import report, write_json
 __all__ = ["PARTS", "SHIFTS", "measure_register", "register_table"]
 
 PARTS = ("turns", "corners", "sequences", "bends")
-SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0)
+SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 90.0, 120.0)
 """How far each corner of a picture of 512 pixels is moved, in a random direction."""
 _SMALL, _LARGE, _BENT, _INSET = 128, 512, 192, 16
 _TURNS = {

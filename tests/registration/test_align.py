@@ -7,7 +7,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from pellucid.errors import InvalidArgument, InvalidType
-from pellucid.functional import gaussian_blur, remap, warp
+from pellucid.functional import gaussian_blur, get_perspective_transform, remap, warp
 from pellucid.registration import LOSSES, align, align_volumes, refine_matches
 from pellucid.registration.losses import robust
 from pellucid.registration.maps import MODELS, basis, changed, corner_distance, frame, spline_field
@@ -61,6 +61,22 @@ def test_known_maps_are_found(model):
     assert bool((variances > 0).all())
     warped = found.warped(pair(KNOWN[model])[1], (SIDE, SIDE))
     assert warped.shape == (1, 1, SIDE, SIDE)
+
+
+def test_corners_moved_by_a_fifth_of_the_side_are_found():
+    """Homographies that one start, and simpler maps on coarse levels, do not lead to."""
+    whole, side, pairs = picture(140), 96, []
+    window = torch.tensor([[1.0, 0, 22], [0, 1, 22], [0, 0, 1]])
+    for seed in (2, 5, 7):
+        turn = 2 * math.pi * torch.rand(4, generator=torch.Generator().manual_seed(seed))
+        square = torch.tensor([[0.0, 0.0], [95, 0], [95, 95], [0, 95]])
+        matrix = get_perspective_transform(square, square + 20 * torch.stack((turn.cos(), turn.sin()), 1)).float().reshape(3, 3)
+        views = [warp(whole[0], m, size=(side, side), interpolation="bicubic") for m in (window @ matrix, window)]
+        pairs.append((*views, matrix))
+    fixed, moving, truth = (torch.stack([pair[i] for pair in pairs]) for i in range(3))
+    found = align(fixed, moving)
+    assert found.reason == ("converged",) * 3
+    assert float(corner_distance(found.matrix, truth, (side, side)).max()) < 0.1
 
 
 def test_shifts_agree_with_phase_correlation():

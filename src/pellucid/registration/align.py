@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
@@ -22,8 +23,8 @@ from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.descent import Bends, covered, descend
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
-from pellucid.registration.maps import basis, lens_field, level_from_full, parts_of, simpler, spline_field, splines
-from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
+from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
+from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
 from pellucid.types import Size
 
@@ -34,6 +35,10 @@ _FINEST = 0.5
 """Pixels that the last level is blurred by."""
 _TURNS = (0.0, -15.0, 15.0)
 """Degrees that the coarsest level begins with, beside the start: it sees too little to find large turns from one."""
+_SHIFTS = (0.0, -0.15, 0.15)
+"""Shifts along both axes that it begins with, as shares of the sides."""
+_KEPT = (8, 4, 1)
+"""How many maps go from the coarsest level to the next, and from there on."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +144,8 @@ def align(
     """Find the map that makes the moving picture look like the fixed one.
 
     Gauss-Newton steps with Levenberg and Marquardt's damping from the warp's own slopes, or Adam through the warp with slopes that
-    are blurred at first (`gradient_scale`). Coarse levels look for simpler maps. The coarsest level of Gauss-Newton begins
-    with three turns and keeps the best.
+    are blurred at first (`gradient_scale`). The coarsest level of Gauss-Newton begins with three turns at nine shifts, and the best
+    maps go on to finer levels.
 
     Args:
         fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
@@ -219,31 +224,31 @@ class _Run:
 
     def newton(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
         assert self.model is not None
-        matrix, power = start, start.new_ones(len(start))
+        matrix, power = start[None], start.new_ones((1, len(start)))  # k b 3 3, k b
         history: list[Step] = []
-        for level, model in zip(range(levels - 1, -1, -1), simpler(self.model, levels), strict=True):
+        for level in range(levels - 1, -1, -1):
+            model = _model_of(level, levels, self.model)
             pair, from_full, moving_from_full = self._level(level)
             size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
-            turns = _TURNS if level == levels - 1 and levels > 1 and self.model != "translation" else (0.0,)
-            fan = _repeated(pair, len(turns))
-            first = torch.cat([begin @ _turned(turn, size, begin) for turn in turns])
-            model = "similarity" if len(turns) > 1 and model == "translation" else model
+            if level == levels - 1 and levels > 1:
+                begin = begin @ _fan(size, begin, turned=self.model != "translation")[:, None]
+                power = power.expand(len(begin), -1)
             found = minimise(
-                partial(self._equations, fan, model),
-                first,
-                plane_moves(model, size, first),
-                steps=self.steps,
+                partial(self._equations, _repeated(pair, len(begin)), model),
+                begin.flatten(0, 1),
+                plane_moves(model, size, begin),
+                steps=self.steps if len(begin) == 1 else math.ceil(self.steps / 3),
                 tolerance=self.tolerance,
-                exponent=power.repeat(len(turns)),
+                exponent=power.flatten(),
             )
-            history += [Step(size, model, loss.unflatten(0, (len(turns), -1)).amin(0)) for loss in found.losses]
-            best = torch.where(found.equations.overlap > LEAST_OVERLAP, found.equations.loss, torch.inf)
-            rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
+            history += [Step(size, model, loss.unflatten(0, begin.shape[:2]).amin(0)) for loss in found.losses]
+            rows = _ranked(found, begin.shape[0], size, _KEPT[min(levels - 1 - level, len(_KEPT) - 1)] if level else 1)
             matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
-            matrix = matrix / matrix[:, 2:, 2:]
-            last, settled = Equations(*(part[rows] for part in found.equations)), found.settled[rows]
-            power = last.brightness[:, 2]
+            matrix = matrix / matrix[..., 2:, 2:]
+            last, settled = Equations(*(part[rows[0]] for part in found.equations)), found.settled[rows[0]]
+            power = found.equations.brightness[rows][..., 2]
+        matrix = matrix[0]
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
         covariance = noise_covariance(last, used, len(basis(self.model, used))) / _kept_noise(_FINEST)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
@@ -258,8 +263,8 @@ class _Run:
         matrix, field, lens = start, None, start.new_zeros(len(start), 2) if "lens" in self.bends else None
         history = [*before]
         measure = partial(distance, self.loss, photometric=self.photometric, width=self.width)
-        models = simpler(self.model, levels) if self.model and not self.bends else [self.model] * levels
-        for level, model in zip(range(levels - 1, -1, -1), models, strict=True):
+        for level in range(levels - 1, -1, -1):
+            model = _model_of(level, levels, self.model) if self.model and not self.bends else self.model
             pair, from_full, moving_from_full = self._level(level)
             size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
@@ -343,6 +348,37 @@ def _repeated(pair: Pair, times: int) -> Pair:
 
 def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
     return gaussian_blur(resize(picture, size), 2 * math.ceil(3 * sigma) + 1, sigma)
+
+
+def _model_of(level: int, levels: int, wanted: str) -> str:
+    """The coarsest of several levels sees too little for a homography: it looks for an affine map."""
+    return "affine" if wanted == "homography" and level == levels - 1 > 0 else wanted
+
+
+def _fan(size: Size, like: Tensor, *, turned: bool) -> Float[Tensor, "k 3 3"]:
+    """Small maps to begin with: the identity first."""
+    fan = []
+    for turn, x, y in product(_TURNS if turned else (0.0,), _SHIFTS, _SHIFTS):
+        shift = torch.tensor([[1.0, 0.0, x * size[1]], [0.0, 1.0, y * size[0]], [0.0, 0.0, 1.0]], dtype=like.dtype)
+        fan.append(shift @ _turned(turn, size, like))
+    return torch.stack(fan)
+
+
+def _ranked(found: Found, starts: int, size: Size, kept: int) -> Int[Tensor, "kept b"]:
+    """The rows of the best maps, best first, no two of them within a pixel of each other where there are others."""
+    here = found.equations
+    score = torch.nan_to_num(here.overlap * here.correlation.clamp_min(0.0).square(), 0.0)
+    score = torch.where(here.overlap > LEAST_OVERLAP, score, -1.0).unflatten(0, (starts, -1))
+    matrix, pairs = found.matrix.unflatten(0, (starts, -1)), torch.arange(score.shape[1])
+    rows = []
+    for _ in range(min(kept, starts)):
+        best = score.argmax(0)
+        rows.append(best * len(pairs) + pairs)
+        chosen = matrix[best, pairs].expand(matrix.shape)
+        near = corner_distance(matrix.flatten(0, 1), chosen.flatten(0, 1), size).unflatten(0, score.shape) < 1.0
+        near[best, pairs] = True
+        score = torch.where(near, -2.0, score)
+    return torch.stack(rows)
 
 
 def _kept_noise(sigma: float) -> float:

@@ -28,7 +28,6 @@ __all__ = [
     "lens_field",
     "level_from_full",
     "parts_of",
-    "simpler",
     "spline_field",
     "splines",
 ]
@@ -58,22 +57,14 @@ def parts_of(model: str) -> tuple[str | None, tuple[str, ...]]:
     return matrices[0] if matrices else None, bends
 
 
-def simpler(model: str, levels: int) -> list[str]:
-    """The models of a pyramid's levels, coarsest first: from simple ones to the wanted one, which has at least one level."""
-    chain = MODELS[: MODELS.index(model) + 1]
-    return [chain[min(max(len(chain) - levels, 0) + i, len(chain) - 1)] for i in range(levels)]
-
-
 def basis(model: str, like: Tensor) -> Float[Tensor, "n 9"]:
     """The changes that span a model, flattened."""
-    rows = like.new_zeros((len(_ENTRIES[model]), 3, 3))
-    flat = torch.stack(
-        [
-            sum((value * torch.nn.functional.one_hot(torch.tensor(3 * r + c), 9) for r, c, value in entries), torch.zeros(9))
-            for entries in _ENTRIES[model]
-        ]
-    )
-    return flat.to(rows)
+    entries = _ENTRIES[model]
+    rows = like.new_zeros((len(entries), 9))
+    for row, changes in zip(rows, entries, strict=True):
+        for y, x, value in changes:
+            row[3 * y + x] = value
+    return rows
 
 
 def frame(size: Size, like: Tensor) -> Float[Tensor, "3 3"]:

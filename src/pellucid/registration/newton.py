@@ -23,8 +23,10 @@ from pellucid.types import Size
 
 __all__ = ["Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves"]
 
-_PIECE = 1 << 18
-"""Pixels whose columns are held at once."""
+_FLAT = 1e-5
+"""A step that changes the loss by a smaller share ends a descent."""
+_PIECE = 1 << 14
+"""Pixels whose columns are held at once: they stay in the processor's cache."""
 
 
 class Pair(NamedTuple):
@@ -258,7 +260,8 @@ def minimise(
         there = linearise(candidate, power)
         better = (there.loss < here.loss) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
         moved = moves.distance(candidate, matrix)
-        settled = settled | (moved < tolerance) | (~better & (damping > 1e3))
+        flat = (there.loss - here.loss).abs() < _FLAT * here.loss
+        settled = settled | flat | (moved < tolerance) | (~better & (damping > 1e3))
         damping = torch.where(better, damping * 0.2, (damping * 6.0).clamp_min(1e-4)).clamp(1e-9, 1e9)
         matrix = torch.where(better[:, None, None], candidate, matrix)
         exponent = torch.where(better, power, exponent)
