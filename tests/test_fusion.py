@@ -6,6 +6,7 @@ import torch
 from pellucid import (
     CenterCrop,
     ColorJitter,
+    Learnable,
     Normalize,
     Pad,
     Pipeline,
@@ -57,6 +58,11 @@ def middle(batch=3):
         [RandomRotation(20, fill=0.7), RandomHue(0.2), RandomVerticalFlip(p=1.0), RandomSaturation(0.3)],
         [RandomBrightness(0.2), RandomHue(0.2), RandomRotation(20, fill=0.6), RandomHue(0.1), RandomBrightness(0.1)],
         [RandomResizedCrop((12, 20)), RandomHorizontalFlip(p=1.0), ColorJitter(0.2, 0.0, 0.2, 0.1)],
+        [RandomAffine(20, fill=0.25), RandomGamma((0.5, 2.0)), Normalize(MEAN, STD)],
+        [ColorJitter(0.2, 0.2, 0.2), RandomAffine(20), RandomGamma((0.5, 2.0), gain=(0.8, 1.2)), RandomHue(0.2), RandomGamma()],
+        [RandomResizedCrop((12, 20)), RandomGamma((0.5, 2.0), p=0.5), Normalize(MEAN, STD)],
+        [Resize((6, 5)), RandomGamma((0.5, 2.0)), RandomInvert(p=1.0), RandomGamma((0.5, 2.0), clip="none"), RandomHue(0.2)],
+        [RandomBrightness(0.2), RandomGamma((0.5, 2.0)), ColorJitter(0.2)],
         [RandomHorizontalFlip(p=1.0), RandomVerticalFlip(p=1.0), RandomResizedCrop((12, 20))],
         [RandomCrop((12, 12)), RandomHorizontalFlip(p=1.0), RandomRotation90()],
         [Resize((9, 7)), RandomHorizontalFlip(p=1.0), CenterCrop((5, 5))],
@@ -75,6 +81,21 @@ def test_one_interpolation_equals_step_by_step(transforms):
     assert (unfused(x) - out).abs().max() < 1e-12
     if not any(type(t).__name__ == "RandomRotation90" for t in transforms):
         assert (stepwise(fused, x, record) - out).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("first", [RandomAffine(20, fill=0.25), RandomResizedCrop((12, 20)), RandomBrightness(0.2)])
+def test_a_power_law_has_the_gradients_in_a_pass_that_it_has_alone(first):
+    transforms = [first, RandomGamma((Learnable(0.5), Learnable(2.0)), gain=(0.8, Learnable(1.2))), Normalize(MEAN, STD)]
+    found, images = [], middle()
+    for fuse in (True, False):
+        augment, x = Pipeline(transforms, seed=4, fuse=fuse), images.clone().requires_grad_()
+        assert len(augment.plan(SPEC).groups) == (1 if fuse else 3)
+        out = augment(x)
+        weights = torch.linspace(-1, 1, out.numel(), dtype=x.dtype).view_as(out)
+        found.append(torch.autograd.grad((out * weights).sum(), [x, *augment.parameters()]))
+    assert len(found[0]) > 2
+    for fused, alone in zip(*found, strict=True):
+        torch.testing.assert_close(fused, alone, rtol=1e-9, atol=1e-12)
 
 
 def test_contrast_after_a_warp_pivots_on_the_source():
@@ -129,9 +150,10 @@ def test_uint8_units_of_fill():
     [
         (
             [RandomAffine(9), RandomHorizontalFlip(), ColorJitter(0.1), Normalize(MEAN, STD), RandomGamma()],
-            "Warp[0,1] + Color[2,3] -> Curve[4]",
+            "Warp[0,1] + Color[2,3,4]",
         ),
-        ([RandomAffine(9), RandomGamma(), RandomRotation(9)], "Warp[0] -> Curve[1] -> Warp[2]"),
+        ([RandomAffine(9), RandomGamma(), RandomRotation(9)], "Warp[0] + Color[1] -> Warp[2]"),
+        ([RandomGamma(), RandomAffine(9), RandomGamma(), ColorJitter(0.1, 0.1)], "Curve[0] -> Warp[1] + Color[2] -> Color[3]"),
         ([ColorJitter(0.1, 0.1, clip="each"), RandomAffine(9)], "Color[0] -> Warp[1]"),
         ([], "nothing"),
     ],

@@ -5,23 +5,25 @@ import torch
 
 from pellucid.kernels import warp
 from pellucid.kernels.warp.around import by_torch
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage
 from tests.compare import within_budget
 
-ORDERS = ["a", "c", "h", "ac", "ca", "ha", "hac", "aca", "acac", "hcah", "aach", "cc"]
+ORDERS = ["a", "c", "h", "ac", "ca", "ha", "hac", "aca", "acac", "hcah", "aach", "cc", "p", "cpca", "hacpa", "pp", "cph"]
 
 
 def stages(order, numbers):
     """One stage for each letter, of numbers that a gradient may be asked of."""
-    matrix, offset, shift = numbers
-    made = {"a": AffineStage(matrix, offset), "c": ClipStage(), "h": HueStage(shift)}
+    matrix, offset, shift, exponent, gain = numbers
+    made = {"a": AffineStage(matrix, offset), "c": ClipStage(), "h": HueStage(shift), "p": PowerStage(exponent, gain)}
     return tuple(made[letter] for letter in order)
 
 
 def numbers(rows=3):
     generator = torch.Generator().manual_seed(3)
-    drawn = [torch.rand(shape, generator=generator, dtype=torch.float64) for shape in ((rows, 3, 3), (rows, 3), (rows,))]
-    return [torch.eye(3, dtype=torch.float64) + 0.6 * (drawn[0] - 0.5), 0.4 * (drawn[1] - 0.5), drawn[2] - 0.5]
+    shapes = ((rows, 3, 3), (rows, 3), (rows,), (rows,), (rows,))
+    drawn = [torch.rand(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    colours = [torch.eye(3, dtype=torch.float64) + 0.6 * (drawn[0] - 0.5), 0.4 * (drawn[1] - 0.5), drawn[2] - 0.5]
+    return [*colours, 0.5 + drawn[3], 0.5 + drawn[4]]
 
 
 def pictures():
@@ -43,7 +45,7 @@ def test_numbers_and_gradients_are_those_of_plain_torch(order, rows):
 
 
 @pytest.mark.parametrize("levels", [False, True])
-@pytest.mark.parametrize("order", ["a", "c", "ac", "hac"])
+@pytest.mark.parametrize("order", ["a", "c", "ac", "hac", "acpca"])
 def test_bytes_are_read_as_they_are(order, levels):
     image = (255 * pictures()).to(torch.uint8)
     some = stages(order, [part.float().double() for part in numbers()])

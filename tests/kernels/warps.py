@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pellucid.kernels import resize as resizes
 from pellucid.kernels import warp as warps
 from pellucid.kernels.warp import operators
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage
 
 
 def warp(image, src_from_dst, *, impl="auto", **given):
@@ -76,6 +76,8 @@ class Call:
                 epilogue.append(HueStage(given.pop("turns")))
             elif stage == "clip":
                 epilogue.append(ClipStage())
+            elif stage == "power":
+                epilogue.append(PowerStage(given.pop("exponent"), given.pop("gain")))
             else:
                 epilogue.append(AffineStage(given.pop(f"stage_matrix_{number}"), given.pop(f"stage_offset_{number}", None)))
         image = laid_out(given.pop("image"), self.layout)
@@ -95,7 +97,16 @@ def laid_out(image: torch.Tensor, layout: str) -> torch.Tensor:
     return image
 
 
-STAGES = ((), ("clip",), ("hue", "clip"), ("hue", "affine", "clip", "affine"), ("clip", "affine"), ("affine",))
+STAGES = (
+    (),
+    ("clip",),
+    ("hue", "clip"),
+    ("hue", "affine", "clip", "affine"),
+    ("clip", "affine"),
+    ("affine",),
+    ("power", "affine"),
+    ("hue", "affine", "clip", "power", "clip", "affine"),
+)
 
 
 @st.composite
@@ -128,6 +139,9 @@ def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDI
     for number, stage in enumerate(stages):
         if stage == "hue":
             tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
+        elif stage == "power":
+            tensors["exponent"] = torch.rand(batch, dtype=torch.float64) + 0.5
+            tensors["gain"] = torch.rand(draw(st.sampled_from((1, batch))), dtype=torch.float64) + 0.5
         elif stage == "affine":
             tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
             if draw(st.booleans()):

@@ -7,13 +7,15 @@ Read next: ``warp/__init__.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.warp import Resample, warp
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
-from pellucid.segments.chain import AffineStage, HueStage, Stage
+from pellucid.segments.chain import Stage
 
 __all__ = ["nearest", "read"]
 
@@ -43,9 +45,8 @@ def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str =
 
 
 def _still(stage: Stage) -> Stage:
-    if isinstance(stage, AffineStage):
-        return AffineStage(stage.matrix.detach(), None if stage.offset is None else stage.offset.detach())
-    return HueStage(stage.hue_shift.detach()) if isinstance(stage, HueStage) else stage
+    parts: list[Any] = [None if part is None else part.detach() for part in stage]
+    return type(stage)(*parts)
 
 
 def read(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.kernels.curve import Bend, bend_of
 from pellucid.lowering.lowered import Lowered
 from pellucid.lowering.segments_of import Segments
-from pellucid.plan import Group, Plan, Run
+from pellucid.plan import Group, Plan, Run, Single
 from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, Tone
 from pellucid.tape import Rows, cached_recording
 
@@ -52,7 +52,7 @@ class Openings:
     def __init__(self, plan: Plan, open_in: Rows, steps: Sequence[_Step]) -> None:
         self._plan, self._open_in, self._steps = plan, open_in, steps
         self._bends: dict[int, Bend | None] = {}
-        self.looks_up = any(step.curve is not None for step in steps)
+        self.looks_up = any(steps[group.index].curve is not None for group in plan.groups if isinstance(group, Single))
         counts = open_in.cumsum(0)
         self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
         self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
@@ -149,6 +149,7 @@ def _bounded(plan: Plan, group: Group) -> bool:
         clip = getattr(plan.steps[group.index].transform, "clip", None)
         return clip in _CLIPS or (segment.bounded if isinstance(segment, CurveSpec) else isinstance(segment, CodecSpec))
     if group.colors:
-        return getattr(plan.segments[group.colors[-1]], "clip", None) in _CLIPS
+        last = plan.segments[group.colors[-1]]
+        return last.bounded if isinstance(last, CurveSpec) else getattr(last, "clip", None) in _CLIPS
     fills = {getattr(plan.segments[i], "fill", 0.0) for i in group.warps}
     return fills == {0.0} and group.interpolation in ("nearest", "bilinear")

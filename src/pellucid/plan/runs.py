@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pellucid.plan.values import Canvas, Group, Run
-from pellucid.segments import ColorSpec, SegmentSpec, WarpSpec
+from pellucid.segments import ColorSpec, CurveSpec, SegmentSpec, WarpSpec
 from pellucid.types import ImageSpec, Size
 
 __all__ = ["Pending", "Tree", "cuts"]
@@ -50,10 +50,16 @@ class Pending:
         self._indices: list[int] = []
         self._starts: list[list[int]] = []  # the first warps after each canvas that matters: one, or alternatives
 
+    def takes(self, segment: SegmentSpec | None, *, fuse: bool) -> bool:
+        """Whether a segment can be part of a run: a power law behind something else, as alone it may look bytes up."""
+        if isinstance(segment, CurveSpec):
+            return segment.power and fuse and bool(self._indices)
+        return isinstance(segment, WarpSpec) or (isinstance(segment, ColorSpec) and not segment.stepwise)
+
     def add(self, index: int) -> list[Group]:
         """Take in the next segment; returns the runs that end before it."""
         ended: list[Group] = []
-        if self._reframed(index):
+        if self._reframed(index) or self._bent(index):
             ended = self.closed()
         elif isinstance(self._tree.segments[index], WarpSpec):
             warps = self._warps()
@@ -68,6 +74,12 @@ class Pending:
                 self._starts.append([index])
         self._indices.append(index)
         return ended
+
+    def _bent(self, index: int) -> bool:
+        """Whether a power law lies before what must see its result: a warp, or a mean."""
+        segment = self._tree.segments[index]
+        sees = isinstance(segment, WarpSpec) or getattr(segment, "pivot", False)
+        return sees and any(isinstance(self._tree.segments[i], CurveSpec) for i in self._indices)
 
     def _reframed(self, index: int) -> bool:
         """Whether a crop lies between two colour maps that need a mean: a pass knows the mean of one frame."""
@@ -236,7 +248,7 @@ def _sampling(specs: list[WarpSpec]) -> tuple[str, bool]:
 
 def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
     warps = [i for i in indices if isinstance(tree.segments[i], WarpSpec)]
-    colors = [i for i in indices if isinstance(tree.segments[i], ColorSpec)]
+    colors = [i for i in indices if i not in warps]
     size_in = tree.specs[indices[0]].size
     run = {
         "indices": tuple(indices),

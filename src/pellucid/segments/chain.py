@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 from torch import Tensor
 
 from pellucid.color.maps import apply_to_vector, channel_weights, compose
-from pellucid.segments.values import Color
+from pellucid.segments.values import Color, Curve
 
-__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "FillColors", "HueStage", "Stage"]
+__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "FillColors", "HueStage", "PowerStage", "Stage"]
 
 ColorMap: TypeAlias = tuple[Tensor, Tensor | None]
 """(matrix (b, c, c), offset (b, c) or None)."""
@@ -37,7 +37,14 @@ class ClipStage(NamedTuple):
     """A pointwise clip to [0, 1]."""
 
 
-Stage: TypeAlias = AffineStage | HueStage | ClipStage
+class PowerStage(NamedTuple):
+    """A power law, gain * x ** exponent."""
+
+    exponent: Tensor
+    gain: Tensor
+
+
+Stage: TypeAlias = AffineStage | HueStage | ClipStage | PowerStage
 
 
 class FillColors:
@@ -94,6 +101,15 @@ class Chain:
         if color.post is not None:
             self._fold((color.post, None))
         self._clip_pending = self._clip_pending or clip != "none"
+
+    def bend(self, curve: Curve) -> None:
+        """Take in a power law; what comes after it needs no mean of the source."""
+        if self._clip_pending:
+            self._close(ClipStage())
+            self._clip_pending = False
+        self._close(PowerStage(curve.exponent, curve.gain))
+        if curve.clip:
+            self._close(ClipStage())
 
     def finish(self) -> None:
         """No more segments come."""

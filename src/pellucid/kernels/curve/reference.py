@@ -1,6 +1,6 @@
 """Tone curves in plain PyTorch.
 
-Owns: the power law with a finite gradient at black, posterising, solarising, and the two that stretch the histogram.
+Owns: posterising, solarising, and the two that stretch the histogram.
 Must not: mix channels, or invent gradients where an operation has none (``surrogate.py`` does).
 Read next: ``surrogate.py``.
 """
@@ -11,22 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from pellucid.color.power import power
 from pellucid.kernels.curve.layout import SLACK
 
 __all__ = ["autocontrast", "equalize", "flattening", "posterize", "power", "solarize", "stretch"]
-
-
-def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
-    """Gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
-
-    Gradient:
-        image, exponent, gain: exact above black. At and below 0 it is 0 to all three: the true slope of x ** gamma at black is
-        infinite for gamma < 1, so the subgradient there is a declared choice.
-    """
-    exponent, gain = exponent[:, None, None, None], gain[:, None, None, None]
-    positive = image > 0
-    safe = torch.where(positive, image, 1.0)
-    return torch.where(positive, gain * safe**exponent, 0.0)
 
 
 def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:

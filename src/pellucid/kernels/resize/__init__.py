@@ -16,7 +16,7 @@ from pellucid.kernels.resize import cpu, reference
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
-from pellucid.kernels.warp.layout import STAGES
+from pellucid.kernels.warp.layout import POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -32,6 +32,8 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
     linear = image.is_floating_point() and not resample.recipe.flags & STAGES
     tensors = (image, resample.mapping, resample.window, resample.params) if linear else ()
     chosen = implementation(impl, image.device, AVAILABLE, *tensors)
+    if chosen != "reference" and resample.recipe.flags & POWER:
+        resample = resample.with_stages_after(image.shape[1])
     return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample, stages_by(chosen))
 
 

@@ -25,7 +25,7 @@ from pellucid.kernels.warp.around import Stages, between_stages, blurred_colors,
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import MATRIX, STAGES
+from pellucid.kernels.warp.layout import MATRIX, POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
@@ -139,7 +139,7 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
     if chosen == "triton" and resample.links is not None:
         return _across(partial(_compiled, chosen), image, resample)
-    if forward_mode() and recipe.flags & STAGES:
+    if recipe.flags & (STAGES if forward_mode() else POWER if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:

@@ -25,12 +25,14 @@ from pellucid.kernels.warp.layout import (
     LINK,
     MATRIX,
     MODES,
+    POWER,
+    POWER_CLIP,
     SECOND_MIX,
     SHARP,
     TAPS,
     parameter_count,
 )
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, Stage
+from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage, Stage
 from pellucid.types import Size
 
 __all__ = ["Link", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
@@ -143,6 +145,11 @@ class Resample(NamedTuple):
         recipe = self.recipe._replace(flags=self.recipe.flags & (LEVELS | SHARP), out_channels=0, dtype=self.mapping.dtype)
         return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
 
+    def with_stages_after(self, channels: int) -> Resample:
+        """The same pass, whose stages are run on its result."""
+        plain, stages = self.without_stages(channels), unpack(self, channels).stages
+        return plain._replace(recipe=plain.recipe._replace(dtype=self.recipe.dtype), epilogue=(*stages, *self.epilogue))
+
     def without_stages(self, channels: int) -> Resample:
         """The same pass up to its first mix, in the dtype in which everything is computed."""
         flags, out = self.recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP), self.recipe.out_channels or channels
@@ -211,12 +218,15 @@ def pack(
         pieces += [(offset, out_channels), (fill, out_channels)]
     for stage in epilogue[:fused]:
         if isinstance(stage, ClipStage):
-            flags |= CLIP
+            flags |= POWER_CLIP if flags & POWER else CLIP
         elif isinstance(stage, HueStage):
             flags |= HUE
             pieces.append((stage.hue_shift, 1))
+        elif isinstance(stage, PowerStage):
+            flags |= POWER
+            pieces += [(stage.exponent, 1), (stage.gain, 1)]
         else:
-            flags |= LAST_MIX if flags & CLIP else SECOND_MIX
+            flags |= LAST_MIX if flags & (CLIP | POWER) else SECOND_MIX
             out_channels = stage.matrix.shape[-2]
             pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]
     grounds = [link.fill for link in links]
@@ -276,10 +286,14 @@ def unpack(resample: Resample, channels: int) -> Unpacked:
     matrix = take(out, channels) if flags & MATRIX else None
     offset, fill = (take(out), take(out)) if flags & FIRST_MIX else (None, None)
     stages: list[Stage] = [HueStage(take(1)[:, 0])] if flags & HUE else []
-    for flag in (SECOND_MIX, LAST_MIX):
-        if flag == LAST_MIX and flags & CLIP:
+    for flag in (SECOND_MIX, CLIP, POWER, POWER_CLIP, LAST_MIX):
+        if not flags & flag:
+            continue
+        if flag in (CLIP, POWER_CLIP):
             stages.append(ClipStage())
-        if flags & flag:
+        elif flag == POWER:
+            stages.append(PowerStage(take(1)[:, 0], take(1)[:, 0]))
+        else:
             stages.append(AffineStage(take(out, out), take(out)))
             take(out)  # its fill, which is not used
     grounds = take(len(resample.recipe.canvases), out) if flags & GROUND else None
@@ -287,17 +301,18 @@ def unpack(resample: Resample, channels: int) -> Unpacked:
 
 
 def fusable(epilogue: Sequence[Stage]) -> int:
-    """How many leading stages fit the pattern [hue] [affine] [clip] [affine] of a row; the rest is run on the result."""
+    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [power [clip]] [affine]; the rest is run on the result."""
     place = 0
     for count, stage in enumerate(epilogue):
         if isinstance(stage, HueStage):
             fits, after = place == 0, 1
         elif isinstance(stage, ClipStage):
-            fits, after = place <= 2, 3
+            fits, after = place <= 2 or place == 4, 3 if place <= 2 else 5
+        elif isinstance(stage, PowerStage):
+            fits, after = place <= 3, 4
         else:
-            assert isinstance(stage, AffineStage)
             square = stage.matrix.shape[-1] == stage.matrix.shape[-2]
-            fits, after = square and place != 2 and place < 4, 2 if place < 2 else 4
+            fits, after = square and place != 2 and place < 6, 2 if place < 2 else 6
         if not fits:
             return count
         place = after

@@ -286,7 +286,9 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm, slope):  # type: ignor
     noinline()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
-    for u in range(len(y)):
+    for u in range(len(y) if exponent == one else 0):
+        y[u] = gain * x[u] if x[u] > zero else zero
+    for u in range(len(y) if exponent != one else 0):
         positive = x[u] > zero
         safe = x[u] if positive else one
         z = _exp2(np.float64(exponent) * _log2(np.float64(safe))) if x.itemsize == 4 else np.float64(safe**exponent)

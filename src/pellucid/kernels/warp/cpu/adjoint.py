@@ -18,7 +18,18 @@ from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
 from pellucid.kernels.warp.cpu.staged import unstage
-from pellucid.kernels.warp.cpu.stages import clip, clip_backward, copy_rows, dot, mix, mix_backward, mix_sums, row_sum
+from pellucid.kernels.warp.cpu.stages import (
+    clip,
+    clip_backward,
+    copy_rows,
+    dot,
+    mix,
+    mix_backward,
+    mix_sums,
+    power,
+    power_backward,
+    row_sum,
+)
 from pellucid.kernels.warp.cpu.stretched import add_stretched, read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     PLANE,
@@ -37,7 +48,7 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, POWER_CLIP, SECOND_MIX, STAGES
 
 __all__ = ["backward", "round_into"]
 
@@ -101,7 +112,7 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 @entry
 def backward(  # type: ignore[no-untyped-def]
-    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, start, stop
+    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, powers, start, stop
 ):
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
@@ -109,14 +120,14 @@ def backward(  # type: ignore[no-untyped-def]
         grad: of the output, (batch * channels, height * width).
     """
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
-    matrix, offset, hue_shift, second, last, fills = parameter_places(flags, channels, out_channels)
+    matrix, offset, hue_shift, second, raised, last, fills = parameter_places(flags, channels, out_channels)
     grounds = out_channels if flags & GROUND else 0
     size, fill = out_channels * out_channels, offset + out_channels
     needs_image, needs_map, needs_params, needs_field = needs
     needs_slopes = needs_map or needs_field
     shares = needs_image, needs_slopes
     zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    reads = needs_slopes or needs_params or flags & (HUE | CLIP) != 0
+    reads = needs_slopes or needs_params or flags & STAGES & ~(SECOND_MIX | LAST_MIX) != 0
     grad, img = numbers(grad), numbers(img)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
     to_image, to_maps, to_windows = without_refcount(sums.image), without_refcount(sums.maps), without_refcount(sums.windows)
@@ -129,6 +140,8 @@ def backward(  # type: ignore[no-untyped-def]
     plane, curve = call.height * call.width, floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
     before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
+    if powers is not None:
+        height += 2 * out_channels + 3
     traces = needs_map or (needs_params and grounds > 0)
     extra = chain_rows(chain, grounds, traces)
     if extra > 0:
@@ -174,6 +187,9 @@ def backward(  # type: ignore[no-untyped-def]
         after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
+        k += 6 * out_channels
+        after_power = after_clip if powers is None else strip[k : k + out_channels]
+        before_last = strip[k + out_channels : k + 2 * out_channels] if flags & POWER_CLIP else after_power
         if not whole:
             find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
             if tables is None and shapes is None:
@@ -203,12 +219,23 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
+            if powers is not None:
+                power(p, raised, after_clip, after_power, out_channels)
+                if flags & POWER_CLIP:
+                    copy_rows(after_power, before_last, out_channels)
+                    clip(before_last, out_channels)
         load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)
         if flags & LAST_MIX:
             if needs_params:
                 bias = last + size
-                mix_sums(to_params[b], last, bias, bias + out_channels, ones, g, after_clip, out_channels, out_channels)
+                mix_sums(to_params[b], last, bias, bias + out_channels, ones, g, before_last, out_channels, out_channels)
             mix_backward(p, last, g, out_channels, spare, out_channels)
+            g, spare = spare, g
+        if powers is not None:
+            if flags & POWER_CLIP:
+                clip_backward(after_power, g, out_channels)
+            scratch = strip[height - 3 : height]
+            power_backward(p, raised, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
             g, spare = spare, g
         if flags & CLIP:
             clip_backward(after_second, g, out_channels)

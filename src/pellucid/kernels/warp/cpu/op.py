@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, Call, Chain, Room, Rows, Sums
-from pellucid.kernels.warp.layout import LEVELS, LINK, MODES
+from pellucid.kernels.warp.layout import LEVELS, LINK, MODES, POWER
 from pellucid.kernels.warp.operators import Gradients, define, define_moved, empty_gradients
 
 __all__ = ["backward", "direct", "forward", "labels", "moved"]
@@ -59,6 +59,9 @@ class _Call:
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        self.powers = True if flags & POWER else None  # where it is None, they are not compiled
+        if self.powers:
+            self.floats += 2 * out_channels + 3
         self.cubic = taps == 4 and table is None
         # Only rules that fold know pixels too far outside to be laid out; with None what reads those is not compiled.
         self.folds = mode > MODES["border"] and window is None and table is None
@@ -120,7 +123,7 @@ class _Call:
         index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
         floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
         cubics = scratch("cubics", 16 * self.strip, work) if self.cubic else None
-        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.folds else None
+        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.folds else None, self.powers
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
@@ -256,7 +259,7 @@ def _(
         planes = memory(out.view(-1, pixels))
 
         def task(start: int, stop: int) -> None:
-            tangent(img, numbers, rows_of, fields, *rows, bends, planes, *call.scratch(gradients=False), start, stop)
+            tangent(img, numbers, rows_of, fields, *rows, bends, planes, *call.scratch(gradients=False)[:3], start, stop)
 
         run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
     return out

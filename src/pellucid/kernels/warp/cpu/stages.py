@@ -7,9 +7,12 @@ Read next: ``hue.py``.
 
 from __future__ import annotations
 
+import numpy as np
+
+from pellucid.kernels.curve.cpu.rows import parts_of_power, sum_of_products, sum_of_three
 from pellucid.kernels.jit import fused, noinline, summing
 
-__all__ = ["clip", "clip_backward", "copy_rows", "dot", "mix", "mix_backward", "mix_sums", "row_sum"]
+__all__ = ["clip", "clip_backward", "copy_rows", "dot", "mix", "mix_backward", "mix_sums", "power", "power_backward", "row_sum"]
 
 
 @fused
@@ -165,3 +168,29 @@ def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
         x, row = source[o], g[o]
         for u in range(len(row)):
             row[u] = row[u] if (x[u] >= zero) & (x[u] <= one) else zero
+
+
+@fused
+def power(p, at, source, target, rows):  # type: ignore[no-untyped-def]
+    """Target = gain * source ** exponent, the two numbers at ``at``; 0 where the source is not positive."""
+    for o in range(rows):
+        parts_of_power(source[o], p[at], p[at + 1], False, target[o], source[o][:0], source[o][:0])
+
+
+@fused
+def power_backward(p, at, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
+    """The gradient of the source from that of the power, in ``target``; where ``needed``, adds those of exponent and gain.
+
+    Args:
+        scratch: three rows.
+    """
+    raised, logarithm, slope = scratch[0], scratch[1], scratch[2]
+    gain = p[at + 1]
+    for o in range(len(target)):
+        x, upstream, row = source[o], g[o], target[o]
+        parts_of_power(x, p[at], p.dtype.type(1.0), False, raised, logarithm if needed else logarithm[:0], slope)
+        if needed:
+            sums[at] += np.float64(gain) * sum_of_three(upstream, raised, logarithm)
+            sums[at + 1] += sum_of_products(upstream, raised)
+        for u in range(len(row)):
+            row[u] = upstream[u] * gain * slope[u]

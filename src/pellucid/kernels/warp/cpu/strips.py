@@ -16,7 +16,7 @@ from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
-from pellucid.kernels.warp.layout import FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import FIRST_MIX, HUE, LAST_MIX, MATRIX, POWER, SECOND_MIX
 
 __all__ = [
     "COLUMNS",
@@ -43,15 +43,18 @@ __all__ = [
 
 @fused
 def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
-    """Where a sample's parameters lie: first matrix (or -1), first offset, hue_shift, second mix, last mix, the canvases' fills."""
+    """Where a sample's parameters lie: first matrix (or -1), first offset, hue_shift, second mix, power, last mix, the canvases'
+    fills.
+    """
     matrix, offset = -1, 0
     if flags & MATRIX:
         matrix, offset = 0, out_channels * channels
     hue_shift = offset + 2 * out_channels if flags & FIRST_MIX else 0
     second = hue_shift + 1 if flags & HUE else hue_shift
-    last = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
+    power = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
+    last = power + 2 if flags & POWER else power
     fills = last + out_channels * out_channels + 2 * out_channels if flags & LAST_MIX else last
-    return matrix, offset, hue_shift, second, last, fills
+    return matrix, offset, hue_shift, second, power, last, fills
 
 
 @fused

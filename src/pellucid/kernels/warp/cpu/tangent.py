@@ -72,7 +72,7 @@ def tangent(  # type: ignore[no-untyped-def]
     """
     channels, out_channels, taps = call.channels, call.out_channels, call.taps
     wide = max(channels, out_channels)
-    matrix, offset, _, _, _, _ = parameter_places(call.flags, channels, out_channels)
+    matrix, offset, _, _, _, _, _ = parameter_places(call.flags, channels, out_channels)
     height = 17 + 2 * wide
     img, out = numbers(img), steps(out)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
