@@ -5,9 +5,10 @@
     python benchmarks/gpu_counts.py --docs docs/cuda.md   # also writes the table there
     python benchmarks/gpu_counts.py --json counts.json
 
-A model, not a measurement. Instructions are those of the machine code, counted once outside of loops and once inside (a program
-of sums goes through its loop for each of its tiles, so the outside is shared among them). Sectors are the pieces of 32 bytes that
-the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by the angle; 4 is the least.
+A model, not a measurement. Instructions are those of the machine code, counted once outside of loops and once inside, and shared
+among the pixels of a thread (a program of sums goes through its loop for each of its tiles, so these share the outside). The
+gather's loop runs once for each output pixel of a box: 9 times where nothing is scaled, for any turn. Sectors are the pieces of 32
+bytes that the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by the angle; 4 is the least.
 """
 
 import argparse
@@ -135,10 +136,10 @@ def table(capability):
     rows, case = [], ""
 
     def made(name, kernel, options):
-        steps = options.get("STEPS", 1)
         found = counts(kernel.asm["cubin"])
-        shared = found["outside"] / steps if steps > 1 else found["outside"]
-        rows.append({"case": case, "kernel": name, **found, "per_pixel": round(shared + found["inside"])})
+        pixels = options["P"] // (32 * options["num_warps"])
+        each = (found["outside"] / options.get("STEPS", 1) + found["inside"]) / pixels
+        rows.append({"case": case, "kernel": name, **found, "pixels": pixels, "per_pixel": round(each)})
 
     compile_instead(made)
     for case, options in CASES.items():  # noqa: B007 - read by `made`
@@ -160,10 +161,11 @@ def sectors(degrees, columns):
 
 def markdown(rows, capability):
     lines = [f"Compiled for sm_{capability} by Triton {triton.__version__}; a model, nothing was run.", ""]
-    lines += ["| case | kernel | instructions per pixel | outside of loops | in them | double precision | registers |"]
-    lines += ["|---|---|---|---|---|---|---|"]
+    heads = ("case", "kernel", "instructions per pixel", "pixels per thread", "outside of loops", "in them", "double precision")
+    lines += ["| " + " | ".join((*heads, "registers")) + " |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        cells = [row[name] for name in ("case", "kernel", "per_pixel", "outside", "inside", "double", "registers")]
+        cells = [row[name] for name in ("case", "kernel", "per_pixel", "pixels", "outside", "inside", "double", "registers")]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines += ["", "| sectors per warp and tap, turned by | 0 | 15 | 45 | 90 degrees |", "|---|---|---|---|---|"]
     for columns in (32, 16, 8):

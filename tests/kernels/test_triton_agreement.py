@@ -193,6 +193,19 @@ def test_8_bit_channels_last_to_any_float_in_one_pass(out):
     torch.testing.assert_close(found, expected.to(out), rtol=1e-2 if out != torch.float32 else 1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+def test_layouts_give_the_same_bits(padding_mode):
+    planes = torch.rand(2, 3, 7, 9, device=DEVICE)
+    strided = torch.rand(2, 6, 14, 18, device=DEVICE)[:, ::2, ::2, ::2].copy_(planes)
+    maps = torch.tensor([[[0.9, 0.1, 0.5], [-0.1, 0.8, 1.0]]], device=DEVICE)
+    found = []
+    for image in (planes, planes.contiguous(memory_format=torch.channels_last), planes.mT.contiguous().mT, strided):
+        leaf, at = image.detach().requires_grad_(), maps.clone().requires_grad_()
+        out = kernels.warp(leaf, at, size=(8, 10), padding_mode=padding_mode)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (leaf, at))))
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
 def test_offsets_beyond_32_bits():
     # Rows 2^20 elements apart: the last starts beyond 2^31. The pages between are never touched.
     flat = torch.from_numpy(np.zeros(2**31 + 64, np.uint8))
@@ -204,6 +217,18 @@ def test_offsets_beyond_32_bits():
     found = kernels.warp(image, last, size=(4, 8), interpolation="nearest", padding_mode="border")
     assert torch.equal(found[0, 0, 2], torch.arange(8, dtype=torch.uint8))
     assert torch.equal(found[0, 0, 3], found[0, 0, 2])
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="would need the memory of the whole span on the device")
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+def test_channels_beyond_32_bits(padding_mode):
+    # Planes 2^26 elements apart: the last of 33 starts at 2^31. The pages between are never touched.
+    flat = torch.from_numpy(np.zeros(2**31 + 64, np.uint8))
+    image = torch.as_strided(flat, (1, 33, 4, 8), (0, 2**26, 8, 1))
+    image[0, 32], image[0, 31] = torch.arange(32).view(4, 8), 7
+    eye = torch.eye(3)[None, :2]
+    found = kernels.warp(image, eye, size=(4, 8), padding_mode=padding_mode, dtype=torch.uint8)
+    assert torch.equal(found, image)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])

@@ -16,12 +16,13 @@ import triton.language as tl
 from torch import Tensor
 
 from pellucid.kernels.blend.triton.kernels import backward, forward
+from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.random.normals import series
 
 __all__ = ["add_noise", "fill_field", "noise_gradients"]
 
 _COUNTERS, _STEPS = 128, 8  # a counter per thread, so four pixels in a row; blocks that one program of sums adds up
-_OPTIONS = {"num_warps": _COUNTERS // 32, "enable_fp_fusion": False}  # bits must be those of the tensor code
+_OPTIONS = {"num_warps": max(_COUNTERS // LANES, 1), "enable_fp_fusion": False}  # bits must be those of the tensor code
 
 
 def _options(dtype: torch.dtype) -> dict[str, Any]:

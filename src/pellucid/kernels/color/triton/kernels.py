@@ -76,7 +76,7 @@ def luma_sums(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
-        x = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
+        x = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
         waiting = none == 0
         for turn in tl.static_range(4):
             which = _kind(order + b * order_step + turn)
@@ -101,13 +101,13 @@ def forward(  # type: ignore[no-untyped-def]
     there = at < count
     none = tl.zeros((P,), tl.int32)
     pivot = tl.load(pivots + b)
-    x = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
+    x = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
     for turn in tl.static_range(4):
         which = _kind(order + b * order_step + turn)
         factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
         mixed, takes_part = _step(x, none + which, factor, pivot, WEIGHTS, PRESENT, C)
         x = _after(x, mixed, takes_part, C)
-    store_channels(out + b * C * count, at, count + b * 0, there, 0, x, C, 1, C)
+    store_channels(out + b * C * count + at, count + b * 0, there, 0, x, C, 1, C)
 
 
 @triton.jit
@@ -170,7 +170,7 @@ def backward(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
-        x0 = load_channels(image + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
+        x0 = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
         z0, t0 = _step(x0, a0, f0, pivot, WEIGHTS, PRESENT, C)
         x1 = _after(x0, z0, t0, C)
         z1, t1 = _step(x1, a1, f1, pivot, WEIGHTS, PRESENT, C)
@@ -178,7 +178,7 @@ def backward(  # type: ignore[no-untyped-def]
         z2, t2 = _step(x2, a2, f2, pivot, WEIGHTS, PRESENT, C)
         x3 = _after(x2, z2, t2, C)
         z3, t3 = _step(x3, a3, f3, pivot, WEIGHTS, PRESENT, C)
-        g = load_channels(grad + b * C * count, at, count + b * 0, there, 0, C, 1, C, F)
+        g = load_channels(grad + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
         g, s3, p3 = _step_backward(x3, z3, t3, g, a3, f3, pivot, spread, WEIGHTS, PRESENT, C)
         g, s2, p2 = _step_backward(x2, z2, t2, g, a2, f2, pivot, spread, WEIGHTS, PRESENT, C)
         g, s1, p1 = _step_backward(x1, z1, t1, g, a1, f1, pivot, spread, WEIGHTS, PRESENT, C)
@@ -186,7 +186,7 @@ def backward(  # type: ignore[no-untyped-def]
         if TO_PIVOT:
             level += tl.where(there, p0 + p1 + p2 + p3, 0.0)
         else:
-            store_channels(to_image + b * C * count, at, count + b * 0, there, 0, g, C, 1, C)
+            store_channels(to_image + b * C * count + at, count + b * 0, there, 0, g, C, 1, C)
             totals = (
                 totals[0] + tl.where(there, s0, 0.0),
                 totals[1] + tl.where(there, s1, 0.0),

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.color.triton.kernels import backward, forward, luma_sums
+from pellucid.kernels.warp.triton.blocks import LANES
 
 __all__ = ["gradients", "steps"]
 
@@ -41,7 +42,7 @@ class _Call:
             "C": channels,
             "P": _PIXELS,
             "F": tl.float64 if image.dtype == torch.float64 else tl.float32,
-            "num_warps": _PIXELS // 32,
+            "num_warps": _PIXELS // LANES,
             "enable_fp_fusion": False,  # a clip must fall on the side the reference's does
         }
 

@@ -5,12 +5,18 @@ Must not: know what they mean.
 Read next: ``stages.py``.
 """
 
+import torch
 import triton
 import triton.language as tl
 
-__all__ = ["NUMBERS", "add_scaled", "exists", "load_channels", "scaled", "store_channels", "store_sums", "zeros"]
+__all__ = [
+    *("LANES", "NUMBERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "store_channels", "store_sums"),
+    "zeros",
+]
 
 
+LANES = 64 if torch.version.hip else 32
+"""Threads of a warp."""
 NUMBERS = (
     *("stride_b", "stride_c", "stride_y", "stride_x", "grad_b", "grad_c", "grad_y", "grad_x"),
     *("field_b", "field_c", "field_y", "field_x", "height", "width", "src_height", "src_width", "out_height", "out_width"),
@@ -39,14 +45,20 @@ def exists(lane, channel, COUNT: tl.constexpr, GROUPS: tl.constexpr):  # type: i
 
 
 @triton.jit
+def from_sample(pointer, sample, step):  # type: ignore[no-untyped-def]
+    """A pointer ``sample`` steps on. Two numbers of 32 bits have a product of 64, which is one instruction."""
+    return pointer + sample.to(tl.int64) * step.to(tl.int64)
+
+
+@triton.jit
 def load_channels(  # type: ignore[no-untyped-def]
-    source, at, stride, lane, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, F: tl.constexpr
+    pixels, stride, lane, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, F: tl.constexpr
 ):
-    """Elements ``at`` of the channels first ... first + K - 1 of COUNT; zero where not in ``lane``."""
+    """Channels first ... first + K - 1 of COUNT, of which the first lies at ``pixels``; zero where not in ``lane``."""
     blocks = ()
     for c in tl.static_range(K):
         seen = exists(lane, first + c, COUNT, GROUPS)
-        blocks = blocks + (tl.load(source + at + (first + c) * stride, mask=seen, other=0).to(F),)
+        blocks = blocks + (tl.load(pixels + c * stride, mask=seen, other=0).to(F),)
     return blocks
 
 
@@ -64,12 +76,12 @@ def _stored(value, D: tl.constexpr, STEPS: tl.constexpr):  # type: ignore[no-unt
 
 @triton.jit
 def store_channels(  # type: ignore[no-untyped-def]
-    out, at, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr = 255.0
+    pixels, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr = 255.0
 ):
-    """Write the channels first ... first + K - 1 of COUNT at elements ``at`` of the planes of ``out``; 8 bits as STEPS of 1."""
+    """Write the channels first ... first + K - 1 of COUNT to ``pixels``, which are those of the first; 8 bits as STEPS of 1."""
     for c in tl.static_range(K):
-        value = _stored(blocks[c], out.dtype.element_ty, STEPS)
-        tl.store(out + at + (first + c) * stride, value, mask=exists(lane, first + c, COUNT, GROUPS))
+        value = _stored(blocks[c], pixels.dtype.element_ty, STEPS)
+        tl.store(pixels + c * stride, value, mask=exists(lane, first + c, COUNT, GROUPS))
 
 
 @triton.jit

@@ -11,7 +11,10 @@ Read next: ``sampling.py``.
 import triton
 import triton.language as tl
 
-__all__ = ["BORDER", "FILLED", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"]
+__all__ = [
+    *("BORDER", "FILLED", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"),
+    "within",
+]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)  # and 4: wrap
 FAR = tl.constexpr(4194304.0)  # as in taps.py
@@ -49,8 +52,10 @@ def divide(a, b, F: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(x, y, w, usable) of output pixels; x and y are 0 where they are not usable, w is the denominator (x where affine)."""
+def locate(  # type: ignore[no-untyped-def]
+    u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F: tl.constexpr, RAW: tl.constexpr = False
+):
+    """(x, y, w, usable) of output pixels; w is the denominator (x where affine). Unless RAW, x and y are 0 where not usable."""
     column, row = u.to(F), v.to(F)
     x = m0 * column + (m1 * row + m2)
     y = m3 * column + (m4 * row + m5)
@@ -62,7 +67,9 @@ def locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F
         usable = (tl.abs(divide(x, w, F)) < float("inf")) & (tl.abs(divide(y, w, F)) < float("inf"))
     else:
         usable = (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
-    return tl.where(usable, x, 0.0), tl.where(usable, y, 0.0), w, usable
+    if not RAW:
+        x, y = tl.where(usable, x, 0.0), tl.where(usable, y, 0.0)
+    return x, y, w, usable
 
 
 @triton.jit
@@ -91,7 +98,8 @@ def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW:
     if WINDOW:
         x = tl.minimum(tl.maximum(x, low), high)
     held = x
-    # Beyond these bounds the taps no longer change, so neither may the gradient; and conversion to an integer stays defined.
+    # Beyond these bounds the taps no longer change, so neither may the gradient; and conversion to an integer stays defined. NaN
+    # ends outside of the image: a GPU's maximum takes the number, and what the interpreter's NaN converts to is negative.
     if EDGE <= BORDER:
         x = tl.minimum(tl.maximum(x, -3.0), length + 2.0)
     else:
@@ -101,6 +109,12 @@ def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW:
     if TAPS == 4:
         first -= 1
     return first, x - base, held != x
+
+
+@triton.jit
+def within(i, length):  # type: ignore[no-untyped-def]
+    """Whether 0 <= i < length, by one comparison: as unsigned numbers, negative ones are the largest."""
+    return i.to(tl.uint32, bitcast=True) < length.to(tl.uint32)
 
 
 @triton.jit

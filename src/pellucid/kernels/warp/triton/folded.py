@@ -9,7 +9,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, load_channels, scaled
+from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, load_channels, scaled
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 
@@ -76,13 +76,13 @@ def add_folded(  # type: ignore[no-untyped-def]
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
-    b = sample + (plane_at // GROUPS).to(tl.int64)
+    b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
     x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
     usable = usable & (u < out_width) & (v < out_height)
-    x, y, usable = displace(x, y, usable, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX)
-    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+    x, y, usable = displace(x, y, usable, from_sample(field, b, field_b), u, v, field_c, field_y, field_x, FIELD, INDEX)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     held = tl.zeros((P,), tl.int1)
     if WINDOW:
@@ -96,8 +96,8 @@ def add_folded(  # type: ignore[no-untyped-def]
     if tl.max(concerned.to(tl.int32), 0) > 0:
         first = group * N
         plane = width.to(INDEX) * height
-        at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
-        g = load_channels(grad + b * grad_b, at, grad_c, usable, first.to(INDEX), OC, GROUPS, N, F)
+        pixels = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
+        g = load_channels(pixels, grad_c.to(INDEX), usable, first, OC, GROUPS, N, F)
         half, rest = tl.load(units + b * 2), tl.load(units + b * 2 + 1)
         finite = half == half
         g = scaled(scaled(g, half, N), rest, N)
@@ -115,8 +115,8 @@ def add_folded(  # type: ignore[no-untyped-def]
                     added = added & (beyond == 0)
                 elif not FIELD:
                     added = added & (held | beyond)
-                target = folded + b * OC * plane + line + fold(ix, width, EDGE)
+                target = from_sample(folded, b * OC + first, plane) + (line + fold(ix, width, EDGE))
                 for c in tl.static_range(N):
                     amount = tl.where(finite, _fixed(share * g[c]), 1)
                     to = exists(added, first + c, OC, GROUPS)
-                    tl.atomic_add(target + (first + c) * plane, amount, mask=to, sem="relaxed")
+                    tl.atomic_add(target + c * plane, amount, mask=to, sem="relaxed")

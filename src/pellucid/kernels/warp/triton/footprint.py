@@ -33,8 +33,10 @@ _STRIDE = tl.constexpr(BOUNDS)
 def _affine_bounds(  # type: ignore[no-untyped-def]
     out, there, a, b, c, d, e, f, src_height, src_width, height, width, REACH: tl.constexpr, EPS: tl.constexpr, F: tl.constexpr
 ):
-    """0 to 3: the inverse's linear part; 4, 5: the shift; 6, 7: room for rounding; 8: limit of what is bounded; 9: 1 if none is;
-    10: the most columns that a pixel's box has, where it is 2 REACH wide and high.
+    """0 to 3: the inverse's linear part; 4, 5: the shift; 6, 7: room for rounding; 8, 9: room for it and for REACH; 10: the most
+    columns that a pixel's box has, where it is 2 REACH wide and high.
+
+    Where nothing is bounded, all are zero but the room, which holds everything; where no coordinate is finite, it is negative.
     """
     wide_a, wide_b, wide_d, wide_e = a.to(tl.float64), b.to(tl.float64), d.to(tl.float64), e.to(tl.float64)
     det = wide_a * wide_e - wide_b * wide_d
@@ -56,12 +58,13 @@ def _affine_bounds(  # type: ignore[no-untyped-def]
     farthest = (tl.abs(i00) + tl.abs(i10)) * (src_width + tl.abs(c)) + (tl.abs(i01) + tl.abs(i11)) * (src_height + tl.abs(f))
     bounded = regular & (farthest + low_u + low_v + across < _HUGE * 1e-3)
     columns = tl.where(bounded, tl.minimum(tl.floor(tl.where(bounded, across + farthest * (4.0 * EPS), 0.0)) + 1.0, width), width)
-    numbers = (
-        i00, i01, i10, i11, c, f,
-        low_u, low_v, tl.where(regular, _HUGE, -1.0).to(F), tl.where(none, 1.0, 0.0).to(F), columns,
-    )  # fmt: skip
-    for k in tl.static_range(11):
-        tl.store(out + k, numbers[k], mask=there)
+    known = bounded & (none == 0)
+    rest = tl.where(none, -_HUGE, _HUGE).to(F)
+    high_u, high_v = low_u + (tl.abs(i00) + tl.abs(i01)) * REACH, low_v + (tl.abs(i10) + tl.abs(i11)) * REACH
+    numbers = (i00, i01, i10, i11, c, f, low_u, low_v, high_u, high_v)
+    for k in tl.static_range(10):
+        tl.store(out + k, tl.where(known, numbers[k], 0.0 if k < 6 else rest), mask=there)
+    tl.store(out + 10, columns, mask=there)
 
 
 @triton.jit
@@ -123,29 +126,32 @@ def bounds(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def span(low, high, count, fine, none):  # type: ignore[no-untyped-def]
-    """Integers in [low, high] and [0, count): everything unless fine, nothing where none."""
-    last = tl.zeros(low.shape, low.dtype) + (count - 1)
-    first = tl.minimum(tl.maximum(tl.ceil(tl.where(fine, low, 0.0)), 0.0), last + 1.0)
-    end = tl.maximum(tl.minimum(tl.floor(tl.where(fine, high, last)), last), -1.0)
-    return first.to(tl.int32), tl.where(none, -1, end.to(tl.int32))
+def span(low, high, count):  # type: ignore[no-untyped-def]
+    """(first, last) of the integers in [low, high] and [0, count)."""
+    past = tl.zeros(low.shape, low.dtype) + count
+    first = tl.ceil(tl.minimum(tl.maximum(low, 0.0), past))
+    return first.to(tl.int32), tl.floor(tl.maximum(tl.minimum(high, past - 1.0), -1.0)).to(tl.int32)
 
 
 @triton.jit
 def _affine(lx, hx, ly, hy, table, REACH: tl.constexpr, CLAMPED: tl.constexpr, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy], 2 REACH wide and high unless CLAMPED."""
+    """(low u, high u, low v, high v) for the rectangle [lx, hx] x [ly, hy], 2 REACH wide and high unless CLAMPED."""
     i00, i01, i10, i11 = tl.load(table), tl.load(table + 1), tl.load(table + 2), tl.load(table + 3)
-    ru, rv = tl.load(table + 6), tl.load(table + 7)
-    mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
+    mx, my = lx + REACH, ly + REACH
+    if CLAMPED:
+        mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
     dx, dy = mx - tl.load(table + 4), my - tl.load(table + 5)
     mu, mv = i00 * dx + i01 * dy, i10 * dx + i11 * dy
     if CLAMPED:  # a window may reach far beyond the image
         rx, ry = (hx - lx) * 0.5 + tl.abs(mx) * (2.0 * EPS), (hy - ly) * 0.5 + tl.abs(my) * (2.0 * EPS)
-        ru, rv = ru + tl.abs(i00) * rx + tl.abs(i01) * ry, rv + tl.abs(i10) * rx + tl.abs(i11) * ry
+        ru, rv = tl.load(table + 6) + tl.abs(i00) * rx + tl.abs(i01) * ry, tl.load(table + 7) + tl.abs(i10) * rx + tl.abs(i11) * ry
+        fine, none = tl.abs(mu) + tl.abs(mv) + ru + rv < _HUGE, tl.zeros(mu.shape, mu.dtype) + tl.load(table + 6) < 0.0
+        lu, lv, hv = tl.where(fine, mu - ru, -_HUGE), tl.where(fine, mv - rv, -_HUGE), tl.where(fine, mv + rv, _HUGE)
+        hu = tl.where(none, -_HUGE, tl.where(fine, mu + ru, _HUGE))
     else:
-        ru, rv = ru + (tl.abs(i00) + tl.abs(i01)) * REACH, rv + (tl.abs(i10) + tl.abs(i11)) * REACH
-    fine = tl.abs(mu) + tl.abs(mv) + ru + rv < tl.load(table + 8)
-    return mu - ru, mu + ru, mv - rv, mv + rv, fine, tl.zeros(mu.shape, mu.dtype) + tl.load(table + 9) > 0.0
+        ru, rv = tl.load(table + 8), tl.load(table + 9)
+        lu, hu, lv, hv = mu - ru, mu + ru, mv - rv, mv + rv
+    return lu, hu, lv, hv
 
 
 @triton.jit
@@ -200,9 +206,11 @@ def candidates(  # type: ignore[no-untyped-def]
     """(first u, last u, first v, last v) of the output pixels that may read in [lx, hx] x [ly, hy]; last < first: none do."""
     if PROJECTIVE:
         lu, hu, lv, hv, fine, none = _projective(lx, hx, ly, hy, table, EPS)
+        lu, hu = tl.where(fine, lu, -_HUGE), tl.where(none, -_HUGE, tl.where(fine, hu, _HUGE))
+        lv, hv = tl.where(fine, lv, -_HUGE), tl.where(fine, hv, _HUGE)
     else:
-        lu, hu, lv, hv, fine, none = _affine(lx, hx, ly, hy, table, REACH, CLAMPED, EPS)
-    first_u, last_u = span(lu, hu, width, fine, none)
-    first_v, last_v = span(lv, hv, height, fine, none)
+        lu, hu, lv, hv = _affine(lx, hx, ly, hy, table, REACH, CLAMPED, EPS)
+    first_u, last_u = span(lu, hu, width)
+    first_v, last_v = span(lv, hv, height)
     # Where one axis has none, neither has the other.
     return first_u, last_u, first_v, tl.where(last_u < first_u, -1, last_v)

@@ -8,7 +8,7 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, store_channels
+from pellucid.kernels.warp.triton.blocks import NUMBERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import (
@@ -70,24 +70,26 @@ def forward(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    RAW: tl.constexpr,
+    NEAR: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them."""
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
-    b = sample + (plane_at // GROUPS).to(tl.int64)
+    b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
-    x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    x, y, usable = displace(x, y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX)
-    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
+    x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
+    x, y, usable = displace(x, y, usable & drawn, from_sample(field, b, field_b), u, v, field_c, field_y, field_x, FIELD, INDEX)
+    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     first = group * K
     colour, _, _, covered, _, _ = read(
-        image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
-        C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, K, P, F, INDEX,
+        from_sample(image, b, stride_b) + first.to(INDEX) * stride_c, stride_c, stride_y, stride_x, first, height, width,
+        x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
     )  # fmt: skip
-    p = colors + b * param_step
+    p = from_sample(colors, b, param_step)
     if FIRST_MIX & FLAGS:
         if MATRIX & FLAGS:
             colour = mix(p, colour, OC, C)
@@ -106,7 +108,8 @@ def forward(  # type: ignore[no-untyped-def]
         colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
     plane = out_width.to(INDEX) * out_height
     STEPS: tl.constexpr = 1.0 if LEVELS & FLAGS else 255.0
-    store_channels(out + b * OC * plane, v.to(INDEX) * out_width + u, plane, drawn, first, colour, OC, GROUPS, N, STEPS)
+    pixels = from_sample(out, b * OC + first, plane) + (v.to(INDEX) * out_width + u)
+    store_channels(pixels, plane, drawn, first, colour, OC, GROUPS, N, STEPS)
 
 
 @triton.jit(do_not_specialize=NUMBERS)

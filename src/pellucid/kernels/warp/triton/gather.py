@@ -8,7 +8,7 @@ Read next: ``footprint.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, exists, load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, exists, from_sample, load_channels, store_channels, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, fold, half_up, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.sampling import hold_in_window
@@ -56,7 +56,7 @@ def _add_fixed(  # type: ignore[no-untyped-def]
     half, rest = tl.load(unfold), tl.load(unfold + 1)
     sums = ()
     for c in tl.static_range(N):
-        count = tl.load(fixed + at + (first + c) * stride, mask=exists(lane, first + c, OC, GROUPS), other=0)
+        count = tl.load(fixed + at + (first + c).to(stride.dtype) * stride, mask=exists(lane, first + c, OC, GROUPS), other=0)
         sums = sums + (totals[c] + tl.where(count == 0, 0.0, count.to(totals[c].dtype) * half * rest),)
     return sums
 
@@ -111,56 +111,59 @@ def gather(  # type: ignore[no-untyped-def]
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
-    b = sample + (plane_at // GROUPS).to(tl.int64)
+    b = sample + plane_at // GROUPS
     column, row = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     owned = (column < width) & (row < height)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
     first = group * K
+    frame, table = from_sample(window, b, window_step), inverse + b.to(tl.int64) * INVERSE
+    upstream = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c
     total = zeros(N, P, F)
     if not FIELD:
+        # An affine map that makes a coordinate infinite or NaN has no candidates, or gives the coordinate no weight.
+        RAW: tl.constexpr = not PROJECTIVE and not WINDOW and TAPS <= 2
         CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
         px, py = column.to(F), row.to(F)
         lx, hx, ly, hy = px - REACH, px + REACH, py - REACH, py + REACH
         if CLAMPED:
             # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
-            x0, y0 = tl.load(window + b * window_step), tl.load(window + b * window_step + 1)
-            x1, y1 = tl.load(window + b * window_step + 2), tl.load(window + b * window_step + 3)
+            x0, y0, x1, y1 = tl.load(frame), tl.load(frame + 1), tl.load(frame + 2), tl.load(frame + 3)
             lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (REACH + 0.5)
             ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (REACH + 0.5)
             hx = tl.where(column == width - 1, tl.maximum(x1, px), px) + (REACH + 0.5)
             hy = tl.where(row == height - 1, tl.maximum(y1, py), py) + (REACH + 0.5)
-        first_u, last_u, first_v, last_v = candidates(
-            lx, hx, ly, hy, inverse + b * INVERSE, out_height, out_width, PROJECTIVE, REACH, CLAMPED, EPS
-        )
+        first_u, last_u, first_v, last_v = candidates(lx, hx, ly, hy, table, out_height, out_width, PROJECTIVE, REACH, CLAMPED, EPS)
         last_v = tl.where(owned, last_v, -1)
         rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
         if PROJECTIVE or CLAMPED:
             columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
         else:  # no pixel's box is wider than the sample's widest
-            columns = tl.load(inverse + b * INVERSE + COLUMNS).to(tl.int32)
+            columns = tl.load(table + COLUMNS).to(tl.int32)
         j = rows * 0
         while j < rows:
             v = first_v + j
             i = columns * 0
             while i < columns:
                 u = first_u + i
-                x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-                usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+                x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
+                usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
                 if WINDOW and MODE != FILLED:  # those that the window holds are in ``folded``
                     usable = usable & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
                 share = weight_at(x, px, x0, x1, width, TAPS, CUBIC, CLAMPED)
                 share *= weight_at(y, py, y0, y1, height, TAPS, CUBIC, CLAMPED)
-                reads = usable & (u <= last_u) & (v <= last_v) & (share != 0.0)
-                at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
-                g = load_channels(grad + b * grad_b, at, grad_c, reads, first.to(INDEX), OC, GROUPS, N, F)
-                total = add_scaled(total, tl.where(reads, share, 0.0), g, N)
+                reads = (u <= last_u) & (v <= last_v) & (tl.abs(share) > 0.0)  # false for NaN
+                if not RAW:
+                    reads = reads & usable
+                pixels = upstream + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
+                g = load_channels(pixels, grad_c.to(INDEX), reads, first, OC, GROUPS, N, F)
+                total = add_scaled(total, share if RAW and TAPS == 2 else tl.where(reads, share, 0.0), g, N)
                 i += 1
             j += 1
     plane = width.to(INDEX) * height
     at = row.to(INDEX) * width + column
     if FIELD or MODE != FILLED:
-        total = _add_fixed(total, folded + b * OC * plane, at, plane, owned, first, unfold + b * 2, OC, GROUPS, N)
-    p = colors + b * param_step
+        total = _add_fixed(total, from_sample(folded, b * OC, plane), at, plane, owned, first, unfold + b * 2, OC, GROUPS, N)
+    p = from_sample(colors, b, param_step)
     matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
     if LAST_MIX & FLAGS:
         total = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), total, OC, OC)
@@ -168,4 +171,4 @@ def gather(  # type: ignore[no-untyped-def]
         total = unmix(p + matrix_at, total, OC, OC)
     if MATRIX & FLAGS:
         total = unmix(p, total, OC, C)
-    store_channels(to_image + b * C * plane, at, plane, owned, first, total, C, GROUPS, K)
+    store_channels(from_sample(to_image, b * C + first, plane) + at, plane, owned, first, total, C, GROUPS, K)

@@ -9,7 +9,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channels, store_channels, store_sums, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.stages import (
@@ -35,10 +35,9 @@ __all__ = ["gradients"]
 
 
 @triton.jit
-def _dot(g, x, K: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The sum over channels of g * x."""
-    total = g[0] * x[0]
-    for c in tl.static_range(1, K):
+def _dot(g, x, total, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Total + the sum over channels of g * x."""
+    for c in tl.static_range(K):
         total = tl.fma(g[c], x[c], total)
     return total
 
@@ -99,49 +98,54 @@ def gradients(  # type: ignore[no-untyped-def]
     TO_SOURCE: tl.constexpr,
     TO_FIELD: tl.constexpr,
     STEPS: tl.constexpr,
-    ACROSS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    RAW: tl.constexpr,
+    NEAR: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (chunk of STEPS tiles, ACROSS of them side by side; sample and group): K channels are read, N were written.
+    """Program (chunk of STEPS tiles, one below the other; sample and group): K channels are read, N were written.
 
     to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
     parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel).
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
-    b = sample + (plane_at // GROUPS).to(tl.int64)
+    b = sample + plane_at // GROUPS
     chunks = tl.num_programs(0) * tl.num_programs(1)
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(mapping + b * map_step, PROJECTIVE)
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
     first = group * K
-    p = colors + b * param_step
+    p = from_sample(colors, b, param_step)
+    picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
+    upstream = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c
+    plane = out_width.to(INDEX) * out_height
     bias_at: tl.constexpr = OC * C if MATRIX & FLAGS else 0
     turns_at: tl.constexpr = bias_at + (2 * OC if FIRST_MIX & FLAGS else 0)
     second_at: tl.constexpr = turns_at + (1 if HUE & FLAGS else 0)
     last_at: tl.constexpr = second_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0)
     one = tl.full((P,), 1.0, F)
-    map_sums, window_sums, turns_sum = zeros(9, P, F), zeros(4, P, F), tl.zeros((P,), F)
+    map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
+    u, top = tile_pixels(tl.program_id(0), tl.program_id(1) * STEPS, BW, WW, P)
+    column = u.to(F)
     for step in range(STEPS):
-        tile_x, tile_y = tl.program_id(0) * ACROSS + step % ACROSS, tl.program_id(1) * (STEPS // ACROSS) + step // ACROSS
-        u, v = tile_pixels(tile_x, tile_y, BW, WW, P)
+        v = top + step * (P // BW)
         drawn = (u < out_width) & (v < out_height)
-        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
+        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
         x, y, usable = displace(
-            mapped_x, mapped_y, usable & drawn, field + b * field_b, u, v, field_c, field_y, field_x, FIELD, INDEX
+            mapped_x, mapped_y, usable & drawn, from_sample(field, b, field_b), u, v, field_c, field_y, field_x, FIELD, INDEX
         )
-        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, window + b * window_step, MODE, WINDOW)
+        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
         source, along_x, along_y, covered, rise_x, rise_y = read(
-            image + b * stride_b, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
-            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, K, P, F, INDEX,
+            picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
+            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, RAW, K, P, F, NEAR, INDEX,
         )  # fmt: skip
         # Forward, keeping what each stage saw.
         after_first = source
@@ -156,8 +160,8 @@ def gradients(  # type: ignore[no-untyped-def]
         if SECOND_MIX & FLAGS:
             after_second = shift(p + second_at + OC * OC, mix(p + second_at, after_hue, OC, OC), OC)
         # Backward.
-        at = v.to(INDEX) * grad_y + u.to(INDEX) * grad_x
-        g = load_channels(grad + b * grad_b, at, grad_c, drawn, first.to(INDEX), OC, GROUPS, N, F)
+        pixels = upstream + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
+        g = load_channels(pixels, grad_c.to(INDEX), drawn, first, OC, GROUPS, N, F)
         if LAST_MIX & FLAGS:
             if TO_PARAMS:
                 last_sums = add_products(last_sums, g, clip(after_second, N) if CLIP & FLAGS else after_second, OC, OC)
@@ -184,38 +188,38 @@ def gradients(  # type: ignore[no-untyped-def]
                     matrix_sums = add_products(matrix_sums, g, source, OC, C)
                 g = unmix(p, g, OC, C)
         if TO_SOURCE:
-            plane = out_width.to(INDEX) * out_height
-            store_channels(to_source + b * C * plane, v.to(INDEX) * out_width + u, plane, drawn, first, g, C, GROUPS, K)
+            pixels = from_sample(to_source, b * C + first, plane) + (v.to(INDEX) * out_width + u)
+            store_channels(pixels, plane, drawn, first, g, C, GROUPS, K)
         if TO_MAP or TO_FIELD:
-            to_x = tl.where(usable, _dot(g, along_x, K) + to_cover * rise_x, 0.0)
-            to_y = tl.where(usable, _dot(g, along_y, K) + to_cover * rise_y, 0.0)
+            to_x = _dot(g, along_x, to_cover * rise_x, K)
+            to_y = _dot(g, along_y, to_cover * rise_y, K)
+            to_x, to_y = tl.where(usable & drawn, to_x, 0.0), tl.where(usable & drawn, to_y, 0.0)
             if WINDOW:
                 # Where the window held a coordinate, the gradient belongs to the window's edge.
                 to_x, left, right = _window_shares(to_x, x, x0, x1)
                 to_y, upper, lower = _window_shares(to_y, y, y0, y1)
                 window_sums = add_scaled(window_sums, one, (left, upper, right, lower), 4)
             if TO_FIELD:
-                plane = out_width.to(INDEX) * out_height
-                shown = to_field + (b * GROUPS + group) * 2 * plane
-                store_channels(shown, v.to(INDEX) * out_width + u, plane, drawn, 0, (to_x, to_y), 2, 1, 2)
+                pixels = from_sample(to_field, plane_at * 2 + sample * (2 * GROUPS), plane) + (v.to(INDEX) * out_width + u)
+                store_channels(pixels, plane, drawn, 0, (to_x, to_y), 2, 1, 2)
         if TO_MAP:
-            column, row = u.to(F), v.to(F)
+            row = v.to(F)
             if PROJECTIVE:
                 share = 1.0 / tl.where(usable, w, 1.0)
                 to_x, to_y = to_x * share, to_y * share
                 to_w = -(to_x * mapped_x + to_y * mapped_y)
-                shares = (to_x * column, to_x * row, to_x, to_y * column, to_y * row, to_y, to_w * column, to_w * row, to_w)
-                map_sums = add_scaled(map_sums, one, shares, 9)
+                map_sums = add_products(map_sums, (to_x, to_y, to_w), (row, one), 3, 2)
             else:
-                shares = (to_x * column, to_x * row, to_x, to_y * column, to_y * row, to_y, to_x, to_x, to_x)
-                map_sums = add_scaled(map_sums, one, shares, 9)
+                map_sums = add_products(map_sums, (to_x, to_y), (row, one), 2, 2)
     if TO_MAP:
-        sums = to_map + ((b * chunks + chunk) * GROUPS + group) * 13
-        store_sums(sums, 0, map_sums, 9, 1, 9 if PROJECTIVE else 6)
+        sums = to_map + ((b.to(tl.int64) * chunks + chunk) * GROUPS + group) * 13
+        for k in tl.static_range(3 if PROJECTIVE else 2):
+            by_row, alone = map_sums[2 * k], map_sums[2 * k + 1]
+            store_sums(sums, 3 * k, (alone * column, by_row, alone), 9, 1, 3)
         if WINDOW:
             store_sums(sums, 9, window_sums, 13, 1, 4)
     if TO_PARAMS:
-        sums = to_params + (b * chunks + chunk) * param_count
+        sums = to_params + (b.to(tl.int64) * chunks + chunk) * param_count
         if FIRST_MIX & FLAGS:
             if MATRIX & FLAGS:
                 store_sums(sums, 0, matrix_sums, OC * C, 1, OC * C)

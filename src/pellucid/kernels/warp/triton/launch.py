@@ -17,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
@@ -25,29 +26,32 @@ from pellucid.kernels.warp.triton.gradients import gradients
 
 __all__ = ["backward_warp", "copy", "forward_warp"]
 
-_PIXELS, _ROWS, _STEPS = 128, 4, 8
-"""Pixels per block, the rows they come from, and how many blocks one program of sums adds up.
+_THREADS, _ALONE, _EACH, _STEPS = 4 * LANES, LANES, 2, 16
+"""Threads of a program; of one that collects or sums, whose threads then agree without shared memory; pixels of a thread where
+nothing is summed, which share what their column and their sample have in common; tiles that a program of sums adds up.
 
-A pixel per thread: with more, loads and stores want different layouts, and values cross shared memory inside the loops.
+A thread's pixels are rows apart: neighbours would want other layouts for loads and stores than for the rest, and values would cross
+shared memory.
 """
 _WARP_ROWS = 2
 """The rows that the 32 pixels of a warp come from. One row is read in the fewest pieces of memory where nothing is turned, and in
 up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_counts.py``).
 """
-_OPTIONS = {"num_warps": _PIXELS // 32, "enable_fp_fusion": False}  # coordinates must round as the reference's do
+_OPTIONS = {"enable_fp_fusion": False}  # coordinates must round as the reference's do
 _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
 _SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
 
 
-def _blocks(size: tuple[int, int]) -> tuple[dict[str, int], int, int]:
-    """(the shape of a block, blocks across, blocks down) for a plane of (height, width)."""
+def _blocks(size: tuple[int, int], threads: int = _THREADS, each: int = _EACH) -> tuple[dict[str, int], int, int]:
+    """(the shape of a block, blocks across, blocks down) for a plane of (height, width) and so many threads and pixels of each."""
     height, width = size
-    rows = min(triton.next_power_of_2(height), _ROWS)
-    columns = min(triton.next_power_of_2(width), _PIXELS // rows)
-    rows = min(triton.next_power_of_2(height), _PIXELS // columns)
-    columns = _PIXELS // rows
-    shape = {"BW": columns, "WW": min(32 // min(_WARP_ROWS, rows), columns), "P": _PIXELS}
-    return shape, triton.cdiv(width, columns), triton.cdiv(height, rows)
+    rows = min(triton.next_power_of_2(height), _WARP_ROWS if threads == _ALONE else 2 * _WARP_ROWS)
+    columns = min(triton.next_power_of_2(width), threads // rows)
+    rows = min(triton.next_power_of_2(height), threads // columns)
+    columns = threads // rows
+    narrow = min(32 // min(_WARP_ROWS, rows), columns)
+    shape = {"BW": columns, "WW": narrow, "P": threads * each, "num_warps": threads // LANES}
+    return shape, triton.cdiv(width, columns), triton.cdiv(height, rows * each)
 
 
 def _parts(batch: int, planes: int) -> Iterator[tuple[int, int]]:
@@ -72,11 +76,21 @@ def _field_strides(field: Tensor | None) -> tuple[int, ...]:
     return (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
 
 
+def _near(image: Tensor) -> int:
+    """What lies side by side: 1, the pixels of a row; 2, channels and then pixels; 0, neither. One variant of a kernel for each."""
+    _, channels, _, width = image.shape
+    _, across, _, along = image.stride()
+    if along == 1 or width == 1:
+        return 1
+    return 2 if across == 1 and along == channels else 0
+
+
 def _index(*tensors: Tensor | None) -> Any:
     """The integer that holds every offset within a sample, in these and in contiguous tensors of their shapes."""
     for tensor in tensors:
         if tensor is not None:
-            reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
+            # Taps may lie three pixels outside.
+            reach = sum((n + 3) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
             if max(reach, tensor.shape[1:].numel()) >= 2**31:
                 return tl.int64
     return tl.int32
@@ -129,7 +143,12 @@ class _Call:
         }
 
     def reading(self) -> dict[str, Any]:
-        return {"UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0}
+        window, field, projective = (self.options[name] for name in ("WINDOW", "FIELD", "PROJECTIVE"))
+        return {
+            "UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0,
+            "RAW": self.options["MODE"] == 0 and not (window or field or projective),
+            "NEAR": _near(self.image),
+        }
 
     def shapes(self) -> tuple[int, ...]:
         return (*self.plane, *self.size)
@@ -190,10 +209,10 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
 
 def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(partial sums for map and window, for the parameters, the source's gradient and the field's per output pixel)."""
-    block, *tiles = _blocks(call.size)
-    across = min(triton.next_power_of_2(tiles[0]), _STEPS // 2)  # few shapes, as each is compiled anew
-    down = min(triton.next_power_of_2(tiles[1]), _STEPS // across)
-    chunked = triton.cdiv(tiles[0], across), triton.cdiv(tiles[1], down)
+    summed = needs[1] or needs[2]
+    block, *tiles = _blocks(call.size, _ALONE, 1) if summed else _blocks(call.size)
+    steps = _STEPS if summed else 1
+    chunked = tiles[0], triton.cdiv(tiles[1], steps)
     chunks = chunked[0] * chunked[1]
     count = call.params.shape[1]
     like = call.mapping  # the dtype in which everything is computed, whatever the gradient comes in
@@ -206,7 +225,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
         gradients[(*chunked, planes)](
             grad, call.image, call.mapping, call.window, call.params, call.field, sums, colors, source, to_field,
             *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, count,
-            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=across * down, ACROSS=across,
+            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip
     return sums, colors, source, to_field
@@ -226,7 +245,7 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     if not options["FIELD"]:
         inverse = _bounds(call, reach)
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
-    block, *tiles = _blocks(call.plane)
+    block, *tiles = _blocks(call.plane, _ALONE)
     for sample, planes in _parts(call.batch, call.groups):
         gather[(*tiles, planes)](
             source, call.mapping, call.window, inverse, call.params, folded, unfold, to_image, *source.stride(), *call.shapes(),
@@ -255,7 +274,7 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
     finite = torch.isfinite(largest)
     exponent = (60 - free - torch.frexp(largest.where(finite, 1.0)).exponent).clamp(-1000, 1000)
     halves = torch.stack((exponent // 2, exponent - exponent // 2), 1).double().masked_fill(~finite[:, None], torch.nan)
-    block, *tiles = _blocks(call.size)
+    block, *tiles = _blocks(call.size, each=1)
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
     units = torch.exp2(halves).to(call.mapping.dtype)
     for sample, planes in _parts(call.batch, call.groups):

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, zeros
-from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, settle, slope, weight
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, settle, slope, weight, within
 
 __all__ = ["hold_in_window", "read"]
 
@@ -38,49 +38,61 @@ def _only(where, blocks, K: tl.constexpr):  # type: ignore[no-untyped-def]
 def read(  # type: ignore[no-untyped-def]
     image, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
     C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, WINDOW: tl.constexpr, CUBIC: tl.constexpr,
-    UNIT: tl.constexpr, SLOPES: tl.constexpr, K: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
+    UNIT: tl.constexpr, SLOPES: tl.constexpr, RAW: tl.constexpr, K: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
+    NEAR: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     """(colour, along x, along y, coverage, its slope along x, along y); slopes are zero unless SLOPES.
 
-    Channels first ... first + K - 1 of C; INDEX is the integer in which offsets within a sample are computed.
+    ``image`` is a sample's channel ``first``; channels first ... first + K - 1 of C are read. INDEX is the integer in which offsets
+    within a sample are computed; NEAR is `neighbours` of the image. RAW: every pixel is usable, and one whose coordinates are not
+    finite reads nothing, since `settle` puts them outside.
     """
+    step_c = 1 if NEAR == 2 else stride_c.to(INDEX)
+    step_x = 1 if NEAR == 1 else (C if NEAR == 2 else stride_x.to(INDEX))
+    step_y = stride_y.to(INDEX)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     first_x, tx, held_x = settle(x, x0, x1, width, TAPS, EDGE, WINDOW)
     first_y, ty, held_y = settle(y, y0, y1, height, TAPS, EDGE, WINDOW)
     colour, along_x, along_y = zeros(K, P, F), zeros(K, P, F), zeros(K, P, F)
     cover_x, cover_y = tl.zeros((P,), F), tl.zeros((P,), F)
     rise_x, rise_y = tl.zeros((P,), F), tl.zeros((P,), F)
+    # Of taps outside nothing is loaded, so their weights matter to the coverage alone, and their places nowhere.
+    corner = image + (first_y.to(INDEX) * step_y + first_x.to(INDEX) * step_x)
     for j in tl.static_range(TAPS):
         wy, sy = weight(ty, CUBIC, j, TAPS), slope(ty, CUBIC, j, TAPS)
         iy = first_y + j
         seen_y = usable
         if EDGE == FILLED:
-            inside = (iy >= 0) & (iy < height)
-            wy, sy, seen_y = tl.where(inside, wy, 0.0), tl.where(inside, sy, 0.0), usable & inside
-            cover_y += wy
-            rise_y += sy
-        line = fold(iy, height, EDGE).to(INDEX) * stride_y
+            inside = within(iy, height)
+            seen_y = inside if RAW else usable & inside
+            cover_y += tl.where(inside, wy, 0.0)
+            rise_y += tl.where(inside, sy, 0.0)
+            line = corner + j * step_y
+        else:
+            line = image + fold(iy, height, EDGE).to(INDEX) * step_y
         for i in tl.static_range(TAPS):
             wx, sx = weight(tx, CUBIC, i, TAPS), slope(tx, CUBIC, i, TAPS)
             ix = first_x + i
             seen = seen_y
             if EDGE == FILLED:
-                inside = (ix >= 0) & (ix < width)
-                wx, sx, seen = tl.where(inside, wx, 0.0), tl.where(inside, sx, 0.0), seen_y & inside
+                inside = within(ix, width)
+                seen = seen_y & inside
                 if j == 0:
-                    cover_x += wx
-                    rise_x += sx
-            at = line + fold(ix, width, EDGE).to(INDEX) * stride_x
-            values = load_channels(image, at, stride_c, seen, first.to(INDEX), C, GROUPS, K, F)
+                    cover_x += tl.where(inside, wx, 0.0)
+                    rise_x += tl.where(inside, sx, 0.0)
+                at = line + i * step_x
+            else:
+                at = line + fold(ix, width, EDGE).to(INDEX) * step_x
+            values = load_channels(at, step_c, seen, first, C, GROUPS, K, F)
             colour = add_scaled(colour, wx * wy * UNIT, values, K)
             if SLOPES:
                 along_x = add_scaled(along_x, sx * wy * UNIT, values, K)
                 along_y = add_scaled(along_y, wx * sy * UNIT, values, K)
-    cover = tl.where(usable, 1.0, 0.0).to(F)
+    cover = tl.full((P,), 1.0, F) if RAW else tl.where(usable, 1.0, 0.0).to(F)
     if EDGE == FILLED:
         rise_x, rise_y = rise_x * cover_y, rise_y * cover_x
         cover *= cover_x * cover_y
-    if SLOPES:
+    if SLOPES and not RAW:
         steady_x, steady_y = usable & (held_x == 0), usable & (held_y == 0)
         along_x, along_y = _only(steady_x, along_x, K), _only(steady_y, along_y, K)
         rise_x, rise_y = tl.where(steady_x, rise_x, 0.0), tl.where(steady_y, rise_y, 0.0)

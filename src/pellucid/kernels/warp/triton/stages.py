@@ -38,13 +38,19 @@ FAINT = tl.constexpr(hsv.FAINT)
 
 
 @triton.jit
+def fused(number, block, total):  # type: ignore[no-untyped-def]
+    """Number * block + total, rounded once; the number is one for all pixels."""
+    return tl.fma(tl.broadcast_to(number, block.shape).to(block.dtype), block, total)
+
+
+@triton.jit
 def mix(matrix, x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Matrix @ x, for a (ROWS, COLUMNS) matrix in memory."""
     mixed = ()
     for o in tl.static_range(ROWS):
         total = tl.load(matrix + o * COLUMNS) * x[0]
         for c in tl.static_range(1, COLUMNS):
-            total += tl.load(matrix + o * COLUMNS + c) * x[c]
+            total = fused(tl.load(matrix + o * COLUMNS + c), x[c], total)
         mixed = mixed + (total,)
     return mixed
 
@@ -56,7 +62,7 @@ def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore
     for c in tl.static_range(COLUMNS):
         total = tl.load(matrix + c) * g[0]
         for o in tl.static_range(1, ROWS):
-            total += tl.load(matrix + o * COLUMNS + c) * g[o]
+            total = fused(tl.load(matrix + o * COLUMNS + c), g[o], total)
         mixed = mixed + (total,)
     return mixed
 
@@ -76,7 +82,7 @@ def cover(offset, fill, x, covered, first, COUNT: tl.constexpr, GROUPS: tl.const
     shown = ()
     for c in tl.static_range(K):
         at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-        shown = shown + (x[c] + tl.load(offset + at) * covered + tl.load(fill + at) * (1.0 - covered),)
+        shown = shown + (fused(tl.load(fill + at), 1.0 - covered, fused(tl.load(offset + at), covered, x[c])),)
     return shown
 
 
@@ -86,7 +92,7 @@ def to_covered(offset, fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr
     total = tl.zeros(g[0].shape, g[0].dtype)
     for c in tl.static_range(K):
         at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-        total += (tl.load(offset + at) - tl.load(fill + at)) * g[c]
+        total = fused(tl.load(offset + at) - tl.load(fill + at), g[c], total)
     return total
 
 
@@ -121,15 +127,14 @@ def clip_backward(x, g, N: tl.constexpr):  # type: ignore[no-untyped-def]
 @triton.jit
 def wave(k):  # type: ignore[no-untyped-def]
     """(the falling and rising side of a channel's hexagon before clipping, whether it rises) for a hue in sixths plus its start."""
-    turned = k - 6.0 * tl.floor(k * (1.0 / 6.0))
+    turned = tl.fma(tl.full(k.shape, -6.0, k.dtype), tl.floor(k * (1.0 / 6.0)), k)
     return tl.minimum(turned, 4.0 - turned), turned < 2.0
 
 
 @triton.jit
 def clipped(x):  # type: ignore[no-untyped-def]
     """Within [0, 1]; NaN stays."""
-    x = tl.where(x < 0.0, 0.0, x)
-    return tl.where(x > 1.0, 1.0, x)
+    return tl.minimum(tl.maximum(x, 0.0, tl.PropagateNan.ALL), 1.0, tl.PropagateNan.ALL)
 
 
 @triton.jit
@@ -145,26 +150,43 @@ def smallest(a, b, c):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def hue(x, hue_shift):  # type: ignore[no-untyped-def]
-    """Rotate the hue of three channels."""
+def _sides(x, hue_shift):  # type: ignore[no-untyped-def]
+    """(the largest and smallest of three channels; whether they are grey, the first is largest, the second is; 1 over the chroma;
+    the hue in sixths from the largest channel's corner; `wave` of each channel).
+    """
     r, g, b = x[0], x[1], x[2]
-    value = largest(r, g, b)
-    chroma = value - smallest(r, g, b)
-    grey = chroma < FAINT
+    value, low = largest(r, g, b), smallest(r, g, b)
+    chroma = value - low
+    grey, is_red, is_green = chroma < FAINT, value == r, value == g
     scale = 1.0 / tl.where(grey, 1.0, chroma)
-    offset = tl.where(value == r, g - b, tl.where(value == g, b - r, r - g)) * scale
-    start = tl.where(value == r, 0.0, tl.where(value == g, 2.0, 4.0))
+    offset = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g)) * scale
+    start = tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
     h = tl.where(grey, 0.0, start + offset) + 6.0 * hue_shift
-    taken0, _ = wave(h + 5.0)
-    taken1, _ = wave(h + 3.0)
-    taken2, _ = wave(h + 1.0)
-    return value - chroma * clipped(taken0), value - chroma * clipped(taken1), value - chroma * clipped(taken2)
+    taken0, rises0 = wave(h + 5.0)
+    taken1, rises1 = wave(h + 3.0)
+    taken2, rises2 = wave(h + 1.0)
+    return value, low, grey, is_red, is_green, scale, offset, taken0, rises0, taken1, rises1, taken2, rises2
 
 
 @triton.jit
-def slope_of(taken, rises):  # type: ignore[no-untyped-def]
-    """The derivative of the clipped side by the hue."""
-    return tl.where((taken >= 0.0) & (taken <= 1.0), tl.where(rises, 1.0, -1.0), 0.0)
+def hue(x, hue_shift):  # type: ignore[no-untyped-def]
+    """Rotate the hue of three channels."""
+    value, low, _, _, _, _, _, taken0, _, taken1, _, taken2, _ = _sides(x, hue_shift)
+    fall = low - value
+    return tl.fma(fall, clipped(taken0), value), tl.fma(fall, clipped(taken1), value), tl.fma(fall, clipped(taken2), value)
+
+
+@triton.jit
+def along_side(g, taken, rises):  # type: ignore[no-untyped-def]
+    """The gradient g of a clipped side as that of the hue."""
+    return tl.where(clipped(taken) == taken, tl.where(rises, g, -g), 0.0)
+
+
+@triton.jit
+def shared_by(where0, where1, where2):  # type: ignore[no-untyped-def]
+    """1 over how many of three conditions hold, of which one does."""
+    two = (where0 & where1) | (where1 & where2) | (where0 & where2)
+    return tl.where(where0 & where1 & where2, 1.0 / 3.0, tl.where(two, 0.5, 1.0))
 
 
 @triton.jit
@@ -172,28 +194,18 @@ def hue_backward(x, upstream, hue_shift):  # type: ignore[no-untyped-def]
     """(gradient of the three channels x, gradient of 6 * hue_shift per pixel)."""
     r, g, b = x[0], x[1], x[2]
     a0, a1, a2 = upstream[0], upstream[1], upstream[2]
-    value, low = largest(r, g, b), smallest(r, g, b)
-    chroma = value - low
-    grey = chroma < FAINT
-    scale = 1.0 / tl.where(grey, 1.0, chroma)
-    is_red = value == r
-    is_green = (value == g) & (value != r)
-    offset = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g)) * scale
-    start = tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
-    h = tl.where(grey, 0.0, start + offset) + 6.0 * hue_shift
-    taken0, rises0 = wave(h + 5.0)
-    taken1, rises1 = wave(h + 3.0)
-    taken2, rises2 = wave(h + 1.0)
-    along = -chroma * (a0 * slope_of(taken0, rises0) + a1 * slope_of(taken1, rises1) + a2 * slope_of(taken2, rises2))
+    value, low, grey, is_red, is_green, scale, offset, taken0, rises0, taken1, rises1, taken2, rises2 = _sides(x, hue_shift)
+    along = (low - value) * (along_side(a0, taken0, rises0) + along_side(a1, taken1, rises1) + along_side(a2, taken2, rises2))
     to_offset = tl.where(grey, 0.0, along * scale)
-    to_chroma = -(a0 * clipped(taken0) + a1 * clipped(taken1) + a2 * clipped(taken2)) - to_offset * offset
+    to_low = tl.fma(a0, clipped(taken0), tl.fma(a1, clipped(taken1), tl.fma(a2, clipped(taken2), to_offset * offset)))
     # A tie shares the gradient of the largest (smallest) channel evenly, as torch's amax and amin do.
-    top0, top1, top2 = tl.where(r == value, 1.0, 0.0), tl.where(g == value, 1.0, 0.0), tl.where(b == value, 1.0, 0.0)
-    end0, end1, end2 = tl.where(r == low, 1.0, 0.0), tl.where(g == low, 1.0, 0.0), tl.where(b == low, 1.0, 0.0)
-    to_value = (a0 + a1 + a2 + to_chroma) / tl.maximum(top0 + top1 + top2, 1.0)
-    to_low = -to_chroma / tl.maximum(end0 + end1 + end2, 1.0)
+    to_value = (a0 + a1 + a2 - to_low) * shared_by(r == value, g == value, b == value)
+    to_low = to_low * shared_by(r == low, g == low, b == low)
     # The channel after the largest (in the order red, green, blue, red) raises the hue, the one before lowers it.
-    to0 = to_value * top0 + to_low * end0 + tl.where(is_red, 0.0, tl.where(is_green, -to_offset, to_offset))
-    to1 = to_value * top1 + to_low * end1 + tl.where(is_red, to_offset, tl.where(is_green, 0.0, -to_offset))
-    to2 = to_value * top2 + to_low * end2 + tl.where(is_red, -to_offset, tl.where(is_green, to_offset, 0.0))
+    to0 = tl.where(is_red, 0.0, tl.where(is_green, -to_offset, to_offset))
+    to1 = tl.where(is_red, to_offset, tl.where(is_green, 0.0, -to_offset))
+    to0 += tl.where(r == value, to_value, 0.0) + tl.where(r == low, to_low, 0.0)
+    to1 += tl.where(g == value, to_value, 0.0) + tl.where(g == low, to_low, 0.0)
+    to2 = tl.where(is_red, -to_offset, tl.where(is_green, to_offset, 0.0))
+    to2 += tl.where(b == value, to_value, 0.0) + tl.where(b == low, to_low, 0.0)
     return (to0, to1, to2), along
