@@ -26,6 +26,7 @@ from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize import resize
 from pellucid.kernels.rows import add, put, taken
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -185,7 +186,7 @@ def apply_image(
     scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
     openings = Openings.of(lowered, image)
     if openings is not None:
-        out = torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype)
+        out = in_large_pages(torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype))
         _apply_sparsely(openings, lowered, image, impl, dtype, partial(put, out))
         return out
     *before, last = lowered.plan.groups or (None,)
@@ -201,7 +202,7 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
     """
     computed = compute_dtype(image.dtype)
     size = (len(image), image.shape[1], *lowered.plan.size_out)
-    between = torch.empty(size if openings.meets else 0, dtype=computed)  # what is not written costs nothing
+    between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # what is not written costs nothing
     curves = curve.Curves(image) if openings.looks_up and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     if len(openings.resting):
         still = taken(image, openings.resting)

@@ -12,6 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.compilers import numba_works
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.tape import is_plain_eager
@@ -28,7 +29,7 @@ def as_colors(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tens
         return to_colors(image, dtype)
     from pellucid.kernels.levels import to_colors as sweep
 
-    out = torch.empty(image.shape, dtype=dtype)
+    out = in_large_pages(torch.empty(image.shape, dtype=dtype))
     levels, numbers = image.contiguous().view(-1).numpy(), out.view(-1).numpy()
     run_split(lambda start, stop: sweep(levels, numbers, start, stop), len(levels), _PIXELS)
     return out
@@ -40,7 +41,7 @@ def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor,
         return rounded(out, dtype)
     from pellucid.kernels.levels import to_levels
 
-    result = torch.empty(out.shape, dtype=torch.uint8)
+    result = in_large_pages(torch.empty(out.shape, dtype=torch.uint8))
     numbers, levels = out.detach().contiguous().view(-1).numpy(), result.view(-1).numpy()
     run_split(lambda start, stop: to_levels(numbers, levels, start, stop), len(levels), _PIXELS)
     return result

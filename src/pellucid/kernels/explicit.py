@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.errors import ImplementationError
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.pages import in_large_pages
 from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "as_it_is", "batched", "empty_gradients", "implementation", "register", "run"]
@@ -260,7 +261,7 @@ def empty_gradients(tensors: tuple[Tensor, ...], needs: list[bool]) -> list[Tens
     """Memory for the gradients, as `Primitive` describes them."""
     image, batch = tensors[0], tensors[0].shape[0]
     return [
-        image.new_empty(image.shape if needs[0] else (0,)),
+        in_large_pages(image.new_empty(image.shape if needs[0] else (0,))),
         *(
             tensor.new_empty((batch, *tensor.shape[1:]) if need else (0,), dtype=torch.float64)
             for tensor, need in zip(tensors[1:], needs[1:], strict=True)

@@ -16,6 +16,7 @@ from torch import Tensor
 from pellucid.kernels.curve import cpu
 from pellucid.kernels.curve.layout import AUTOCONTRAST, EQUALIZE, KINDS
 from pellucid.kernels.curve.steps import rows_of
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.rows import taken
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 
@@ -50,7 +51,7 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
         dtype: of the result: bytes again, or float32.
     """
     if not len(image):
-        return torch.empty(image.shape, dtype=dtype)
+        return in_large_pages(torch.empty(image.shape, dtype=dtype))
     curves, rows = Curves(image), torch.arange(len(image))
     curves.put(rows, bend)
     return curves.read(rows, dtype)

@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.warp.layout import CANVASES, LINK, MATRIX, MODES, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
@@ -159,7 +160,8 @@ def empty_gradients(
     to_map, to_window, to_params, to_links = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
     to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
     to_table = mapping.new_empty((batch, *table.shape[1:]) if moves and table is not None else (0,))
-    return image.new_empty(image.shape if needs[0] else (0,)), to_map, to_window, to_params, to_field, to_links, to_table
+    to_image = in_large_pages(image.new_empty(image.shape if needs[0] else (0,)))
+    return to_image, to_map, to_window, to_params, to_field, to_links, to_table
 
 
 def _fake_backward(grad: Tensor, *arguments: Any) -> Gradients:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 from pellucid.random.normals import series
 from pellucid.tape import is_plain_eager
@@ -28,7 +29,7 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) 
     """See :func:`pellucid.kernels.blend.reference.noise`; image, mean and sigma of one dtype, float32 or float64."""
     from pellucid.kernels.blend.cpu.sweep import forward
 
-    out = torch.empty_like(image, memory_format=torch.contiguous_format)
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
     if out.numel():
         arguments, into = _arrays(image, words, mean, sigma), out.flatten(1).numpy()
 
@@ -106,7 +107,7 @@ def _(words: Tensor, shape: list[int], dtype: torch.dtype) -> Tensor:
 def _field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     from pellucid.kernels.blend.cpu.sweep import field
 
-    out = torch.empty((words.shape[0], *shape), dtype=dtype)
+    out = in_large_pages(torch.empty((words.shape[0], *shape), dtype=dtype))
     if out.numel():
         into, keys, coefficients = out.flatten(1).numpy(), words.contiguous().numpy(), _series(dtype)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
 __all__ = ["jitter_backward", "jitter_forward", "jitter_steps"]
@@ -34,7 +35,7 @@ def jitter_steps(image: Tensor, order: Tensor, factors: Tensor, present: int) ->
     """
     from pellucid.kernels.color.cpu.sweep import forward
 
-    out = torch.empty_like(image, memory_format=torch.contiguous_format)
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
     if out.numel():
         arguments, into = _arrays(image, order, factors), out.flatten(2).numpy()
         work = into.dtype.type

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
 __all__ = ["interior", "interior_backward", "interior_forward", "separable", "separable_backward", "separable_forward"]
@@ -26,7 +27,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor) -> Tensor:
     from pellucid.kernels.convolve.cpu.sweep import separable as sweep
 
     image = image.contiguous()
-    out = torch.empty_like(image)
+    out = in_large_pages(torch.empty_like(image))
     if out.numel():
         _split(sweep, image, _kernels(vertical, horizontal), [out])
     return out
@@ -84,7 +85,7 @@ def interior(image: Tensor, kernel: Tensor, clip: int) -> Tensor:
     from pellucid.kernels.convolve.cpu.sweep import interior as sweep
 
     image = image.contiguous()
-    out = torch.empty_like(image)
+    out = in_large_pages(torch.empty_like(image))
     if out.numel():
         planes, kernels, into = _planes(image), kernel.flatten(1).contiguous().numpy(), _planes(out)
 

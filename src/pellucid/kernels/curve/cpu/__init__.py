@@ -15,6 +15,7 @@ from jaxtyping import Float, Int64, Shaped, UInt8
 from torch import Tensor
 
 from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
 __all__ = ["bent", "histograms", "look_up", "tone", "tone_backward", "tone_forward"]
@@ -49,7 +50,7 @@ def bent(
 def _swept(image: Tensor, weights: Any, numbers: Tensor, options: list[int], scale: float) -> Tensor:
     from pellucid.kernels.curve.cpu.sweep import forward
 
-    out = torch.empty_like(image, memory_format=torch.contiguous_format)
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
     if out.numel():
         planes, into, rows = _planes(image), _planes(out), numbers.contiguous().numpy()
 
@@ -95,7 +96,7 @@ def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) 
     """What a channel's table holds for each level."""
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
-    out = torch.empty(image.shape, dtype=tables.dtype)
+    out = in_large_pages(torch.empty(image.shape, dtype=tables.dtype))
     planes, numbers, into = _planes(image), _planes(tables), _planes(out)
     run_split(lambda start, stop: sweep(planes, numbers, into, start, stop), len(planes), _BYTES // planes[0].size + 1)
     return out

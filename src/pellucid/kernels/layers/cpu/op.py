@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched, empty_gradients
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import memory, run_split, scratch
 
 __all__ = ["backward", "direct", "forward"]
@@ -101,7 +102,7 @@ def direct(image: Tensor, *given: Any) -> Tensor:
     """The operator's kernel."""
     from pellucid.kernels.layers.cpu.sweep import forward as sweep
 
-    out = torch.empty(image.shape, dtype=given[-1])
+    out = in_large_pages(torch.empty(image.shape, dtype=given[-1]))
     if out.numel():
         call, into = _Call(image, *given), memory(out).reshape(-1)
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.patches.layout import levels_of
 from pellucid.kernels.threads import run_split
 
@@ -101,7 +102,7 @@ def direct(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
     """The operator's kernel."""
     from pellucid.kernels.patches.cpu.sweep import sample
 
-    out = torch.empty((*frames.shape[:2], image.shape[1], size[0], size[1]), dtype=image.dtype)
+    out = in_large_pages(torch.empty((*frames.shape[:2], image.shape[1], size[0], size[1]), dtype=image.dtype))
     if out.numel() == 0:
         return out
     call = _Call(image, frames, span, size, levels)

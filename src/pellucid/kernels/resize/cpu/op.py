@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import batched
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, run_split, written
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients
@@ -130,7 +131,7 @@ def direct(
     from pellucid.kernels.resize.cpu.sweep import forward
 
     del cubic
-    out = _empty(image, size, options, dtype)
+    out = in_large_pages(_empty(image, size, options, dtype))
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)

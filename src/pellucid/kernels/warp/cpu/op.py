@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.layout import LEVELS, LINK, MODES, POWER
@@ -160,7 +161,7 @@ def direct(
     from pellucid.kernels.warp.cpu.sweep import forward
 
     call = _Call(image, mapping, window, params, field, links, table, size, options, cubic)
-    out = torch.empty(call.out_shape, dtype=dtype)
+    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype))
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
@@ -244,7 +245,7 @@ def _(
     from pellucid.kernels.warp.cpu.tangent import tangent
 
     call, batch = _Call(image, mapping, window, params, field, None, None, size, options, cubic), image.shape[0]
-    out = torch.empty(call.out_shape, dtype=dtype)
+    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype))
     if out.numel():
         edges = mapping.new_zeros((1, 4 if window is not None else 0))
         rows = [
@@ -285,7 +286,7 @@ def _(
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
     call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
-    out = torch.empty(call.out_shape, dtype=image.dtype)
+    out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype))
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 8 * size[1], call.work), scratch("labels", size[1], np.int64)

@@ -1,0 +1,54 @@
+"""Large results lie in memory that the system may back by large pages; nothing else does."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid import Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, Resize
+from pellucid.kernels.pages import in_large_pages
+
+MAPS = Path("/proc/self/smaps")
+pytestmark = pytest.mark.skipif(not MAPS.exists() or "VmFlags" not in MAPS.read_text(), reason="the system does not tell of its pages")
+
+
+def is_advised(tensor):
+    """Whether the memory in the middle of a tensor is marked for large pages."""
+    middle = tensor.data_ptr() + tensor.numel() * tensor.element_size() // 2
+    inside = False
+    for line in MAPS.read_text().splitlines():
+        bounds = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if bounds:
+            inside = int(bounds[1], 16) <= middle < int(bounds[2], 16)
+        elif inside and line.startswith("VmFlags"):
+            return "hg" in line.split()
+    raise AssertionError("the tensor lies in no mapping")
+
+
+def test_large_memory_is_advised_and_stays_what_it_is():
+    large = torch.empty(9 << 20)
+    assert not is_advised(large)
+    assert in_large_pages(large) is large
+    assert is_advised(large)
+    large.fill_(3.0)
+    assert (large == 3.0).all()
+
+
+@pytest.mark.parametrize("tensor", [torch.empty(1 << 20), torch.empty(0), torch.empty(9 << 20, device="meta")])
+def test_others_are_left_alone(tensor):
+    assert in_large_pages(tensor) is tensor
+    assert tensor.is_meta or not tensor.numel() or not is_advised(tensor)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[RandomAffine(20)], [Resize((208, 240))], [Normalize(0.5, 0.2)], [RandomHorizontalFlip()]],
+    ids=["warp", "resize", "colour", "copies"],
+)
+def test_results_and_gradients_of_large_batches_are(steps):
+    images = torch.ones(1, 1, 1, 1).expand(64, 3, 208, 240).contiguous().requires_grad_()
+    out = Pipeline(steps, seed=0)(images)
+    assert is_advised(out)
+    (gradient,) = torch.autograd.grad(out, images, torch.ones_like(out))
+    assert is_advised(gradient)
