@@ -21,7 +21,8 @@ BATCH, SIDE = 16, 128
 def cases() -> dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]]:
     """By name: a function of (impl, *tensors), its tensors, their tangents."""
     generator = torch.Generator().manual_seed(0)
-    image, change = torch.rand(2, BATCH, 3, SIDE, SIDE, generator=generator)
+    # Each in memory of its own: torch copies tangents that lie elsewhere in the memory of a larger tensor.
+    image, change = (torch.rand(BATCH, 3, SIDE, SIDE, generator=generator) for _ in range(2))
     turn = torch.tensor([[0.95, -0.29, 10.0], [0.29, 0.95, -12.0], [0.0, 0.0, 1.0]]).expand(BATCH, 3, 3).clone()
     by_turn = 0.01 * torch.randn(BATCH, 3, 3, generator=generator) * torch.tensor([1.0, 1.0, 0.0])[:, None]
     tilt, by_tilt = turn.clone(), by_turn.clone()

@@ -73,9 +73,11 @@ def implementation(impl: str, device: torch.device, available: tuple[str, ...] =
 def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) -> Tensor:
     """Compute a primitive with its compiled operators."""
     if needs_grad(*tensors):
+        if forward_mode():
+            moved: Tensor = _Moving.apply(_Whole(primitive), _Whole(static), len(tensors), *tensors)
+            return moved
         absent = (None,) * (_MOST - len(tensors))
-        function = _Moving if forward_mode() else Explicit
-        out: Tensor = function.apply(primitive, static, len(tensors), *tensors, *absent)
+        out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
@@ -124,12 +126,26 @@ class Explicit(torch.autograd.Function):
         return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
 
 
+class _Whole:
+    """Holds a tuple that torch is not to take apart, as it does, argument by argument, several times in a call."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
 class _Moving(Explicit):
     """The same with tangents: apart, as Dynamo takes no function that has a rule for them."""
 
     @staticmethod
+    def forward(primitive: _Whole, static: _Whole, count: int, *tensors: Tensor | None) -> Tensor:  # type: ignore[override]
+        out: Tensor = primitive.held.forward(*tensors[:count], *static.held)
+        return out
+
+    @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        Explicit.setup_context(ctx, inputs, output)
+        Explicit.setup_context(ctx, (inputs[0].held, inputs[1].held, *inputs[2:]), output)
         ctx.save_for_forward(*(tensor for tensor in inputs[3:] if tensor is not None))
         ctx.set_materialize_grads(False)
 
