@@ -139,7 +139,7 @@ def backward(  # type: ignore[no-untyped-def]
     shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
     plane, curve = call.height * call.width, floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
-    before, band, height = (0, 0), 0, 18 + 2 * channels + 6 * out_channels
+    before, band, cut, height = (0, 0), 0, False, 18 + 2 * channels + 6 * out_channels
     if powers is not None:
         height += 2 * out_channels + 3
     traces = needs_map or (needs_params and grounds > 0)
@@ -166,7 +166,7 @@ def backward(  # type: ignore[no-untyped-def]
                 to_image[owned : owned + channels * plane] = floats.dtype.type(0.0)
         whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
         if tables is None and shapes is None and not whole and v >= band:
-            next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, own, frame, quad, reads)
+            next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, where, own, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
                 into[: 8 + 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
@@ -191,7 +191,7 @@ def backward(  # type: ignore[no-untyped-def]
         after_power = after_clip if powers is None else strip[k : k + out_channels]
         before_last = strip[k + out_channels : k + 2 * out_channels] if flags & POWER_CLIP else after_power
         if not whole:
-            find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
+            cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, where, own)
             if tables is None and shapes is None:
                 settle_strip(call, window, strip, frame, here, where)
         if whole and reads:
@@ -209,7 +209,8 @@ def backward(  # type: ignore[no-untyped-def]
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
             if chain is not None:
                 copy_rows(after_first, shown, out_channels)
-                blend(own[0], own[2:], grounds, out_channels, shown)
+                if cut:
+                    blend(own[0], own[2:], grounds, out_channels, shown)
             if flags & HUE:
                 copy_rows(shown, after_hue, out_channels)
                 hue(p[hue_shift], after_hue[0], after_hue[1], after_hue[2])
@@ -249,7 +250,7 @@ def backward(  # type: ignore[no-untyped-def]
             hue_backward(p[hue_shift], shown[0], shown[1], shown[2], g[0], g[1], g[2], third)
             if needs_params:
                 to_params[b, hue_shift] += 6.0 * row_sum(third)
-        if chain is not None:
+        if chain is not None and cut:
             unblend(own[0], g, after_first, out_channels, spare, strip[height + out_channels])
             g, spare = spare, g
         if flags & FIRST_MIX:
@@ -298,9 +299,10 @@ def backward(  # type: ignore[no-untyped-def]
             store_strip(strip[10:12], to_fields, 2 * b, v * call.out_width + first, width, call.out_width, 2 * one)
         if chain is not None and traces:
             trace_back(
-                chain, m, b, v, p[fills:] if grounds > 0 else p[:0], grounds, strip, own, spare, strip[height + out_channels],
-                strip[height + out_channels + 1], along_x, along_y, third, needs_map, needs_params, to_maps[b if needs_map else 0],
-                to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:], to_tables[b if needs_slopes else 0],
+                chain, m, b, v, p[fills:] if grounds > 0 else p[:0], grounds, strip, where, own, spare,
+                strip[height + out_channels], strip[height + out_channels + 1], along_x, along_y, third, needs_map, needs_params,
+                to_maps[b if needs_map else 0], to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:],
+                to_tables[b if needs_slopes else 0],
             )  # fmt: skip
         elif needs_map:
             # The projected coordinates again, which alone the map moves.

@@ -43,7 +43,7 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 
 
 @entry
-def copy_labels(img, call, rows, fields, chain, out, floats, index, taps, start, stop):  # type: ignore[no-untyped-def]
+def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps, start, stop):  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; the parameters are the fills: the image's, then the canvases'."""
     img, out, floats, index = without_refcount(img), without_refcount(out), without_refcount(floats), without_refcount(index)
     maps, windows, fills = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
@@ -51,7 +51,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, taps, start,
     channels, height, mode = call.channels, call.out_height, call.mode
     shape = (call.height, call.width)
     width = call.out_width
-    lines = floats[: 8 * width].reshape(8, width)
+    lines, pairs, cells = floats[: 8 * width].reshape(8, width), floats[8 * width :], without_refcount(cells)
     ramp, zeros, x, y, w = lines[0], lines[1], lines[2], lines[3], lines[4]
     last_x, last_y = floats.dtype.type(shape[1] - 1), floats.dtype.type(shape[0] - 1)
     for u in range(width):
@@ -63,13 +63,13 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, taps, start,
         b = r // height
         v = r - b * height
         window, fill = windows[b * call.window_step], fills[b * call.param_step]
-        m = maps[b * call.map_step]
+        m, cut = maps[b * call.map_step], False
         if chain is None:
             locate(m, v, call.projective, ramp, zeros, x, y, w)
             if fields is not None and fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
-            follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, lines[5:])
+            cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells, pairs, lines[5:])
         if len(window) == 0 and mode <= BORDER:
             _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)
         else:
@@ -80,7 +80,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, taps, start,
         for c in range(channels):
             row = out[(b * channels + c) * height + v]
             _copy(img, np.uint64(b * call.stride_b + c * call.stride_c), index, fill[c], row)
-            if chain is not None:
+            if cut:
                 for u in range(width):
                     if lines[7, u] > 0:
                         row[u] = fill[np.int64(lines[7, u]) * channels + c]

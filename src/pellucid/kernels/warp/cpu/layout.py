@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["CAPACITY", "FRAME", "Call", "Chain", "Room", "Rows", "Sums"]
+__all__ = ["CAPACITY", "FRAME", "SPLINES", "Call", "Chain", "Room", "Rows", "Sums"]
 
 
 class Call(NamedTuple):
@@ -92,9 +92,11 @@ class Chain(NamedTuple):
     """Of each canvas, as ``CANVASES`` numbers them."""
     step: int
     control: Any
-    """(samples or 1, 2 * knots): displacements along x, then along y; empty where nothing bends."""
+    """(samples or 1, numbers of the polynomials that ``bends.py`` reads); empty where nothing bends."""
     knots: Any
-    """Rows and columns of them."""
+    """Rows and columns of the grid."""
+    most: Any
+    """(samples or 1, 2): the largest displacement of a knot along x and along y."""
     control_step: int
 
 
@@ -103,3 +105,9 @@ CAPACITY = 1 << 18
 
 FRAME = 8
 """How many integers describe what is staged."""
+
+SPLINES = {
+    "bend": ((1 / 6, 4 / 6, 1 / 6, 0.0), (-1 / 2, 0.0, 1 / 2, 0.0), (1 / 2, -1.0, 1 / 2, 0.0), (-1 / 6, 1 / 2, -1 / 2, 1 / 6)),
+    "kink": ((0.0, 1.0, 0.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)),
+}
+"""What the four knots around a cell count in the polynomial there, by the power of the place between the inner two."""

@@ -20,7 +20,7 @@ from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["blend", "chain_rows", "find", "follow", "trace_back", "unblend"]
 
-_FILLED, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["reflection"], CANVASES["hard"]
+_FILLED, _BORDER, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["border"], CANVASES["reflection"], CANVASES["hard"]
 _BEND, _KINK = CANVASES["bend"], CANVASES["kink"]
 _MOST = 1e38  # the slope at a point that is further away overflows
 
@@ -97,35 +97,40 @@ def _cross(x, y, w, covers, window, kind):  # type: ignore[no-untyped-def]
         x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
 
 
-@exact
-def _over(m, x, y, share, uncovered, window):  # type: ignore[no-untyped-def]
-    """Map and cross at once, for the commonest kind of canvas, and an affine map in a loop of its own."""
+@summing
+def _lost(w):  # type: ignore[no-untyped-def]
+    """How many of a row of points are nowhere."""
+    noinline()
+    zero, one = w.dtype.type(0.0), w.dtype.type(1.0)
+    count = zero
+    for u in range(len(w)):
+        count += one if w[u] == zero else zero
+    return count
+
+
+@summing
+def _beyond(x, y, w, window, sloped):  # type: ignore[no-untyped-def]
+    """How many of a row of points are nowhere or outside of a canvas; ``sloped``: or on its end, where slopes are those outside."""
     noinline()
     cast = x.dtype.type
-    zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]
+    zero, one, far = cast(0.0), cast(1.0), cast(np.inf)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
-    if m6 == zero and m7 == zero and m8 == one:
-        for u in range(len(x)):
-            a, b = m0 * x[u] + (m1 * y[u] + m2), m3 * x[u] + (m4 * y[u] + m5)
-            known = abs(a) + abs(b) < far
-            a, b, beyond = a if known else zero, b if known else zero, share[u]
-            across, down = min(min(a - x0, x1 - a), zero), min(min(b - y0, y1 - b), zero)
-            cover = max(one + across, zero) * max(one + down, zero)
-            cover = cover if known else zero
-            x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
-            share[u], uncovered[u] = beyond * cover, beyond * (one - cover)
-    else:
-        for u in range(len(x)):
-            z = m6 * x[u] + (m7 * y[u] + m8)
-            a, b = (m0 * x[u] + (m1 * y[u] + m2)) / z, (m3 * x[u] + (m4 * y[u] + m5)) / z
-            known = (abs(a) + abs(b) < far) & (abs(a) + abs(b) < most * abs(z))
-            a, b, beyond = a if known else zero, b if known else zero, share[u]
-            across, down = min(min(a - x0, x1 - a), zero), min(min(b - y0, y1 - b), zero)
-            cover = max(one + across, zero) * max(one + down, zero)
-            cover = cover if known else zero
-            x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
-            share[u], uncovered[u] = beyond * cover, beyond * (one - cover)
+    if not sloped:
+        x1, y1 = np.nextafter(x1, far), np.nextafter(y1, far)
+    count = zero
+    for u in range(len(x)):
+        inside = (w[u] != zero) & (x[u] >= x0) & (x[u] < x1) & (y[u] >= y0) & (y[u] < y1)
+        count += zero if inside else one
+    return count
+
+
+@fused
+def _hold(x, y, window):  # type: ignore[no-untyped-def]
+    """Clamp a row of points to a canvas."""
+    noinline()
+    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+    for u in range(len(x)):
+        x[u], y[u] = min(max(x[u], x0), x1), min(max(y[u], y0), y1)
 
 
 @fused
@@ -147,17 +152,20 @@ def _forget(w, gx, gy, to_rest):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _arrived(chain, b, k, links, kept, px, py):  # type: ignore[no-untyped-def]
+def _arrived(chain, b, k, links, kept, index, pairs, px, py):  # type: ignore[no-untyped-def]
     """Where the points of canvas k went on from."""
     x, y, w, grid = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
-    if chain.kinds[k] < _BEND:
-        _clamped(x, y, w, grid, chain.kinds[k], px, py)
-        return
     zero = px.dtype.type(0.0)
+    if chain.kinds[k] == _REFLECTION:
+        _folded(x, y, w, grid, px, py)
+        return
     for u in range(len(x)):
         known, a, c = w[u] != zero, x[u], y[u]
         px[u], py[u] = a if known else zero, c if known else zero
-    bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, grid, px, py)
+    if chain.kinds[k] < _BEND:
+        _hold(px, py, grid)
+        return
+    bend(chain.control[b * chain.control_step], chain.knots, chain.kinds[k] == _KINK, grid, px, py, index, pairs)
 
 
 @fused
@@ -198,70 +206,92 @@ def _keep(x, y, w, share, kept):  # type: ignore[no-untyped-def]
 
 
 @fused
-def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, own):  # type: ignore[no-untyped-def]
+def _begin(own, grounds):  # type: ignore[no-untyped-def]
+    """Before any canvas: all of the source, and nothing else."""
+    own[0, :] = own.dtype.type(1.0)
+    for c in range(grounds):
+        own[2 + c, :] = own.dtype.type(0.0)
+
+
+@fused
+def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, own):  # type: ignore[no-untyped-def]
     """Where the output pixels (us, v + vs) read the source, and by how much; the rest is ``fills`` of the canvases.
+
+    Returns whether there may be such a rest; if not, the chain's rows for the share and the ground are not written. Canvases that
+    hold a whole strip cost a comparison.
 
     Args:
         chain: the call's; ``m`` is the sample's map of the source from the first canvas.
         size: (height, width) of the output.
         fills: of the canvases one after the other, ``grounds`` channels each.
+        index, pairs: scratch of ``bend``.
         own: the rows of the strip's chain.
     """
     noinline()
     cast = x.dtype.type
-    zero, one = cast(0.0), cast(1.0)
-    share, cover, canvases = own[0], own[1], len(chain.kinds)
+    zero = cast(0.0)
+    share, cover, canvases, cut = own[0], own[1], len(chain.kinds), False
     links, keeps = chain.links[b * chain.step], len(own) > 2 + grounds
-    share[:] = cast(1.0)
-    for c in range(grounds):
-        own[2 + c, :] = zero
+    if keeps:
+        _begin(own, grounds)
     _copy(us, vs, v, x, y)
     x0, y0, x1, y1 = zero, zero, cast(size[1] - 1), cast(size[0] - 1)
     for k in range(canvases - 1, -1, -1):
-        window = links[k, LINK - 4 :]
-        if chain.kinds[k] >= _BEND:
-            _project(links[k, : LINK - 4], x, y, w)
-            if keeps:
-                _keep(x, y, w, share, own[2 + grounds + 4 * k :])
-            _known(x, y, w, share)
-            bend(chain.control[b * chain.control_step], chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window, x, y)
-            x1 = -one  # no canvas
-            continue
-        same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1)
-        x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+        window, kind = links[k, LINK - 4 :], chain.kinds[k]
+        same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1) & (kind < _BEND)
         if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
             continue
-        if chain.kinds[k] == _FILLED and not keeps:
-            _over(links[k, : LINK - 4], x, y, share, cover, window)
-        else:
-            _project(links[k, : LINK - 4], x, y, w)
-            if keeps:
-                _keep(x, y, w, share, own[2 + grounds + 4 * k :])
-            _cross(x, y, w, cover, window, chain.kinds[k])
+        _project(links[k, : LINK - 4], x, y, w)
+        if keeps:
+            _keep(x, y, w, share, own[2 + grounds + 4 * k :])
+        lost = _lost(w) > zero
+        if kind >= _BEND:
+            if lost:
+                if not (cut or keeps):
+                    _begin(own, grounds)
+                _known(x, y, w, share)
+                cut = True
+            bend(chain.control[b * chain.control_step], chain.knots, kind == _KINK, window, x, y, index, pairs)
+            x1 = -cast(1.0)  # no canvas
+            continue
+        x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+        if kind == _BORDER and not lost:
+            _hold(x, y, window)
+        elif kind == _REFLECTION or _beyond(x, y, w, window, keeps) > zero:
+            if not (cut or keeps):
+                _begin(own, grounds)
+            cut = True
+            _cross(x, y, w, cover, window, kind)
             _share_out(share, cover)
-        for c in range(grounds):
-            if fills[k * grounds + c] != zero:
-                _lay(cover, fills[k * grounds + c], own[2 + c])
+            for c in range(grounds):
+                if fills[k * grounds + c] != zero:
+                    _lay(cover, fills[k * grounds + c], own[2 + c])
     _project(m, x, y, w)
-    _hide(share, x)
+    if cut:
+        _hide(share, x)
+    return cut
 
 
 @fused
-def find(call, m, fields, chain, fills, b, v, first, width, strip, own):  # type: ignore[no-untyped-def]
+def find(call, m, fields, chain, fills, b, v, first, width, strip, index, own):  # type: ignore[no-untyped-def]
     """Where a strip reads, and through which canvases: its first two rows, the denominators in the seventh, and its chain's rows.
+
+    Returns whether the canvases may show something of their own.
 
     Args:
         fields, chain: the call's displacements and canvases, or None.
         fills: of the canvases, or empty.
+        index: scratch; the strip's third and fourth row are, too.
     """
     if chain is None:
         locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
         if fields is not None and fields.size > 0:
             at = v * call.out_width + first
             displace(fields, 2 * b * call.field_step, at, width, call.out_width, strip[0], strip[1])
-    else:
-        size, grounds = (call.out_height, call.out_width), call.out_channels if len(fills) > 0 else 0
-        follow(chain, m, b, v, size, fills, grounds, strip[4], strip[5], strip[0], strip[1], strip[6], own)
+        return False
+    size, grounds = (call.out_height, call.out_width), call.out_channels if len(fills) > 0 else 0
+    pairs = strip[2:4].reshape(-1)
+    return follow(chain, m, b, v, size, fills, grounds, strip[4], strip[5], strip[0], strip[1], strip[6], index, pairs, own)
 
 
 @fused
@@ -352,14 +382,31 @@ def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # ty
     return s0, s1, s2, s3
 
 
+@summing
+def _unhold(x, y, window, gx, gy):  # type: ignore[no-untyped-def]
+    """Back over :func:`_hold`, in place. Returns the gradient of the canvas's rectangle."""
+    noinline()
+    zero = gx.dtype.type(0.0)
+    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
+    s0 = s1 = s2 = s3 = zero
+    for u in range(len(x)):
+        p, q, a, b = x[u], y[u], gx[u], gy[u]
+        s0 += a if p < x0 else zero
+        s1 += b if q < y0 else zero
+        s2 += a if p >= x1 else zero
+        s3 += b if q >= y1 else zero
+        gx[u], gy[u] = a if (p >= x0) & (p < x1) else zero, b if (q >= y0) & (q < y1) else zero
+    return s0, s1, s2, s3
+
+
 @fused
-def _clamped(x, y, w, window, kind, px, py):  # type: ignore[no-untyped-def]
+def _folded(x, y, w, window, px, py):  # type: ignore[no-untyped-def]
     cast = x.dtype.type
-    zero, one, half = cast(0.0), cast(1.0), cast(0.5)
+    zero, half, one = cast(0.0), cast(0.5), cast(1.0)
     for u in range(len(x)):
         known, a, b = w[u] != zero, x[u], y[u]
-        _, _, px[u], _, _, _ = _side(a if known else zero, window[0], window[2], kind, one, half)
-        _, _, py[u], _, _, _ = _side(b if known else zero, window[1], window[3], kind, one, half)
+        px[u], py[u] = _fold(a if known else zero, window[2] + one, half), _fold(b if known else zero, window[3] + one, half)
+    _hold(px, py, window)
 
 
 @fused
@@ -401,7 +448,27 @@ def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
 
 @fused
 def trace_back(  # type: ignore[no-untyped-def]
-    chain, m, b, v, fills, grounds, strip, own, g, to_rest, shown, gx, gy, gw, moves, colors, to_map, to_links, to_fills, to_knots
+    chain,
+    m,
+    b,
+    v,
+    fills,
+    grounds,
+    strip,
+    index,
+    own,
+    g,
+    to_rest,
+    shown,
+    gx,
+    gy,
+    gw,
+    moves,
+    colors,
+    to_map,
+    to_links,
+    to_fills,
+    to_knots,
 ):
     """The gradients of maps, rectangles, fills and knots, from those of where the source is read (gx, gy), of its share and of the
     result (g).
@@ -409,29 +476,37 @@ def trace_back(  # type: ignore[no-untyped-def]
     Args:
         strip, own: as :func:`follow` left them.
         to_rest: the gradient of the share.
-        shown, gw: scratch, as are gx, gy and to_rest afterwards, and the strip's third and fourth row.
+        index, shown, gw: scratch, as are gx, gy and to_rest afterwards, the third and fourth rows of the strip, and the first
+            two of its chain.
         moves, colors: whether maps and rectangles, and fills, want theirs.
     """
     noinline()
     canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], strip[2], strip[3]
     zero = gx.dtype.type(0.0)
-    kept = own[2 + grounds :]
+    kept, pairs = own[2 + grounds :], own[:2].reshape(-1)
     if moves:
-        _arrived(chain, b, 0, links, kept, px, py)
+        _arrived(chain, b, 0, links, kept, index, pairs, px, py)
         _pull(m, px, py, strip[0], strip[1], strip[6], gx, gy, gw, to_map)
     for k in range(canvases):
         x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
         sums = to_links[k if moves else 0]
         if chain.kinds[k] >= _BEND:
-            _forget(w, gx, gy, to_rest)
-            if moves:
+            if _lost(w) > zero:
+                _forget(w, gx, gy, to_rest)
                 for u in range(len(x)):
                     known, p, q = w[u] != zero, x[u], y[u]
-                    px[u], py[u] = p if known else zero, q if known else zero
-                weights = np.empty((12, len(x)), px.dtype)
-                grid = chain.knots[0], chain.knots[1], chain.kinds[k] == _KINK, window
-                unbend(chain.control[b * chain.control_step], *grid, px, py, gx, gy, to_knots, weights)
-        else:
+                    x[u], y[u] = p if known else zero, q if known else zero
+            if moves:
+                control, grads = chain.control[b * chain.control_step], strip[2:4].reshape(-1)
+                unbend(control, chain.knots, chain.kinds[k] == _KINK, window, x, y, gx, gy, to_knots, index, pairs, grads)
+        elif chain.kinds[k] == _BORDER and _lost(w) == zero:
+            if moves:
+                s0, s1, s2, s3 = _unhold(x, y, window, gx, gy)
+                sums[LINK - 4] += s0
+                sums[LINK - 3] += s1
+                sums[LINK - 2] += s2
+                sums[LINK - 1] += s3
+        elif chain.kinds[k] == _REFLECTION or _beyond(x, y, w, window, True) > zero:
             shown[:] = zero
             for c in range(grounds):
                 if fills[k * grounds + c] != zero:
@@ -450,7 +525,7 @@ def trace_back(  # type: ignore[no-untyped-def]
         if not moves:
             continue
         if k + 1 < canvases:
-            _arrived(chain, b, k + 1, links, kept, px, py)
+            _arrived(chain, b, k + 1, links, kept, index, pairs, px, py)
         else:
             _copy(strip[4], strip[5], v, px, py)
         _pull(links[k, : LINK - 4], px, py, x, y, w, gx, gy, gw, sums)

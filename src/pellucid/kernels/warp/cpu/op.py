@@ -15,8 +15,8 @@ from torch import Tensor
 
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
-from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, Call, Chain, Room, Rows, Sums
-from pellucid.kernels.warp.layout import LEVELS, LINK, MODES, POWER
+from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
+from pellucid.kernels.warp.layout import CANVASES, LEVELS, LINK, MODES, POWER
 from pellucid.kernels.warp.operators import Gradients, define, define_moved, empty_gradients
 
 __all__ = ["backward", "direct", "forward", "labels", "moved"]
@@ -105,10 +105,18 @@ class _Call:
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         chain = None
         if links is not None:
-            knots = np.zeros((1, 0), work) if control is None else control.flatten(1).contiguous().numpy()
-            shape = (0, 0) if control is None else (control.shape[2], control.shape[3])
+            knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
+            if control is not None:
+                knots, shape = _polynomials(control, _spline(kinds)).flatten(1).numpy(), (control.shape[2], control.shape[3])
+                most = control.abs().amax((2, 3)).numpy()
             chain = Chain(
-                links.contiguous().numpy(), np.array(kinds, np.int64), int(links.shape[0] > 1), knots, shape, int(len(knots) > 1)
+                links.contiguous().numpy(),
+                np.array(kinds, np.int64),
+                int(links.shape[0] > 1),
+                knots,
+                shape,
+                most,
+                int(len(knots) > 1),
             )
             self.floats += 4 + 2 * out_channels + 4 * len(kinds)
         rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
@@ -130,6 +138,32 @@ class _Call:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
         taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
         return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
+
+
+def _spline(kinds: list[int]) -> tuple[tuple[float, ...], ...]:
+    """The one of the call's field."""
+    return next(spline for name, spline in SPLINES.items() if CANVASES[name] in kinds)
+
+
+def _polynomials(control: Tensor, spline: tuple[tuple[float, ...], ...]) -> Tensor:
+    """The polynomials of y along the columns of knots, (b, rows of cells, numbers, columns, 2)."""
+    cells = control.shape[2] - 3
+    numbers = control.new_zeros((control.shape[0], cells, 4, control.shape[3], 2))
+    for power, weights in zip(numbers.permute(2, 0, 4, 1, 3), spline, strict=True):  # b 2 cells columns
+        for k, weight in enumerate(weights):
+            if weight:
+                power.add_(control[:, :, k : k + cells], alpha=weight)
+    return numbers
+
+
+def _knots(numbers: Tensor, spline: tuple[tuple[float, ...], ...], out: Tensor) -> None:
+    """The adjoint of :func:`_polynomials`, into ``out``, which has the grid's shape."""
+    total = numbers.new_zeros(out.shape)
+    for power, weights in zip(numbers.permute(2, 0, 4, 1, 3), spline, strict=True):
+        for k, weight in enumerate(weights):
+            if weight:
+                total[:, :, k : k + numbers.shape[1]].add_(power, alpha=weight)
+    out.copy_(total)
 
 
 def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
@@ -208,7 +242,10 @@ def _(
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_links = results[5].view(-1, 1 if links is None else links.shape[1], LINK).numpy()
-    to_table = results[6].view(-1, 1 if table is None else table[0].numel()).numpy()
+    to_table, polynomials = results[6], None
+    if links is not None and table is not None and to_table.numel():
+        to_table = polynomials = torch.zeros((image.shape[0], table.shape[2] - 3, 4, table.shape[3], 2), dtype=torch.float64)
+    tables = to_table.view(-1, to_table[0].numel() if to_table.numel() else 1).numpy()
     to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
@@ -218,12 +255,14 @@ def _(
             into = np.empty(to_image.shape[1] if apart else 0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
-            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, to_table)
+            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, tables)
             backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), first, last)
             if apart:
                 round_into(into, to_image[first])
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
+    if polynomials is not None:
+        _knots(polynomials, _spline(options[4:]), results[6])
     return results
 
 
@@ -289,8 +328,8 @@ def _(
     out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype))
 
     def task(start: int, stop: int) -> None:
-        floats, index = scratch("floats", 8 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(*call.arguments[:5], rows, floats, index, call.room(), start, stop)
+        floats, index = scratch("floats", 10 * size[1], call.work), scratch("labels", size[1], np.int64)
+        copy_labels(*call.arguments[:5], rows, floats, index, scratch("index", size[1], np.int32), call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

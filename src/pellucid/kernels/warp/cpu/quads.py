@@ -60,6 +60,11 @@ class Vectors:
         """Write a vector there."""
         self.builder.store(value, self._at(index, step)).align = self.size
 
+    def numbers(self, index: Any) -> list[Any]:
+        """The same, one by one."""
+        places = (self.builder.add(index, ir.Constant(index.type, lane)) for lane in range(self.lanes))
+        return [self.builder.load(self.builder.gep(self.data, [place])) for place in places]
+
     def splat(self, number: Any) -> Any:
         """A number in every lane."""
         first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.Constant(_INT, 0))

@@ -19,7 +19,7 @@ from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, fold
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import meet
-from pellucid.kernels.warp.layout import CANVASES
+from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["choose_band", "stage", "unstage"]
 
@@ -27,7 +27,7 @@ _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 """A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
 ring's width."""
 
-_HARD, _BEND = CANVASES["hard"], CANVASES["bend"]
+_FOLDS, _HARD, _BEND = CANVASES["reflection"], CANVASES["hard"], CANVASES["bend"]
 _MOST = 1e6  # further away, corners are not trusted
 _WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
@@ -85,10 +85,10 @@ def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def
 
 
 @fused
-def _walk(call, m, fields, chain, b, v, strip, own, limits):  # type: ignore[no-untyped-def]
+def _walk(call, m, fields, chain, b, v, strip, index, own, limits):  # type: ignore[no-untyped-def]
     """The same box for the strip that begins at row v, pixel by pixel: any map, displacements, canvases."""
     x, y, us = strip[0], strip[1], strip[4]
-    find(call, m, fields, chain, m[:0], b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, strip, own[:2])
+    find(call, m, fields, chain, m[:0], b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, strip, index, own[:2])
     _clamp(x, y, limits, strip[2], strip[3])
     return _least(x), -_least(strip[2]), _least(y), -_least(strip[3])
 
@@ -131,50 +131,57 @@ def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):
 
 
 @fused
+def _excess(low, high, first, last):  # type: ignore[no-untyped-def]
+    """How far an interval reaches beyond a canvas."""
+    return max(max(first - low, high - last), 0.0)
+
+
+@fused
 def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
     """The box of what rows v to v + rows may show through canvases, and whether the corners bound it.
 
-    They do where what leaves a canvas shows fill, the denominator keeps its sign, and all maps but the output's own are affine:
-    then a point that is held on a canvas and still shows something was moved by less than a pixel there.
+    They do where the denominator keeps its sign, all maps but the output's own are affine, and no canvas folds: then a point moves
+    only so far at a canvas as the corners lie outside of it, and where that shows fill, by less than a pixel if it still shows
+    something of the source.
     """
     noinline()
-    links, canvases = chain.links[b * chain.step], len(chain.kinds)
-    low_x, high_x, low_y, high_y = limits
-    last = links[canvases - 1]
+    links, last = chain.links[b * chain.step], len(chain.kinds) - 1
     bounded = len(m) == 6 or (m[6] == 0 and m[7] == 0 and m[8] == 1)
-    p0, p1, p2, p3, p4, p5 = float(m[0]), float(m[1]), float(m[2]), float(m[3]), float(m[4]), float(m[5])
-    room_x = room_y = 0.0
-    for k in range(canvases):
-        bounded &= chain.kinds[k] == FILLED or chain.kinds[k] == _HARD or chain.kinds[k] >= _BEND
-        most_x = most_y = 1.0
-        if chain.kinds[k] >= _BEND:  # no displacement is larger than the largest of a knot
-            control = chain.control[b * chain.control_step]
-            most_x = most_y = 0.0
-            for c in range(len(control) // 2):
-                most_x, most_y = max(most_x, abs(control[c])), max(most_y, abs(control[len(control) // 2 + c]))
-        room_x, room_y = room_x + abs(p0) * most_x + abs(p1) * most_y, room_y + abs(p3) * most_x + abs(p4) * most_y
-        if k + 1 < canvases:
-            n = links[k]
-            bounded &= n[6] == 0 and n[7] == 0 and n[8] == 1
-            p0, p1, p2 = p0 * n[0] + p1 * n[3], p0 * n[1] + p1 * n[4], p0 * n[2] + p1 * n[5] + p2
-            p3, p4, p5 = p3 * n[0] + p4 * n[3], p3 * n[1] + p4 * n[4], p3 * n[2] + p4 * n[5] + p5
-    x0, x1, y0, y1 = np.inf, -np.inf, np.inf, -np.inf
+    out = links[last]
+    xs, ys = np.empty(4), np.empty(4)
     sign = 0.0
-    for line in (v, v + rows - 1):
-        for column in (us[0], us[len(us) - 1]):
-            w = last[6] * column + (last[7] * line + last[8])
-            sign = w if sign == 0.0 else sign
-            terms = abs(last[6] * column) + abs(last[7] * line) + abs(last[8])
-            if not (w * sign > 0.0 and abs(w) > 0.05 * terms):
-                bounded = False
-                continue
-            a, c = (last[0] * column + last[1] * line + last[2]) / w, (last[3] * column + last[4] * line + last[5]) / w
-            x, y = p0 * a + p1 * c + p2, p3 * a + p4 * c + p5
-            x0, x1, y0, y1 = min(x0, x), max(x1, x), min(y0, y), max(y1, y)
-    bounded &= abs(x0) + abs(x1) + abs(y0) + abs(y1) < _MOST
-    if not bounded:
+    for corner in range(4):
+        line, column = float(v + (rows - 1) * (corner // 2)), float(us[(len(us) - 1) * (corner % 2)])
+        w = out[6] * column + (out[7] * line + out[8])
+        sign = w if corner == 0 else sign
+        terms = abs(out[6] * column) + abs(out[7] * line) + abs(out[8])
+        if not (w * sign > 0.0 and abs(w) > 0.05 * terms):
+            return False, limits
+        xs[corner] = (out[0] * column + out[1] * line + out[2]) / w
+        ys[corner] = (out[3] * column + out[4] * line + out[5]) / w
+    room_x = room_y = 0.0
+    for k in range(last, -1, -1):
+        if chain.kinds[k] >= _BEND:  # no displacement is larger than the largest of a knot
+            room_x, room_y = room_x + chain.most[b * chain.control_step, 0], room_y + chain.most[b * chain.control_step, 1]
+        else:
+            x0, y0, x1, y1 = links[k, LINK - 4], links[k, LINK - 3], links[k, LINK - 2], links[k, LINK - 1]
+            held_x = _excess(xs.min() - room_x, xs.max() + room_x, x0, x1)
+            held_y = _excess(ys.min() - room_y, ys.max() + room_y, y0, y1)
+            if chain.kinds[k] == FILLED or chain.kinds[k] == _HARD:
+                held_x, held_y = min(held_x, 1.0), min(held_y, 1.0)
+            bounded &= chain.kinds[k] != _FOLDS or held_x + held_y == 0.0
+            room_x, room_y = room_x + held_x, room_y + held_y
+        n = links[k - 1] if k > 0 else m
+        bounded &= k == 0 or (n[6] == 0 and n[7] == 0 and n[8] == 1)
+        for corner in range(4):
+            x, y = xs[corner], ys[corner]
+            xs[corner], ys[corner] = n[0] * x + n[1] * y + n[2], n[3] * x + n[4] * y + n[5]
+        room_x, room_y = abs(n[0]) * room_x + abs(n[1]) * room_y, abs(n[3]) * room_x + abs(n[4]) * room_y
+    x0, x1, y0, y1 = xs.min(), xs.max(), ys.min(), ys.max()
+    if not (bounded and abs(x0) + abs(x1) + abs(y0) + abs(y1) + room_x + room_y < _MOST):
         return False, limits
     # Some more for rounding: coordinates are computed in fewer bits.
+    low_x, high_x, low_y, high_y = limits
     room_x, room_y = room_x + 0.1 + 1e-4 * max(-x0, x1), room_y + 0.1 + 1e-4 * max(-y0, y1)
     cast = us.dtype.type
     x0, x1 = min(max(cast(x0 - room_x), low_x), high_x), min(max(cast(x1 + room_x), low_x), high_x)
@@ -201,14 +208,14 @@ def _halve(call, m, chain, b, mode, v, last, planes, capacity, us, limits, frame
 
 
 @fused
-def _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame):  # type: ignore[no-untyped-def]
+def _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame):  # type: ignore[no-untyped-def]
     """Any other map: strip by strip, once, as far as it pays."""
     noinline()
     us, step, shape, taps = strip[4], call.strip, (call.height, call.width), call.taps
     rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
     x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
     while True:
-        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, own, limits)
+        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, index, own, limits)
         x0, x1, y0, y1 = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
         good = _judge((x0, x1, y0, y1), shape, taps, mode, planes, capacity, rows * mine, rows, step, frame)
         if not good or v + rows >= last:
@@ -217,7 +224,7 @@ def _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own
 
 
 @fused
-def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame):  # type: ignore[no-untyped-def]
+def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame):  # type: ignore[no-untyped-def]
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
     Args:
@@ -226,6 +233,7 @@ def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, stri
         mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
         planes: of three channels each.
         capacity: numbers there is room for.
+        index: scratch.
         limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
             to see anything.
     """
@@ -234,11 +242,11 @@ def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, stri
         if bounded:
             _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
         else:
-            _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame)
+            _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame)
     elif fields is None:
         _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
     elif call.projective or fields.size > 0:
-        _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, own, limits, frame)
+        _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame)
     else:
         _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
 

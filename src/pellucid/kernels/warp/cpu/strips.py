@@ -82,14 +82,14 @@ def copy_pixels(img, call, unit, b, m, v, first, width, lines, out, place, cover
 
 
 @fused
-def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, own, frame, quad, reads):  # type: ignore[no-untyped-def]
+def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, index, own, frame, quad, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, rows v to ``last`` at most, and stage it if it is to be read."""
     noinline()
     shape = (call.height, call.width)
     _, _, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
     planes = (call.channels + 2) // 3
     rule = rule_of(call, window)
-    choose_band(call, m, fields, chain, b, rule, v, last, planes, len(quad), strip, own, held, frame)
+    choose_band(call, m, fields, chain, b, rule, v, last, planes, len(quad), strip, index, own, held, frame)
     if frame[STAGED] == 1 and reads:
         strides = (call.stride_c, call.stride_y, call.stride_x)
         stage(img, b * call.stride_b, call.channels, shape, strides, unit, rule, frame, quad)

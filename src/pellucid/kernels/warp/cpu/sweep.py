@@ -50,7 +50,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
     floats, quad = without_refcount(room.floats), without_refcount(room.quad)
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic, curve = call.unit, call.cubic, floats.dtype.type(call.cubic if call.taps == 4 else 0.0)
-    before, band, zero = (0, 0), 0, np.int64(0)
+    before, band, zero, cut = (0, 0), 0, np.int64(0), False
     coloured = flags & (FIRST_MIX | STAGES) != 0
     copied = start
     for r in range(start, stop):
@@ -74,7 +74,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         own = strip[13 + 2 * wide :]
         if tables is None and shapes is None and not whole and v >= band:
             end = min(call.out_height, v + (stop - r) * call.strip)
-            next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, own, frame, quad, True)
+            next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, index[:n], own, frame, quad, True)
             band = v + frame[ROWS]
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
@@ -82,7 +82,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         if whole:
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
         else:
-            find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, own)
+            cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, index[:n], own)
             base = np.uint64(b * call.stride_b)
             shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
             if tables is not None:
@@ -97,7 +97,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
                 read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], read, edge)
         if flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
-        if chain is not None:
+        if chain is not None and cut:
             blend(own[0], own[2:], grounds, out_channels, result)
         if flags & HUE:
             hue(p[hue_shift], result[0], result[1], result[2])

@@ -94,7 +94,8 @@ def tangent(  # type: ignore[no-untyped-def]
             frame[ROWS] = band = 0
         if v >= band:
             end = min(call.out_height, v + (stop - r) * call.strip)
-            next_band(img, call, unit, m, fields, None, window, b, v, end, strip, strip[15 + 2 * wide :], frame, quad, True)
+            own = strip[15 + 2 * wide :]
+            next_band(img, call, unit, m, fields, None, window, b, v, end, strip, index[:n], own, frame, quad, True)
             band = v + frame[ROWS]
         x, y, dx, dy, cover = strip[0], strip[1], strip[13], strip[14], strip[7]
         quads, source, result = floats[9 * n : 13 * n], strip[15 : 15 + wide], strip[15 + wide : 15 + 2 * wide]
