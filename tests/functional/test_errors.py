@@ -51,6 +51,12 @@ REST = {
     "fisheye": ((30.0,), {}),
     "wave": ((0.05, 32.0), {}),
     "elastic": ((torch.zeros(1, 5, 6, 2),), {}),
+    "thin_plate_spline": ((torch.zeros(2, 3, 3),), {}),
+    "grid_distortion": (([1.0, 2.0], [1.0, 2.0]), {}),
+    "zoom_blur": ((1.2,), {}),
+    **{name: ((8,), {}) for name in ("letterbox", "longest_max_size", "pad_if_needed")},
+    "channel_dropout": (([0],), {}),
+    "coarse_dropout": (([0.3], [0.4]), {}),
     "solarize": ((0.5,), {}),
     **{f"adjust_{name}": ((0.5,), {}) for name in ("brightness", "contrast", "saturation", "hue", "gamma", "sharpness")},
 }

@@ -5,7 +5,7 @@ Must not: draw anything at random or keep state.
 Read next: ``warps.py``.
 """
 
-from pellucid.functional.blurs import box_blur, defocus_blur, median_blur, motion_blur
+from pellucid.functional.blurs import box_blur, defocus_blur, median_blur, motion_blur, zoom_blur
 from pellucid.functional.codecs import jpeg
 from pellucid.functional.colors import (
     adjust_brightness,
@@ -13,7 +13,9 @@ from pellucid.functional.colors import (
     adjust_gamma,
     adjust_hue,
     adjust_saturation,
+    channel_dropout,
     color_temperature,
+    rgb_shift,
     shift_hsv,
 )
 from pellucid.functional.conversions import denormalize, hsv_to_rgb, invert, normalize, rgb_to_grayscale, rgb_to_hsv, to_dtype
@@ -24,6 +26,7 @@ from pellucid.functional.estimate import (
     invert_affine_transform,
 )
 from pellucid.functional.filters import adjust_sharpness, erase, gaussian_blur
+from pellucid.functional.holes import coarse_dropout, grid_dropout
 from pellucid.functional.lenses import fisheye, lens_distortion, rolling_shutter, wave
 from pellucid.functional.noises import (
     gaussian_noise,
@@ -36,6 +39,7 @@ from pellucid.functional.noises import (
     shot_noise,
     snow,
 )
+from pellucid.functional.plates import grid_distortion, thin_plate_spline
 from pellucid.functional.reaching import anneal
 from pellucid.functional.rectangles import (
     center_crop,
@@ -47,7 +51,7 @@ from pellucid.functional.rectangles import (
     ten_crop,
 )
 from pellucid.functional.remap import remap
-from pellucid.functional.sizes import crop, pad, resize, uniform_temporal_subsample
+from pellucid.functional.sizes import crop, letterbox, longest_max_size, pad, pad_if_needed, resize, uniform_temporal_subsample
 from pellucid.functional.targets import transform_boxes, transform_points
 from pellucid.functional.tones import autocontrast, clahe, equalize, posterize, solarize
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
@@ -66,7 +70,9 @@ __all__ = [
     "autocontrast",
     "box_blur",
     "center_crop",
+    "channel_dropout",
     "clahe",
+    "coarse_dropout",
     "color_temperature",
     "crop",
     "defocus_blur",
@@ -82,16 +88,21 @@ __all__ = [
     "get_perspective_transform",
     "get_rotation_matrix2d",
     "grayscale_to_rgb",
+    "grid_distortion",
+    "grid_dropout",
     "horizontal_flip",
     "hsv_to_rgb",
     "invert",
     "invert_affine_transform",
     "jpeg",
     "lens_distortion",
+    "letterbox",
+    "longest_max_size",
     "median_blur",
     "motion_blur",
     "normalize",
     "pad",
+    "pad_if_needed",
     "permute_channels",
     "perspective",
     "plasma_brightness",
@@ -103,6 +114,7 @@ __all__ = [
     "remap",
     "resize",
     "resized_crop",
+    "rgb_shift",
     "rgb_to_grayscale",
     "rgb_to_hsv",
     "rolling_shutter",
@@ -113,6 +125,7 @@ __all__ = [
     "snow",
     "solarize",
     "ten_crop",
+    "thin_plate_spline",
     "to_dtype",
     "transform_boxes",
     "transform_points",
@@ -123,4 +136,5 @@ __all__ = [
     "warp_affine",
     "warp_perspective",
     "wave",
+    "zoom_blur",
 ]

@@ -1,21 +1,22 @@
 """Brightness, contrast, saturation, hue and gamma, as torchvision defines them, with gradients to the factors.
 
-Owns: the ``adjust_*`` functions that act on single pixels, `shift_hsv`, `color_temperature`.
+Owns: the ``adjust_*`` functions that act on single pixels, `shift_hsv`, `color_temperature`, `rgb_shift`, `channel_dropout`.
 Must not: hold formulas of its own; the colour kernels do.
 Read next: ``conversions.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hsv as shifted
 from pellucid.color.temperature import LIMITS, gains_of
 from pellucid.errors import invalid
-from pellucid.functional.fills import Factor, read_factor
+from pellucid.functional.fills import Factor, FillValue, read_factor, read_fill
 from pellucid.functional.images import Layout, close_image, join_batch, open_image, require_channels, to_compute
 from pellucid.kernels import color, curve
 
@@ -25,9 +26,11 @@ __all__ = [
     "adjust_gamma",
     "adjust_hue",
     "adjust_saturation",
+    "channel_dropout",
     "close_unit",
     "color_temperature",
     "open_unit",
+    "rgb_shift",
     "shift_hsv",
 ]
 
@@ -264,6 +267,83 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
         return color.clip(pixels * gains_of(kelvin)[:, :, None, None])
 
     return _numbered(image, {"temperature": temperature}, lit)
+
+
+def rgb_shift(
+    image: Shaped[Tensor, "*b 3 h w"], red: Factor = 0.0, green: Factor = 0.0, blue: Factor = 0.0, *, clip: bool = True
+) -> Shaped[Tensor, "*b 3 h w"]:
+    """Add a number of its own to each of the three channels.
+
+    Args:
+        image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
+        red, green, blue: in units of white for every dtype: a number or a tensor () or (B,).
+        clip: clip the result to [0, 1].
+
+    Returns:
+        The image, in its own dtype; 8-bit results are rounded and clipped in any case.
+
+    Gradient:
+        image, red, green, blue: almost everywhere (zero where clipped); exact without ``clip``.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
+
+    Source:
+        Its formula in numpy; albumentations' RGBShift.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import rgb_shift
+        >>> rgb_shift(torch.full((3, 1, 1), 0.25), 0.5, blue=-0.5).flatten()
+        tensor([0.7500, 0.2500, 0.0000])
+    """
+
+    def moved(pixels: Tensor, *numbers: Tensor) -> Tensor:
+        shifted = pixels + torch.stack(numbers, -1)[:, :, None, None]
+        return color.clip(shifted) if clip else shifted
+
+    return _numbered(image, {"red": red, "green": green, "blue": blue}, moved)
+
+
+def channel_dropout(
+    image: Shaped[Tensor, "*b c h w"], channels: Sequence[int], *, fill: FillValue = 0.0
+) -> Shaped[Tensor, "*b c h w"]:
+    """Paint whole channels over.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), any dtype.
+        channels: which, counted from 0; none leaves the image.
+        fill: what they show, as in :func:`crop`, in the image's units.
+
+    Returns:
+        A new tensor in the dtype of ``image``.
+
+    Gradient:
+        image, fill: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
+
+    Source:
+        An assignment in numpy.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import channel_dropout
+        >>> channel_dropout(torch.ones(3, 1, 1), [0, 2]).flatten()
+        tensor([0., 1., 0.])
+    """
+    pixels, layout = open_image(image)
+    count = pixels.shape[1]
+    if not isinstance(channels, Sequence) or not all(type(channel) is int and 0 <= channel < count for channel in channels):
+        raise invalid("channels", expected=f"a list of whole numbers from 0 to {count - 1}", got=repr(channels))
+    colors = read_fill("fill", fill, channels=count, batch=pixels.shape[0], like=pixels)
+    rest = pixels.new_zeros(()) if colors is None else colors[:, :, None, None]
+    places = torch.arange(count, device=pixels.device)[:, None, None]
+    dropped = torch.zeros_like(places, dtype=torch.bool)
+    for channel in channels:
+        dropped = dropped | (places == channel)
+    return close_image(torch.where(dropped, rest, pixels), layout)
 
 
 def _numbered(image: Tensor, values: dict[str, Factor], function: Callable[..., Tensor]) -> Tensor:

@@ -1,6 +1,6 @@
 """Other sizes: resampled, cut out, or padded.
 
-Owns: `resize`, `crop`, `pad`; and fewer frames, `uniform_temporal_subsample`.
+Owns: `resize`, `longest_max_size`, `letterbox`, `crop`, `pad`, `pad_if_needed`; and fewer frames, `uniform_temporal_subsample`.
 Must not: move content by anything but whole pixels in `crop` and `pad`.
 Read next: ``turns.py``.
 """
@@ -23,10 +23,10 @@ from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
 from pellucid.kernels.warp.taps import FILLED_MODES, PADDING_MODES, fold_index
 from pellucid.transforms.base import as_size, check_choice, padding_named
-from pellucid.transforms.resize import Padding, as_padding
-from pellucid.types import Size
+from pellucid.transforms.resize import Padding, as_padding, fitting_size, letterboxed
+from pellucid.types import ImageSpec, Size
 
-__all__ = ["crop", "pad", "resize", "uniform_temporal_subsample"]
+__all__ = ["crop", "letterbox", "longest_max_size", "pad", "pad_if_needed", "resize", "uniform_temporal_subsample"]
 
 
 def resize(
@@ -100,6 +100,87 @@ def _matrix(size_in: Sequence[int], target: Size, like: Tensor) -> Tensor:
     step_y, step_x = size_in[0] / target[0], size_in[1] / target[1]
     numbers = torch.zeros(1, dtype=like.dtype if like.dtype.is_floating_point else torch.float32, device=like.device)
     return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, numbers)
+
+
+def longest_max_size(
+    image: Shaped[Tensor, "*b c h w"],
+    size: int | Size,
+    *,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+    impl: str = "auto",
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Resize the longer side to ``size`` pixels, keeping the aspect ratio.
+
+    Args:
+        image, interpolation, antialias, impl: as in :func:`resize`.
+        size: of the longer side; a pair (height, width) is the size that the result just fits into.
+
+    Returns:
+        The resized image, in the dtype of ``image``.
+
+    Gradient:
+        image: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        albumentations' LongestMaxSize, which rounds half up.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import longest_max_size
+        >>> longest_max_size(torch.zeros(3, 12, 16), 8).shape
+        torch.Size([3, 6, 8])
+    """
+    target = fitting_size(as_size("size", size), _spec(image))
+    return resize(image, target, interpolation=interpolation, antialias=antialias, impl=impl)
+
+
+def letterbox(
+    image: Shaped[Tensor, "*b c h w"],
+    size: int | Size,
+    *,
+    fill: FillValue = 0.0,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+    impl: str = "auto",
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Resize to fit inside a fixed size, keeping the aspect ratio, and fill the rest evenly on both sides.
+
+    Args:
+        image, interpolation, antialias, impl: as in :func:`resize`.
+        size: (height, width) of the result, or an int for a square.
+        fill: the colour of the bars, as in :func:`crop`. An odd pixel of them goes to the right and to the bottom.
+
+    Returns:
+        The image with its bars, in the dtype of ``image``.
+
+    Gradient:
+        image, fill: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.copyMakeBorder`` around :func:`resize`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import letterbox
+        >>> letterbox(torch.zeros(1, 2, 4), 4, fill=0.5)[0, :, 0]
+        tensor([0.5000, 0.0000, 0.0000, 0.5000])
+    """
+    height, width = as_size("size", size)
+    inner, top, left = letterboxed((height, width), _spec(image))
+    shown = resize(image, inner, interpolation=interpolation, antialias=antialias, impl=impl)
+    return _cut(shown, -top, -left, height, width, "constant", fill)
+
+
+def _spec(image: Tensor) -> ImageSpec:
+    pixels, _ = open_image(image)
+    return ImageSpec(*pixels.shape[1:])
 
 
 def crop(
@@ -183,6 +264,43 @@ def pad(
     pixels, _ = open_image(image)
     height, width = pixels.shape[-2:]
     return _cut(image, -top, -left, height + top + bottom, width + left + right, padding_mode, fill)
+
+
+def pad_if_needed(
+    image: Shaped[Tensor, "*b c h w"], size: int | Size, *, fill: FillValue = 0.0, padding_mode: str = "constant"
+) -> Shaped[Tensor, "*b c h2 w2"]:
+    """Add whole pixels evenly on both sides until the image has at least a given size, bit for bit.
+
+    Args:
+        image: (C, H, W) or (B, C, H, W), any dtype.
+        size: the least (height, width), or an int for both.
+        fill, padding_mode: as in :func:`crop`.
+
+    An odd pixel goes to the right and to the bottom.
+
+    Returns:
+        A new tensor in the dtype of ``image``.
+
+    Gradient:
+        image, fill: exact.
+
+    Errors:
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
+
+    Source:
+        ``cv2.copyMakeBorder``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.functional import pad_if_needed
+        >>> pad_if_needed(torch.tensor([[[1.0], [2.0]]]), (1, 4), fill=9.0)
+        tensor([[[9., 1., 9., 9.],
+                 [9., 2., 9., 9.]]])
+    """
+    least, spec = as_size("size", size), _spec(image)
+    height, width = max(least[0], int(spec.height)), max(least[1], int(spec.width))
+    top, left = (height - int(spec.height)) // 2, (width - int(spec.width)) // 2
+    return _cut(image, -top, -left, height, width, padding_mode, fill)
 
 
 def _cut(image: Tensor, top: int, left: int, height: int, width: int, padding_mode: str, fill: FillValue) -> Tensor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import constant
@@ -27,7 +28,7 @@ from pellucid.types import Fill, ImageSpec, Pairing, Size
 
 __all__ = ["GridShuffle", "Mosaic", "RandomZoomBlur"]
 
-_MOST_TILES, _MOST_ZOOMS = 64, 32
+_MOST_TILES, MOST_ZOOMS = 64, 32
 
 
 def _both(name: str, value: Range) -> dict[str, Distribution]:
@@ -234,17 +235,23 @@ class RandomZoomBlur(Transform):
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "factor": "almost_everywhere", "gate": "almost_everywhere"}
 
     def check(self) -> None:
-        object.__setattr__(self, "zooms", whole_number("RandomZoomBlur.zooms", self.zooms, 2, _MOST_ZOOMS))
+        object.__setattr__(self, "zooms", whole_number("RandomZoomBlur.zooms", self.zooms, 2, MOST_ZOOMS))
 
     def segment(self, spec: ImageSpec) -> LayerSpec:
         return LayerSpec((0,) * self.zooms, moves=False)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
         factor = gated(values, values["factor"], 1.0)
-        maps = []
-        for k in range(self.zooms):
-            step = 1.0 / (1.0 + (factor - 1.0) * (k / (self.zooms - 1)))
-            middle = (spec.width - 1) / 2, (spec.height - 1) / 2
-            maps.append(scale_shift(step, middle[0] * (1.0 - step), step, middle[1] * (1.0 - step), like))
+        maps = zooms_to(factor, self.zooms, spec, like)
         shares = constant([1.0 / (k + 1) for k in range(self.zooms)], factor.dtype, factor.device)
         return Layers(shares.expand(len(factor), -1), src_from_dst=torch.stack(maps, 1))
+
+
+def zooms_to(factor: Float[Tensor, "b"], zooms: int, spec: ImageSpec, like: Tensor) -> list[Float[Tensor, "b 3 3"]]:
+    """From the picture to its zooms by 1 to a factor, about its middle."""
+    maps = []
+    for k in range(zooms):
+        step = 1.0 / (1.0 + (factor - 1.0) * (k / (zooms - 1)))
+        middle = (spec.width - 1) / 2, (spec.height - 1) / 2
+        maps.append(scale_shift(step, middle[0] * (1.0 - step), step, middle[1] * (1.0 - step), like))
+    return maps

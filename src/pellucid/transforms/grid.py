@@ -23,7 +23,7 @@ from pellucid.transforms.base import Params, as_size, drawn
 from pellucid.transforms.warping import Bending
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
 
-__all__ = ["GridDistortion"]
+__all__ = ["GridDistortion", "stretched"]
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,16 @@ class GridDistortion(Bending):
         rows, columns = self.cells  # type: ignore[misc] # a pair by now
         noise = 2.0 * uniform_field(values["words"], (1, 1, rows + columns), magnitude.dtype)[:, 0, 0] - 1.0  # b n
         lengths = 1.0 + magnitude[:, None] * noise
-        height, width = (max(1, int(length) - 1) for length in spec.size)
-        down, across = _moved(lengths[:, :rows], height), _moved(lengths[:, rows:], width)
-        control = torch.stack(torch.broadcast_tensors(across[:, None, :], down[:, :, None]), 1)  # b 2 gh gw
-        grid = constant((0.0, 0.0, width / columns, height / rows), magnitude.dtype, like.device)[None]
-        return Bend(control, grid)
+        return stretched(lengths[:, :rows], lengths[:, rows:], spec)
+
+
+def stretched(rows: Float[Tensor, "b n"], columns: Float[Tensor, "b m"], spec: ImageSpec) -> Bend:
+    """The field in which each row and each column of equal cells shows a stretch of the picture of its relative length."""
+    height, width = (max(1, int(length) - 1) for length in spec.size)
+    down, across = _moved(rows, height), _moved(columns, width)
+    control = torch.stack(torch.broadcast_tensors(across[:, None, :], down[:, :, None]), 1)  # b 2 gh gw
+    grid = constant((0.0, 0.0, width / columns.shape[1], height / rows.shape[1]), rows.dtype, rows.device)[None]
+    return Bend(control, grid, linear=True)
 
 
 def _moved(lengths: Float[Tensor, "b n"], whole: int) -> Float[Tensor, "b g"]:

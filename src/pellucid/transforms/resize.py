@@ -127,9 +127,13 @@ class LongestMaxSize(_Resized):
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
     def _target(self, spec: ImageSpec) -> Size:
-        height, width = as_size("LongestMaxSize.size", self.size)
-        zoom = min(height / spec.height, width / spec.width)
-        return (max(1, math.floor(spec.height * zoom + 0.5)), max(1, math.floor(spec.width * zoom + 0.5)))
+        return fitting_size(as_size("LongestMaxSize.size", self.size), spec)
+
+
+def fitting_size(size: Size, spec: ImageSpec) -> Size:
+    """The largest size of the picture's proportions within this one."""
+    zoom = min(size[0] / spec.height, size[1] / spec.width)
+    return (max(1, math.floor(spec.height * zoom + 0.5)), max(1, math.floor(spec.width * zoom + 0.5)))
 
 
 @dataclass(frozen=True)
@@ -255,16 +259,9 @@ class Letterbox(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
-    def _inner(self, spec: ImageSpec) -> tuple[Size, int, int]:
-        """Size of the resized image, and its offset (top, left) in the output."""
-        height, width = as_size("Letterbox.size", self.size)
-        zoom = min(height / spec.height, width / spec.width)
-        inner = (min(height, max(1, round(spec.height * zoom))), min(width, max(1, round(spec.width * zoom))))
-        return inner, (height - inner[0]) // 2, (width - inner[1]) // 2
-
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("Letterbox.size", self.size)
-        inner, _, _ = self._inner(spec)
+        inner, _, _ = letterboxed(size, spec)
         return WarpSpec(
             size,
             resamples=inner != spec.size,
@@ -277,5 +274,13 @@ class Letterbox(Transform):
         )
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        inner, top, left = self._inner(spec)
+        inner, top, left = letterboxed(as_size("Letterbox.size", self.size), spec)
         return Warp(_fit(inner, spec, like) @ scale_shift(1.0, -left, 1.0, -top, like[None]))
+
+
+def letterboxed(size: Size, spec: ImageSpec) -> tuple[Size, int, int]:
+    """Size of the resized image in a letterbox, and its offset (top, left) there."""
+    height, width = size
+    zoom = min(height / spec.height, width / spec.width)
+    inner = (min(height, max(1, round(spec.height * zoom))), min(width, max(1, round(spec.width * zoom))))
+    return inner, (height - inner[0]) // 2, (width - inner[1]) // 2

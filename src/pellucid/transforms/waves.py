@@ -23,7 +23,7 @@ from pellucid.transforms.base import Params, drawn
 from pellucid.transforms.warping import Fitting
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
-__all__ = ["RandomThinPlateSpline", "RandomWave"]
+__all__ = ["RandomThinPlateSpline", "RandomWave", "bent_plate", "spacing_of_points"]
 
 _KNOTS = 12.0  # in a period
 
@@ -134,12 +134,28 @@ class RandomThinPlateSpline(Fitting):
         object.__setattr__(self, "points", whole_number("RandomThinPlateSpline.points", self.points, 2, 8))
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
-        across, down = (max(1, int(length) - 1) / (self.points - 1) for length in (spec.width, spec.height))
         jitter = 2.0 * uniform_field(values["words"], (2, self.points, self.points), x.dtype) - 1.0
-        u, v = torch.broadcast_tensors(x / across, y / down)
-        moved = (values["magnitude"] * jitter.flatten(2)) @ _plate(self.points, torch.stack((u, v), -1).flatten(0, 2))
-        dx, dy = moved.unflatten(2, u.shape[1:]).unbind(1)
-        return across * dx, down * dy
+        return bent_plate(values["magnitude"][..., None] * jitter, x, y, spacing_of_points(self.points, spec))
+
+
+def spacing_of_points(points: int, spec: ImageSpec) -> tuple[float, float]:
+    """How far apart so many points a side lie, along x and along y."""
+    across, down = (max(1, int(length) - 1) / (points - 1) for length in (spec.width, spec.height))
+    return across, down
+
+
+def bent_plate(
+    moved: Float[Tensor, "b 2 n n"], x: Float[Tensor, "1 #h #w"], y: Float[Tensor, "1 #h #w"], spacing: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
+    """How far a thin plate moves each place, in pixels, where its points move by so many times their distance.
+
+    Args:
+        x, y: pixels from the picture's middle.
+    """
+    u, v = torch.broadcast_tensors(x / spacing[0], y / spacing[1])
+    plate = moved.flatten(2) @ _plate(moved.shape[-1], torch.stack((u, v), -1).flatten(0, 2))
+    dx, dy = plate.unflatten(2, u.shape[1:]).unbind(1)
+    return spacing[0] * dx, spacing[1] * dy
 
 
 def _plate(points: int, at: Float[Tensor, "q 2"]) -> Float[Tensor, "n q"]:

@@ -1,0 +1,98 @@
+"""Each transform has its function, or a reason why there is none."""
+
+import pellucid as P
+from pellucid import functional as PF
+from pellucid.transforms import ALL
+
+FUNCTIONS = {
+    "RandomHorizontalFlip": "horizontal_flip",
+    "RandomVerticalFlip": "vertical_flip",
+    "RandomRotation90": "rotate",
+    "RandomAffine": "affine",
+    "RandomRotation": "rotate",
+    "RandomTranslate": "affine",
+    "RandomShear": "affine",
+    "RandomScale": "affine",
+    "RandomPerspective": "perspective",
+    "RandomPlasmaBrightness": "plasma_brightness",
+    "RandomPlasmaFog": "plasma_fog",
+    "RandomPlasmaShadow": "plasma_shadow",
+    "RandomElastic": "elastic",
+    "RandomThinPlateSpline": "thin_plate_spline",
+    "RandomWave": "wave",
+    "GridDistortion": "grid_distortion",
+    "LensDistortion": "lens_distortion",
+    "RandomFisheye": "fisheye",
+    "RollingShutter": "rolling_shutter",
+    "RandomCrop": "crop",
+    "RandomResizedCrop": "resized_crop",
+    "RandomIoUCrop": "crop",
+    "CenterCrop": "center_crop",
+    "Resize": "resize",
+    "LongestMaxSize": "longest_max_size",
+    "Pad": "pad",
+    "PadIfNeeded": "pad_if_needed",
+    "Letterbox": "letterbox",
+    "RandomZoomOut": "pad",
+    "ScaleJitter": "resize",
+    "RandomBrightness": "adjust_brightness",
+    "RandomContrast": "adjust_contrast",
+    "RandomSaturation": "adjust_saturation",
+    "RandomHue": "adjust_hue",
+    "HueSaturationValue": "shift_hsv",
+    "RGBShift": "rgb_shift",
+    "PlanckianJitter": "color_temperature",
+    "ChannelDropout": "channel_dropout",
+    "RandomGrayscale": "rgb_to_grayscale",
+    "RandomInvert": "invert",
+    "RandomGamma": "adjust_gamma",
+    "RandomPosterize": "posterize",
+    "RandomSolarize": "solarize",
+    "RandomEqualize": "equalize",
+    "RandomCLAHE": "clahe",
+    "RandomAutoContrast": "autocontrast",
+    "RandomChannelShuffle": "permute_channels",
+    "RandomGaussianBlur": "gaussian_blur",
+    "RandomBoxBlur": "box_blur",
+    "RandomMotionBlur": "motion_blur",
+    "RandomDefocusBlur": "defocus_blur",
+    "RandomZoomBlur": "zoom_blur",
+    "RandomMedianBlur": "median_blur",
+    "RandomSharpness": "adjust_sharpness",
+    "RandomGaussianNoise": "gaussian_noise",
+    "PoissonGaussianNoise": "poisson_gaussian_noise",
+    "ShotNoise": "shot_noise",
+    "SaltAndPepper": "salt_and_pepper",
+    "RandomRain": "rain",
+    "RandomSnow": "snow",
+    "RandomErasing": "erase",
+    "CoarseDropout": "coarse_dropout",
+    "GridDropout": "grid_dropout",
+    "RandomJPEG": "jpeg",
+    "Normalize": "normalize",
+    "Denormalize": "denormalize",
+}
+NONE = {
+    "RandomLieAffine": "warp_affine, of the exponential of the drawn generator",
+    "ColorJitter": "several functions one after another",
+    "RandomPhotometricDistort": "several functions one after another",
+    "RandomBrightnessContrast": "one line of arithmetic: (1 + contrast) * image + brightness",
+    "MixUp": "one line of arithmetic between two images, and mixed labels, which need a batch and a draw",
+    "CutMix": "needs another image of the batch, and mixes labels",
+    "Mosaic": "needs other images of the batch, and their boxes",
+    "CopyPaste": "needs another image of the batch, and its masks",
+    "GridShuffle": "a draw of places is all there is to it",
+    "OneOf": "a choice, which draws",
+    "SomeOf": "a choice, which draws",
+    "Shuffle": "a choice, which draws",
+    "Apply": "holds other transforms",
+    "Mixture": "holds other transforms",
+}
+
+
+def test_every_transform_has_a_function_or_a_reason():
+    names = {transform.__name__ for transform in ALL}
+    assert names == FUNCTIONS.keys() | NONE.keys()
+    assert not FUNCTIONS.keys() & NONE.keys()
+    assert set(FUNCTIONS.values()) <= set(PF.__all__)
+    assert all(hasattr(P, name) for name in names)
