@@ -48,6 +48,25 @@ def test_compiled_agrees_with_the_reference(kinds, channels, padding_mode):
         assert (ours - theirs).norm() <= 1e-9 * theirs.norm() + 1e-12
 
 
+@pytest.mark.parametrize("kinds", [("zeros", "border"), ("border",), ("reflection", "hard")], ids="+".join)
+def test_canvases_that_cut_some_strips_only(kinds):
+    torch.manual_seed(7)
+    size, k = (60, 290), len(kinds)
+    turn = torch.tensor([[[0.95, 0.12, -14.0], [-0.12, 0.95, 11.0], [0, 0, 1]], [[0.4, 0, 80.0], [0, 0.4, 12.0], [0, 0, 1]]])
+    maps = turn.double()[:, None].repeat(1, k + 1, 1, 1)
+    maps[:, 1] = torch.eye(3, dtype=torch.float64)  # points on the very ends
+    windows = torch.tensor([0.0, 0.0, size[1] - 1.0, size[0] - 1.0], dtype=torch.float64).repeat(2, k, 1)
+    fills = torch.rand(2, k, 3, dtype=torch.float64)
+    image, weights, found = torch.rand(2, 3, *size, dtype=torch.float64), torch.randn(2, 3, *size, dtype=torch.float64), []
+    for name in ("cpu", "reference"):
+        leaves = [part.clone().requires_grad_() for part in (image, maps, windows, fills)]
+        given = zip(kinds, leaves[1][:, 1:].unbind(1), leaves[2].unbind(1), leaves[3].unbind(1), strict=True)
+        out = compute(name, leaves[0], pack(leaves[1][:, 0], size=size, links=[Link(*link) for link in given]))
+        found.append((out.detach(), *torch.autograd.grad(out, leaves, weights)))
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).norm() <= 1e-9 * theirs.norm() + 1e-12
+
+
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_derivatives_are_those_of_finite_differences(name):
     torch.manual_seed(2)
