@@ -81,6 +81,7 @@ def _compared(command: str, cases: tuple[str, ...], summary: str) -> None:
         threads: Threads = 0,
         budget: Budget = 3.0,
         only: Peers = None,
+        some: Annotated[list[str] | None, typer.Option("--case", help=f"Only {' or '.join(cases)}; may be repeated.")] = None,
         impl: ImplName = "auto",
         memory: Memory = True,
         output: Output = None,
@@ -88,9 +89,12 @@ def _compared(command: str, cases: tuple[str, ...], summary: str) -> None:
     ) -> None:
         _check_names(only)
         _check_pictures(output)
+        for name in some or ():
+            if name not in cases:
+                raise typer.BadParameter(f"expected one of {', '.join(cases)}; got {name}", param_hint="--case")
         tables: dict[str, list[Row]] = {}
         with _setting(threads):
-            for case in cases:
+            for case in some or cases:
                 tables[case] = compare(
                     case, batch=batch, size=size, budget=budget, only=only or (), impl=impl, memory=memory, say=_say
                 )

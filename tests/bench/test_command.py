@@ -80,6 +80,14 @@ def test_singles_and_their_page(tmp_path):
     assert page.read_text().count("**pellucid**") >= 2 * len(SINGLES)
 
 
+def test_one_case_of_several():
+    result = run("singles", *TINY, "--only", "pellucid", "--no-memory", "--case", "flips")
+    assert result.exit_code == 0, result.output
+    assert "flips" in result.output
+    assert "jpeg" not in result.output
+    assert run("singles", "--case", "flip").exit_code == 2
+
+
 def test_warp_with_memory(tmp_path):
     result = run("warp", "--batch", "4", "--size", "128", "--budget", "0.01", "--only", "torch", "-o", str(tmp_path))
     assert result.exit_code == 0, result.output
