@@ -17,7 +17,7 @@ def test_the_study_runs(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     written = json.loads((tmp_path / "worst-case.json").read_text())
     rows = {row["search"]: row for row in written["rows"]}
-    assert {row["tuned"] for row in written["hardening"] if "tuned" in row} == {"random draws", "half of them worst of 9"}
+    assert {row["tuned"] for row in written["hardening"] if "tuned" in row} == {"random draws", "a third of them worst of 5"}
     assert {row["attack"] for row in written["hardening"] if "attack" in row} == {"without draws", "8 draws a step"}
     assert rows["random, 60"]["evaluations"] == 60
     assert rows["gradient, 28 + 3 x 9"]["evaluations"] == 55
