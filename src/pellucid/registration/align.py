@@ -21,6 +21,7 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
+from pellucid.registration.bending import bend, slopes_of
 from pellucid.registration.descent import Bends, covered, descend
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
@@ -76,7 +77,7 @@ class Alignment:
         loss, overlap, correlation: at the end, of the full pictures.
         brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 where not solved for.
         covariance: of the model's parameters in the normalised frame (1 is half the longer side from the centre), were the
-            residuals independent noise; None for descents by Adam.
+            residuals independent noise; None for descents by Adam and for what bends.
         history: every step.
     """
 
@@ -136,7 +137,7 @@ def align(
     features: Callable[[Tensor], Tensor] | None = None,
     width: float = 0.1,
     spacing: float = 16.0,
-    stiffness: float = 1e-5,
+    stiffness: float = 1e-6,
     levels: int | None = None,
     steps: int = 30,
     tolerance: float = 1e-3,
@@ -150,15 +151,16 @@ def align(
     Args:
         fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
         model: ``translation``, ``similarity``, ``affine``, ``homography``; ``lens``: two radial terms; ``bspline``: displacements;
-            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then all of it at once.
+            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then what bends beside
+            it; where Adam descends, all of it at once.
         loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
-        method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
+        method: ``gauss_newton`` (all but lenses, under the first four losses), ``adam`` (all), or ``auto``: the first where it can.
         photometric: ``none``, ``gain_bias``, or ``gain_bias_gamma`` (Gauss-Newton only; pictures in [0, 1]).
         start: moving pixel from fixed pixel, one or one for each pair; default the identity.
         mask, moving_mask: weights from 0 of what counts.
         features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
         width: of the robust losses, in the pictures' units.
-        spacing: pixels between a B-spline's control points.
+        spacing: pixels between a B-spline's control points; on coarse levels half as many of their pixels.
         stiffness: weight of their squared second differences, in square pixels.
         levels: of the pyramid, each half the size; None: down to 16 pixels.
         steps: per level, at most; Adam takes five times as many.
@@ -189,9 +191,10 @@ def align(
     matrix_model, bends = parts_of(model)
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias", "gain_bias_gamma"))
-    exact = matrix_model is not None and loss in RESIDUAL
-    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
-    exact = exact and method != "adam"
+    exact = loss in RESIDUAL and method != "adam"
+    check_choice(
+        "method", method, ("auto", "gauss_newton", "adam") if loss in RESIDUAL and "lens" not in bends else ("auto", "adam")
+    )
     if photometric == "gain_bias_gamma" and (not exact or bends):
         raise invalid("photometric", expected="none or gain_bias where Adam descends", got=photometric)
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
@@ -203,10 +206,15 @@ def align(
             levels = 1 + max(0, round(math.log2(min(*size, *other) / _COARSEST)))
         photometric = "gain_bias" if loss == "ncc" else photometric
         run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
-        if not exact:
-            return run.adam(matrix, levels, problems)
-        found = run.newton(matrix, levels, problems)
-        return run.adam(found.matrix, levels, problems, found.history) if bends else found
+        history: tuple[Step, ...] = ()
+        if exact and matrix_model:
+            found = run.newton(matrix, levels, problems)
+            if not bends:
+                return found
+            matrix, history = found.matrix, found.history
+        if exact and "lens" not in bends:
+            return run.bend(matrix, levels, problems, history)
+        return run.adam(matrix, levels, problems, history)
 
 
 @dataclass(frozen=True)
@@ -255,9 +263,38 @@ class _Run:
         return self._told(matrix, start, None, None, settled, problems, measured, covariance, history)
 
     def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
+        return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self._weigh())
+
+    def _weigh(self) -> Callable[[Tensor], tuple[Tensor, Tensor]] | None:
         exponent = RESIDUAL[self.loss]
-        weigh = None if exponent is None else robust(exponent, self.width)
-        return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=weigh)
+        return None if exponent is None else robust(exponent, self.width)
+
+    def bend(self, matrix: Tensor, levels: int, problems: list[str], before: tuple[Step, ...]) -> Alignment:
+        field, history = None, [*before]
+        for level in range(levels - 1, -1, -1):
+            pair, from_full, moving_from_full = self._level(level)
+            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            spacing = self.spacing if level == 0 else max(1.0, self.spacing / 2)  # coarse pictures are smooth, and bend as much
+            here = moving_from_full @ matrix @ torch.linalg.inv(from_full)
+            found = bend(
+                partial(
+                    slopes_of,
+                    pair,
+                    here / here[:, 2:, 2:],
+                    spacing=spacing,
+                    stiffness=self.stiffness,
+                    photometric=self.photometric,
+                    weigh=self._weigh(),
+                ),
+                _control(field, size, spacing, here),
+                steps=self.steps,
+                tolerance=self.tolerance,
+            )
+            history += [Step(size, "bspline", loss) for loss in found.losses]
+            field = spline_field(found.control, size, spacing)
+        last = found.slopes
+        measured = (last.loss, last.overlap, last.correlation, last.brightness)
+        return self._told(matrix, matrix, field, None, found.settled, problems, measured, None, history)
 
     def adam(self, start: Tensor, levels: int, problems: list[str], before: tuple[Step, ...] = ()) -> Alignment:
         matrix, field, lens = start, None, start.new_zeros(len(start), 2) if "lens" in self.bends else None

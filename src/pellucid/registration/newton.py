@@ -21,7 +21,18 @@ from pellucid.registration.maps import basis, changed, corner_distance, frame
 from pellucid.registration.verdicts import LEAST_OVERLAP
 from pellucid.types import Size
 
-__all__ = ["Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves"]
+__all__ = [
+    "_FLAT",
+    "Equations",
+    "Moves",
+    "Pair",
+    "equations",
+    "minimise",
+    "noise_covariance",
+    "normal_equations",
+    "plane_moves",
+    "read",
+]
 
 _FLAT = 1e-5
 """A step that changes the loss by a smaller share ends a descent."""
@@ -65,13 +76,14 @@ class Equations(NamedTuple):
 
 
 def read(
-    moving: Float[Tensor, "b c h w"], matrix: Tensor, size: tuple[int, int], interpolation: str
+    moving: Float[Tensor, "b c h w"], matrix: Tensor, size: Size, interpolation: str, field: Float[Tensor, "b 2 h w"] | None = None
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b c 2 n"]]:
-    """The moving picture where the matrix leads, and the warp's slopes to where it is read: one backward pass with ones."""
+    """The moving picture where matrix and field lead, and the warp's slopes to where it is read: one backward pass with ones."""
     batch, channels = moving.shape[:2]
     planes, each = moving.flatten(0, 1)[:, None], matrix.repeat_interleave(channels, 0)
     with torch.enable_grad():
-        still = moving.new_zeros((batch * channels, 2, *size), requires_grad=True)
+        still = moving.new_zeros((batch * channels, 2, *size)) if field is None else field.repeat_interleave(channels, 0)
+        still.requires_grad_()
         out = warp(planes, each, size=size, interpolation=interpolation, padding_mode="border", displacement=still)
         (slopes,) = torch.autograd.grad(out, still, torch.ones_like(out))
     return out.detach().unflatten(0, (batch, channels)).flatten(2), slopes.unflatten(0, (batch, channels)).flatten(3)
