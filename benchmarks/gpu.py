@@ -4,6 +4,8 @@
     python benchmarks/gpu.py --deadline 540                 # skips what has not begun by then, in seconds, and says so
     python benchmarks/gpu.py --docs docs/performance.md     # also writes the table there
     python benchmarks/gpu.py --batch 256 --size 224 --json gpu.json
+    python benchmarks/gpu.py --only nan_shows,sweep         # these parts alone
+    python benchmarks/gpu.py --dry-run --only nan_shows     # on the CPU, by Triton's interpreter: whether the script itself works
 
 Every check and every group of timings is a process of its own: what hangs is ended, what crashes takes nothing with it, and a
 failure is run once more with blocking launches, whose last lines are kept. What is known stands in the JSON file after each part.
@@ -24,7 +26,11 @@ import time
 from pathlib import Path
 
 import torch
+from torch.utils.data import DataLoader
 
+import pellucid
+from pellucid.data import Indexed, Order, Prefetcher, collate
+from pellucid.kernels import dispatch
 from pellucid.kernels import warp as kernels
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
@@ -41,6 +47,12 @@ from pellucid_bench.subject import channels_last_8bit
 
 DEVICE = "cuda"
 REPEATS = 100
+
+
+def synchronize():
+    """Wait for the device, where there is one."""
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
 
 
 def warp_kernel(image, maps, *, impl="auto", **given):
@@ -196,6 +208,19 @@ def labels_equal(impl):
                 there = warp_kernel(labels.to(DEVICE), maps.to(DEVICE), impl=impl, **options).cpu()
                 different += int((here != there).sum())
     return different == 0, f"{different} pixels differ"
+
+
+def labels_beyond_32_bits(impl):
+    """The last pixels of a batch of labels with more than 2^31 of them are copied like the first."""
+    count, size = (3, 2**15) if DEVICE == "cuda" else (2, 8)
+    if DEVICE == "cuda" and torch.cuda.mem_get_info()[0] < 3 * count * size * size:
+        return True, "skipped: the device has too little memory"
+    labels = torch.zeros((count, 1, size, size), dtype=torch.uint8, device=DEVICE)
+    labels[-1, 0, -8:] = torch.arange(8 * size, device=DEVICE).view(8, size).to(torch.uint8)
+    mirror = torch.tensor([[[-1.0, 0.0, size - 1.0], [0.0, 1.0, 0.0]]], device=DEVICE)
+    found = warp_kernel(labels, mirror, size=(size, size), interpolation="nearest", impl=impl)
+    same = torch.equal(found[-1, 0, -8:], labels[-1, 0, -8:].flip(-1)) and not found[0, 0, :8].any()
+    return same, f"{labels.numel():,} labels"
 
 
 def colour_kernels_close(impl):
@@ -402,6 +427,7 @@ CHECKS = (
     colors_close,
     windows_and_channels_close,
     labels_equal,
+    labels_beyond_32_bits,
     colour_kernels_close,
     nan_shows,
     draws_equal,
@@ -418,10 +444,7 @@ CHECKS = (
 def run_check(name, impl):
     """The row of one check, in this process."""
     function = next(check for check in CHECKS if check.__name__ == name)
-    try:
-        passed, detail = function(impl)
-    except Exception as error:  # a check that cannot run has failed
-        passed, detail = False, f"{type(error).__name__}: {error}".partition("\n")[0][:160]
+    passed, detail = function(impl)
     return {"check": function.__doc__.partition("\n")[0], "name": name, "passed": bool(passed), "detail": detail}
 
 
@@ -502,10 +525,13 @@ def calls_for(images, impl):
         return separable(image, taps, taps, impl=impl)
 
     half = images.to(torch.bfloat16)
+    plain = torch.compile(ours.flagship_pipeline(impl="reference").to(DEVICE), fullgraph=True)
     parameters = ours.with_parameters(flagship)
     field = 2 / images.shape[1]  # a field's share of the batch's numbers
     calls = {
         "copy limit": (images.clone, 2),
+        "copy limit, bfloat16": (half.clone, 1),
+        "copy limit, uint8": (eight_bit.clone, 0.5),
         "pellucid warp": (lambda: warp(images), 2),
         "pellucid warp, forward + backward": (backward(warp, images), 4),
         "pellucid warp, forward + backward to image and matrix": (
@@ -544,6 +570,7 @@ def calls_for(images, impl):
         "pellucid clipped jitter, forward + backward": (backward(jittered, images), 10),
         "pellucid, flagship": (lambda: flagship(images), 2),
         "pellucid, flagship, torch.compile": (lambda: compiled(images), 2),
+        "pellucid, flagship by the reference, torch.compile": (lambda: plain(images), 2),
         "pellucid, flagship, uint8 HWC to bf16": (lambda: to_bf16(eight_bit), 0.75),
         "pellucid, flagship, forward + backward": (backward(flagship, images), 4),
         "pellucid, flagship, forward + backward to image and parameters": (both(parameters, image_leaf, image_leaf, upstream), 6),
@@ -568,6 +595,8 @@ def from_graph(call):
 
 def peak(call, images):
     """Memory on top of the inputs at the worst moment of a call, in units of the batch's bytes."""
+    if DEVICE != "cuda":
+        return float("nan")
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -588,6 +617,7 @@ GROUPS = (
     *("pellucid warp, displacement field", "torch grid_sample", "torch grid_sample, grid given", "pellucid noise"),
     *("pellucid blur, 9 taps", "pellucid clipped jitter", "pellucid, flagship", "pellucid, flagship, torch.compile"),
     *("pellucid, flagship, uint8 HWC to bf16", "pellucid, flagship, CUDA graph", "kornia, flagship"),
+    *("copy limit, bfloat16", "copy limit, uint8", "pellucid, flagship by the reference, torch.compile"),
 )
 """What is timed in a process of its own; see `group_of`."""
 
@@ -608,20 +638,33 @@ def device_time(call):
         end.record()
         torch.cuda.synchronize()
         return start.elapsed_time(end) / 1e3 / 3 / GRAPHED
-    except Exception:  # host work inside
-        torch.cuda.synchronize()
+    except Exception:  # host work inside, or no GPU
+        synchronize()
+        return float("nan")
+
+
+def launches(call):
+    """What one call starts on the device: kernels, copies and fills; NaN where the profiler cannot tell."""
+    if DEVICE != "cuda":
+        return float("nan")
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            call()
+            torch.cuda.synchronize()
+        return sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profile.events()) or float("nan")
+    except Exception:  # a driver without counters
         return float("nan")
 
 
 def host_time(call):
     """Seconds until a call has been handed to the device."""
-    torch.cuda.synchronize()
+    synchronize()
     times = []
     for _ in range(10):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-        torch.cuda.synchronize()
+        synchronize()
     return sorted(times)[len(times) // 2]
 
 
@@ -630,11 +673,13 @@ def run_timings(batch, size, impl, budget, group):
     images = photographs(batch, size).to(DEVICE)
     working, rows = {}, []
     calls = {name: call for name, call in calls_for(images, impl).items() if name == "copy limit" or group_of(name) == group}
+    if len(calls) == 1:
+        rows.append({"subject": group, "status": "absent", "note": "not installed here"})
     for name, (call, _) in calls.items():
         try:
             start = time.perf_counter()
             call()
-            torch.cuda.synchronize()
+            synchronize()
             first = time.perf_counter() - start
             working[name] = call, first
         except Exception as error:  # whatever it is, it concerns this row alone
@@ -651,6 +696,7 @@ def run_timings(batch, size, impl, budget, group):
             "first_s": first,
             "device_us": device_time(call) * 1e6,
             "host_us": host_time(call) * 1e6,
+            "launches": launches(call),
         }
         rates = {"images_per_s": batch / timing.median, "copy_fraction": calls[name][1] / 2 * copy / timing.median}
         rows.append({"subject": name, "status": "ok", **row, **rates, "peak_per_image_bytes": peak(call, images)})
@@ -667,6 +713,110 @@ def group_of(name):
         .removesuffix(", forward + backward")
     )
 
+
+CONCERNS = {
+    "fields_close": ("displacement field",),
+    "colors_close": ("flagship",),
+    "colour_kernels_close": ("noise", "blur", "jitter"),
+    "noise_equal": ("noise",),
+    "rounded_once": ("bfloat16", "bf16", "uint8"),
+    "graph_captured": ("CUDA graph",),
+    **dict.fromkeys(("labels_equal", "labels_beyond_32_bits", "draws_equal", "operators_behave", "backward_captured", "tests"), ()),
+}
+"""Which rows a failed check marks, by a part of their names; one that is not here marks all of ours."""
+
+
+def compiled_kernels(batch, size, impl):
+    """Registers, spills, shared memory and seconds of compiling of the kernels that the main calls need, compiled anew."""
+    import triton
+
+    seconds, notes = {}, []
+
+    def compiled(metadata, times, **_):
+        seconds[metadata["hash"]] = times.total / 1e6
+
+    triton.knobs.compilation.always_compile = True
+    triton.knobs.compilation.listener = compiled
+    images = photographs(batch, size).to(DEVICE).requires_grad_()
+    flagship = ours.flagship_pipeline(impl=impl).to(DEVICE)
+    warp_kernel(images, ours.src_from_dst_of(images), size=(size, size), impl=impl).sum().backward()
+    flagship(images).sum().backward()
+    synchronize()
+    for kernel in loaded_kernels():
+        facts = f"{kernel.n_regs} registers, {kernel.n_spills} spilled, {kernel.metadata.shared} B shared"
+        notes.append({"subject": f"kernel {kernel.name}", "note": f"{facts}, {seconds.get(kernel.hash, 0):.1f} s to compile"})
+    return notes
+
+
+def loaded_kernels():
+    """What Triton has compiled and loaded for the warp in this process."""
+    from pellucid.kernels.warp.triton import launch
+
+    for name in ("forward", "gradients", "gather", "add_folded", "bounds"):
+        caches = getattr(getattr(launch, name), "device_caches", {})
+        for cache in caches.values():
+            yield from cache[0].values()
+
+
+def sweep(batch, size, impl):
+    """Device time of the warp and its backward over widths of blocks, warps and pixels per thread: what to set in ``launch.py``."""
+    from pellucid.kernels.warp.triton import launch
+
+    images = photographs(batch, size).to(DEVICE)
+    forward = lambda image: warp_kernel(image, ours.src_from_dst_of(images), size=(size, size), impl=impl)  # noqa: E731
+    calls = {"forward": lambda: forward(images), "forward + backward": backward(forward, images)}
+    usual, notes = {name: getattr(launch, name) for name in ("_THREADS", "_ALONE", "_EACH", "_STEPS", "_WARP_ROWS")}, []
+    settings = [{}, *({"_THREADS": n * usual["_ALONE"]} for n in (2, 8)), *({"_ALONE": n * usual["_ALONE"]} for n in (2, 4))]
+    settings += [*({"_EACH": n} for n in (1, 4)), *({"_WARP_ROWS": n} for n in (1, 4)), *({"_STEPS": n} for n in (8, 32))]
+    for setting in settings:
+        vars(launch).update(usual | setting)
+        for name, call in calls.items():
+            try:
+                call()
+                found = f"{device_time(call) * 1e6:.0f} us"
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}".partition("\n")[0][:120]
+            notes.append({"subject": f"{name} with {setting or 'what is set'}", "note": found})
+    vars(launch).update(usual)
+    return notes
+
+
+def loader(batch, size, impl):
+    """How far reading, moving and augmenting a batch hide behind a training step of about the same length."""
+    pictures = [torch.randint(0, 256, (3, size + i % 7, size), dtype=torch.uint8) for i in range(8 * batch)]
+    augment = collate(pellucid.Pipeline([pellucid.CenterCrop(size), pellucid.RandomAffine(15)], impl=impl))
+    weights = torch.randn(3 * size, 3 * size, device=DEVICE) / size
+    batches = 8
+
+    def step(times):
+        x = weights
+        for _ in range(times):
+            x = x @ weights
+        return x
+
+    def seconds(work):
+        synchronize()
+        start = time.perf_counter()
+        work()
+        synchronize()
+        return time.perf_counter() - start
+
+    def reading(times):
+        read = DataLoader(Indexed(pictures), batch, sampler=Order(pictures), collate_fn=augment.read)
+        for _ in Prefetcher(read, augment, device=DEVICE):
+            step(times)
+
+    seconds(lambda: reading(1))
+    alone, once = seconds(lambda: reading(0)), seconds(lambda: step(20)) / 20
+    times = max(1, round(alone / batches / once))
+    work = seconds(lambda: [step(times) for _ in range(batches)])
+    together = seconds(lambda: reading(times))
+    hidden = (alone + work - together) / min(alone, work)
+    note = f"{alone / batches * 1e3:.1f} ms alone, steps {work / batches * 1e3:.1f} ms, together {together / batches * 1e3:.1f} ms"
+    return [{"subject": "DataLoader and Prefetcher", "note": f"{note}: {hidden:.0%} hidden"}]
+
+
+STUDIES = {"kernels": compiled_kernels, "sweep": sweep, "loader": loader}
 
 TARGETS = (
     ("the warp moves at least half of the copy limit", "pellucid warp", "copy limit", 0.5),
@@ -742,17 +892,26 @@ def verdict_table(verdicts):
 def table(checks, rows, batch, size):
     lines = [f"{batch}x3x{size}x{size} float32. Normalisation {MEAN}, {STD}.", "", "| check | | |", "|---|---|---|"]
     lines += [f"| {c['check']} | {'passed' if c['passed'] else '**failed**'} | {c['detail']} |" for c in checks]
-    lines += ["", "| | median us (quartiles) | device | host | first call | images/s | of copy limit | peak memory / image |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| | median us (quartiles) | device | host | launches | first call | images/s | of copy limit | peak memory / image |",
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|"]
+    wrong = {what for check in checks if not check["passed"] for what in CONCERNS.get(check["name"], ("pellucid",))}
     for row in rows:
+        name = row["subject"] + (" (**a check failed**)" if any(what in row["subject"] for what in wrong) else "")
         if row["status"] != "ok":
-            lines.append(f"| {row['subject']} | raises: {row['note']} | | | | | | |")
+            lines.append(f"| {name} | {row['status']}: {row['note']} | | | | | | | |")
             continue
         span = f"{row['median_us']:.0f} ({row['q1_us']:.0f} to {row['q3_us']:.0f})"
-        span += f" | {row['device_us']:.0f} | {row['host_us']:.0f} | {row['first_s']:.1f} s"
+        span += f" | {row['device_us']:.0f} | {row['host_us']:.0f} | {row['launches']:.0f} | {row['first_s']:.1f} s"
         tail = f"{row['images_per_s']:,.0f} | {row['copy_fraction']:.0%} | {row['peak_per_image_bytes']:.1f} x"
-        lines.append(f"| {row['subject']} | {span} | {tail} |")
+        lines.append(f"| {name} | {span} | {tail} |")
     return "\n".join(lines)
+
+
+def note_table(notes):
+    return "\n".join(["| | |", "|---|---|", *(f"| {note['subject']} | {note['note']} |" for note in notes)])
 
 
 def attempt(command, limit, **environment):
@@ -799,17 +958,19 @@ class Parts:
 
 
 def run_all(arguments):
-    """(checks, rows, failures), each part in its own process."""
-    checks, rows = [], []
+    """(checks, rows, notes, failures), each part in its own process."""
+    checks, rows, notes = [], [], []
 
     def write():
         if arguments.json is not None:
-            arguments.json.write_text(json.dumps(assembled(arguments, checks, rows, parts.failures), indent=1) + "\n")
+            arguments.json.write_text(json.dumps(assembled(arguments, checks, rows, notes, parts.failures), indent=1) + "\n")
 
     parts = Parts(arguments.deadline, write)
-    here = [sys.executable, __file__, "--impl", arguments.impl]
+    here = [sys.executable, __file__, "--impl", arguments.impl, *(["--dry-run"] if arguments.dry_run else [])]
+    here += [word for injected in arguments.inject for word in ("--inject", injected)]
+    wanted = set(arguments.only.split(",")) if arguments.only else None
     tests = Path(__file__).parents[1] / "tests" / "kernels"
-    if arguments.tests:
+    if arguments.tests and (wanted is None or "tests" in wanted):
         printed = parts.run("the kernels' tests", [sys.executable, "-m", "pytest", "-q", "-x", str(tests), "-k", "triton"], 240)
         checks.append(
             {
@@ -821,27 +982,56 @@ def run_all(arguments):
         )
     for function in CHECKS:
         name = function.__name__
-        row = parts.run(name, [*here, "--part", name], 90)
+        if wanted is not None and name not in wanted:
+            continue
+        row = parts.run(name, [*here, "--part", name], arguments.limit)
         lost = {"check": function.__doc__.partition("\n")[0], "name": name, "passed": False, "detail": "see the failures"}
         checks.append(row or lost)
         print(f"{'ok  ' if checks[-1]['passed'] else 'FAIL'} {name}: {checks[-1]['detail']}", flush=True)
         write()
     sized = ["--batch", str(arguments.batch), "--size", str(arguments.size), "--budget", str(arguments.budget)]
+    for study in STUDIES:
+        if wanted is None or study in wanted:
+            notes += parts.run(study, [*here, *sized, "--part", f"study:{study}"], arguments.limit) or []
+            write()
     for group in GROUPS:
-        found = parts.run(group, [*here, *sized, "--part", f"rows:{group}"], 120) or []
+        if wanted is not None and group not in wanted:
+            continue
+        found = parts.run(group, [*here, *sized, "--part", f"rows:{group}"], arguments.limit) or []
         rows += [row for row in found if row["subject"] != "copy limit" or not any(r["subject"] == "copy limit" for r in rows)]
         write()
-    return checks, rows, parts.failures
+    return checks, rows, notes, parts.failures
 
 
-def assembled(arguments, checks, rows, failures):
+def assembled(arguments, checks, rows, notes, failures):
     """The report as data."""
     settings = {"batch": arguments.batch, "size": arguments.size, "impl": arguments.impl, "checks": checks}
-    return report("gpu", {**settings, "targets": judge(rows), "failures": failures}, rows)
+    return report("gpu", {**settings, "targets": judge(rows), "notes": notes, "failures": failures}, rows)
+
+
+def broken(how):
+    """A kernel that raises, hangs or returns NaN: what this script must survive."""
+
+    def kernel(image, maps, *, impl="auto", **given):
+        if impl == "reference" or how not in ("raises", "hangs"):
+            return real(image, maps, impl=impl, **given) * (1 if impl == "reference" else torch.nan)
+        if how == "hangs":
+            time.sleep(3600)
+        raise RuntimeError("an injected failure")
+
+    real = warp_kernel
+    return kernel
 
 
 def part(arguments):
     """The work of one child process."""
+    for name, _, how in (injected.partition("=") for injected in arguments.inject):
+        if name == arguments.part:
+            globals()["warp_kernel"] = broken(how)
+    if arguments.part.startswith("study:"):
+        study = STUDIES[arguments.part.removeprefix("study:")]
+        arguments.json.write_text(json.dumps(study(arguments.batch, arguments.size, arguments.impl)))
+        return
     if arguments.part.startswith("rows:"):
         group = arguments.part.removeprefix("rows:")
         found = run_timings(arguments.batch, arguments.size, arguments.impl, arguments.budget, group)
@@ -860,17 +1050,26 @@ def main():
     parser.add_argument("--no-tests", dest="tests", action="store_false", help="leave the kernels' tests out")
     parser.add_argument("--json", type=Path, help="write the report here, after each part of it")
     parser.add_argument("--docs", type=Path, help="write the table into this page, between its gpu markers")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a part is ended")
+    parser.add_argument("--only", help="names of parts, with commas: tests, checks, kernels, sweep, loader, groups of timings")
+    parser.add_argument("--dry-run", action="store_true", help="on the CPU by Triton's interpreter, with small sizes")
+    parser.add_argument("--inject", action="append", default=[], help=argparse.SUPPRESS)  # PART=raises, hangs or nan
     parser.add_argument("--part", help=argparse.SUPPRESS)  # what a child process does
     arguments = parser.parse_args()
+    if arguments.dry_run:
+        os.environ["TRITON_INTERPRET"] = "1"
+        arguments.impl = "triton" if arguments.impl == "auto" else arguments.impl
+        globals()["DEVICE"], dispatch._runs_on = "cpu", lambda *_: True
     if arguments.part:
         part(arguments)
         return 0
-    if not torch.cuda.is_available():
+    if not (torch.cuda.is_available() or arguments.dry_run):
         print("No CUDA device: nothing to check or time here.")
         return 0
-    checks, rows, failures = run_all(arguments)
-    data = assembled(arguments, checks, rows, failures)
+    checks, rows, notes, failures = run_all(arguments)
+    data = assembled(arguments, checks, rows, notes, failures)
     text = f"{describe(data['environment'])}\n\n{table(checks, rows, arguments.batch, arguments.size)}"
+    text += f"\n\n{note_table(notes)}" if notes else ""
     text += f"\n\n{verdict_table(data['targets'])}" if rows else ""
     text += "".join(f"\n\n**{lost['part']}**: {lost['happened']}\n" + "\n".join(lost["lines"]) for lost in failures)
     print(text)

@@ -27,7 +27,7 @@ from triton.runtime.driver import driver
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors
 from pellucid.kernels.convolve.triton import launch as filters
-from pellucid.kernels.warp.layout import parameter_count
+from pellucid.kernels.warp.layout import CANVASES, LINK, parameter_count
 from pellucid.kernels.warp.triton import launch as warps
 from pellucid_bench.report import insert
 
@@ -41,6 +41,7 @@ CASES = {
     "projective": {"rows": 3},
     "border": {"mode": 1},
     "displacement field": {"field": True},
+    "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
 
@@ -89,14 +90,16 @@ def compile_instead(made):
 
 def run(
     channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
-    batch=2, plane=(224, 224), needs=(True, True, True),
+    batch=2, plane=(224, 224), needs=(True, True, True), bend=False,
 ):  # fmt: skip
     """One warp forward and, where it has one, backward."""
     image = torch.zeros(batch, channels, *plane, dtype=dtype)
     image = image.contiguous(memory_format=torch.channels_last) if channels_last else image
     params = torch.zeros(batch, parameter_count(flags, channels, channels))
     shifts = torch.zeros(batch, 2, *plane) if field else None
-    arguments = (image, torch.zeros(batch, 3 * rows), None, params, shifts, list(plane), [taps, mode, flags, channels], -0.5)
+    shifts, links = (torch.zeros(batch, 2, 9, 9), torch.zeros(batch, 1, LINK)) if bend else (shifts, None)
+    options = [taps, mode, flags, channels, *([CANVASES["bend"]] if bend else [])]
+    arguments = (image, torch.zeros(batch, 3 * rows), None, params, shifts, list(plane), options, -0.5, links)
     result = torch.zeros(batch, channels, *plane, dtype=out)
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:

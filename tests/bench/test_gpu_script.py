@@ -29,11 +29,14 @@ def test_without_cuda_it_says_so(script, monkeypatch, capsys):
 def test_table_names_failures_and_losses(script):
     checks = [{"check": "Bits.", "name": "same_bits", "passed": False, "detail": "differ"}]
     ok = {"subject": "a", "status": "ok", "median_us": 10.0, "q1_us": 9.0, "q3_us": 11.0, "images_per_s": 1e5}
+    ok |= {"device_us": 8.0, "host_us": 5.0, "launches": 3, "first_s": 1.0}
     rows = [ok | {"copy_fraction": 0.5, "peak_per_image_bytes": 1.0}, {"subject": "b", "status": "raises", "note": "no"}]
     text = script.table(checks, rows, 8, 32)
     assert "**failed**" in text
     assert "raises: no" in text
-    assert "| 100,000 | 50% | 1.0 x |" in text
+    assert "| 8 | 5 | 3 | 1.0 s | 100,000 | 50% | 1.0 x |" in text
+    ours = script.table(checks, [rows[0] | {"subject": "pellucid warp"}], 8, 32)
+    assert "| pellucid warp (**a check failed**) | 10 (9 to 11)" in ours
 
 
 def test_targets_are_judged_by_the_rows(script):
@@ -128,5 +131,5 @@ def test_checks_pass(script):
 
 @pytest.mark.gpu
 def test_timings_have_every_row(script):
-    rows = script.run_timings(8, 64, "auto", 0.01)
+    rows = [row for group in script.GROUPS for row in script.run_timings(8, 64, "auto", 0.01, group)]
     assert {"copy limit", "pellucid warp", "pellucid, flagship"} <= {row["subject"] for row in rows if row["status"] == "ok"}

@@ -26,7 +26,7 @@ class Device:
     def get_current_stream(self, device=0): return 0
 
 driver.set_active(Device())
-from pellucid.kernels.warp.layout import parameter_count
+from pellucid.kernels.warp.layout import CANVASES, LINK, parameter_count
 from pellucid.kernels.warp.triton import launch
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors
@@ -65,7 +65,7 @@ for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backwa
 
 def compile_all(
     channels=3, out_channels=3, rows=2, flags=0, taps=2, mode=0, window=False, field=False, dtype="float32", out=None,
-    plane=(224, 224),
+    plane=(224, 224), bend=None,
 ):
     dtype = getattr(torch, dtype)
     work = torch.float64 if dtype == torch.float64 else torch.float32
@@ -73,12 +73,15 @@ def compile_all(
     held = torch.zeros(2, 4, dtype=work) if window else None
     colors = torch.zeros(2, parameter_count(flags, channels, out_channels), dtype=work)
     shifts = torch.zeros(2, 2, *plane, dtype=work) if field else None
-    mapping, numbers = torch.zeros(2, 3 * rows, dtype=work), [taps, mode, flags, out_channels]
-    args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5)
+    links = None if bend is None else torch.zeros(2, 1, LINK, dtype=work)
+    shifts = shifts if bend is None else torch.zeros(1, 2, 6, 5, dtype=work)
+    kinds = [] if bend is None else [CANVASES[bend]]
+    mapping, numbers = torch.zeros(2, 3 * rows, dtype=work), [taps, mode, flags, out_channels, *kinds]
+    args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
     launch.forward_warp(out, args)
     if dtype.is_floating_point and out.dtype.is_floating_point:
-        launch.backward_warp(torch.zeros_like(out), args, [True, True, True, field])
+        launch.backward_warp(torch.zeros_like(out), args, [True, bend is None, True, field])
 
 for case in json.loads(sys.argv[1]):
     if case == "labels":
@@ -115,6 +118,7 @@ FEW = [
     {"taps": 4, "mode": 1, "window": True, "rows": 3, "channels": 1, "out_channels": 1, "plane": [9, 1]},
     {"field": True, "dtype": "bfloat16", "out": "bfloat16"},
     {"dtype": "uint8", "out": "uint8", "flags": 66},
+    {"bend": "bend", "flags": 63},
     "labels",
     "words",
     "noise",
@@ -133,6 +137,7 @@ MORE = [
     {"field": True, "rows": 3, "flags": 63, "dtype": "bfloat16", "out": "float16"},
     {"field": True, "taps": 4, "mode": 2, "window": True, "channels": 6, "out_channels": 6, "flags": 2},
     {"field": True, "taps": 1, "dtype": "float64", "out": "float32"},
+    {"bend": "kink", "rows": 3, "taps": 4, "mode": 1, "dtype": "bfloat16"},
     {"dtype": "float16", "channels": 1, "out_channels": 1, "plane": [1, 7], "taps": 4},
 ]
 

@@ -1,6 +1,8 @@
 """The GPU script's checks of the kernels, by the interpreter: what they ask holds before a GPU is at hand."""
 
 import importlib.util
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,7 +26,16 @@ def script(monkeypatch):
 
 
 NAMES = (
-    *("fields_close", "rounded_once", "noise_equal", "colors_close", "windows_and_channels_close", "labels_equal", "nan_shows"),
+    *(
+        "labels_beyond_32_bits",
+        "fields_close",
+        "rounded_once",
+        "noise_equal",
+        "colors_close",
+        "windows_and_channels_close",
+        "labels_equal",
+        "nan_shows",
+    ),
     "colour_kernels_close",
 )
 
@@ -84,3 +95,25 @@ def test_every_timing_has_its_process(script, monkeypatch):
     monkeypatch.setattr(script, "DEVICE", "cpu")
     names = [name for name in script.calls_for(images, "auto") if name != "copy limit"]
     assert {script.group_of(name) for name in names} <= set(script.GROUPS)
+
+
+FAULTS = {"nan_shows": "nan", "labels_equal": "hangs", "colors_close": "raises"}
+
+
+@pytest.mark.slow
+def test_a_dry_run_reports_kernels_that_fail(tmp_path):
+    """The script by the interpreter, with kernels that raise, hang and return NaN: the rest is checked and the report comes."""
+    command = [sys.executable, str(SCRIPT), "--dry-run", "--limit", "60", "--json", str(tmp_path / "gpu.json")]
+    command += ["--only", ",".join((*FAULTS, "labels_beyond_32_bits"))]
+    command += [word for name, how in FAULTS.items() for word in ("--inject", f"{name}={how}")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr[-2000:]
+    settings = json.loads((tmp_path / "gpu.json").read_text())["settings"]
+    assert {check["name"]: check["passed"] for check in settings["checks"]} == dict.fromkeys(FAULTS, False) | {
+        "labels_beyond_32_bits": True
+    }
+    lost = {failure["part"]: failure for failure in settings["failures"]}
+    assert lost["labels_equal"]["happened"] == "not ended after 60 s"
+    assert lost["colors_close"]["lines"][-1] == "RuntimeError: an injected failure"
+    assert "in other places" in next(check["detail"] for check in settings["checks"] if check["name"] == "nan_shows")
+    assert "an injected failure" in done.stdout

@@ -25,7 +25,7 @@ from pellucid.kernels.warp.around import Stages, between_stages, blurred_colors,
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import MATRIX, POWER, STAGES
+from pellucid.kernels.warp.layout import BENDS, GROUND, MATRIX, POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
@@ -137,7 +137,7 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     most, recipe = _MOST_MIXED[chosen], resample.recipe
-    if chosen == "triton" and resample.links is not None:
+    if chosen == "triton" and resample.links is not None and not _bends(image, resample):
         return _across(partial(_compiled, chosen), image, resample)
     if recipe.flags & (STAGES if forward_mode() else POWER if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
@@ -145,6 +145,21 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
         return _mixed_after(chosen, image, resample)
     return compiled(_PRIMITIVES[chosen], image, resample)
+
+
+def _bends(image: Tensor, resample: Resample) -> bool:
+    """Whether Triton's kernels hold these links: one that displaces points, while nothing is differentiated by places.
+
+    Not for hard edges (nearest, windows), where places must have the reference's bits, nor for channels that are mixed afterwards.
+    """
+    recipe, mapping, window, _, _, links, table, *_ = resample
+    if len(recipe.canvases) != 1 or recipe.canvases[0] not in BENDS or recipe.flags & GROUND:
+        return False
+    if window is not None or recipe.interpolation == "nearest":
+        return False
+    if max(image.shape[1], recipe.out_channels) > (_MOST_MIXED["triton"] or 0) and recipe.flags & _MIXING:
+        return False
+    return not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (mapping, links, table)))
 
 
 def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:

@@ -8,9 +8,10 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.warp.triton.bends import bent
 from pellucid.kernels.warp.triton.blocks import NUMBERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
-from pellucid.kernels.warp.triton.sampling import hold_in_window, read
+from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -36,6 +37,7 @@ def forward(  # type: ignore[no-untyped-def]
     window,
     colors,
     field,
+    links,
     out,
     stride_b,
     stride_c,
@@ -53,6 +55,9 @@ def forward(  # type: ignore[no-untyped-def]
     map_step,
     window_step,
     param_step,
+    link_step,
+    knots_down,
+    knots_across,
     C: tl.constexpr,
     OC: tl.constexpr,
     GROUPS: tl.constexpr,
@@ -70,6 +75,7 @@ def forward(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    BEND: tl.constexpr,
     RAW: tl.constexpr,
     NEAR: tl.constexpr,
     INDEX: tl.constexpr,
@@ -81,8 +87,16 @@ def forward(  # type: ignore[no-untyped-def]
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
     m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
-    x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
-    x, y, usable = displace(x, y, usable & drawn, from_sample(field, b, field_b), u, v, field_c, field_y, field_x, FIELD, INDEX)
+    displacements, seen = from_sample(field, b, field_b), drawn
+    if BEND:
+        x, y, usable, seen = bent(
+            u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, from_sample(links, b, link_step), displacements, knots_down, knots_across,
+            PROJECTIVE, BEND == 2, F,
+        )  # fmt: skip
+        usable = usable & drawn
+    else:
+        x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
+        x, y, usable = displace(x, y, usable & drawn, displacements, u, v, field_c, field_y, field_x, FIELD, INDEX)
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     first = group * K
     colour, _, _, covered, _, _ = read(
@@ -96,6 +110,8 @@ def forward(  # type: ignore[no-untyped-def]
             p += OC * C
         colour = cover(p, p + OC, colour, covered, first, OC, GROUPS, N)
         p += 2 * OC
+    if BEND:
+        colour = only(seen, colour, N)
     if HUE & FLAGS:
         colour = hue(colour, tl.load(p))
         p += 1

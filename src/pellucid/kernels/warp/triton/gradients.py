@@ -9,9 +9,10 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.warp.triton.bends import bent
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate, tile_pixels
-from pellucid.kernels.warp.triton.sampling import hold_in_window, read
+from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -57,6 +58,7 @@ def gradients(  # type: ignore[no-untyped-def]
     window,
     colors,
     field,
+    links,
     to_map,
     to_params,
     to_source,
@@ -81,6 +83,9 @@ def gradients(  # type: ignore[no-untyped-def]
     map_step,
     window_step,
     param_step,
+    link_step,
+    knots_down,
+    knots_across,
     param_count,
     C: tl.constexpr,
     OC: tl.constexpr,
@@ -104,6 +109,7 @@ def gradients(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
+    BEND: tl.constexpr,
     RAW: tl.constexpr,
     NEAR: tl.constexpr,
     INDEX: tl.constexpr,
@@ -138,10 +144,19 @@ def gradients(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         v = top + step * (P // BW)
         drawn = (u < out_width) & (v < out_height)
-        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
-        x, y, usable = displace(
-            mapped_x, mapped_y, usable & drawn, from_sample(field, b, field_b), u, v, field_c, field_y, field_x, FIELD, INDEX
-        )
+        displacements, seen = from_sample(field, b, field_b), drawn
+        if BEND:
+            x, y, usable, seen = bent(
+                u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, from_sample(links, b, link_step), displacements, knots_down, knots_across,
+                PROJECTIVE, BEND == 2, F,
+            )  # fmt: skip
+            usable = usable & drawn
+            mapped_x, mapped_y, w = x, y, x
+        else:
+            mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
+            x, y, usable = displace(
+                mapped_x, mapped_y, usable & drawn, displacements, u, v, field_c, field_y, field_x, FIELD, INDEX
+            )
         usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
         source, along_x, along_y, covered, rise_x, rise_y = read(
             picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
@@ -153,6 +168,8 @@ def gradients(  # type: ignore[no-untyped-def]
             if MATRIX & FLAGS:
                 after_first = mix(p, source, OC, C)
             after_first = cover(p + bias_at, p + bias_at + OC, after_first, covered, first, OC, GROUPS, N)
+        if BEND:
+            after_first = only(seen, after_first, N)
         after_hue = after_first
         if HUE & FLAGS:
             after_hue = hue(after_first, tl.load(p + turns_at))
@@ -177,6 +194,8 @@ def gradients(  # type: ignore[no-untyped-def]
         if HUE & FLAGS:
             g, to_turns = hue_backward(after_first, g, tl.load(p + turns_at))
             turns_sum += tl.where(drawn, to_turns, 0.0)
+        if BEND:  # what the link's map does not see is zero
+            g = only(seen, g, N)
         to_cover = tl.zeros((P,), F)
         if FIRST_MIX & FLAGS:
             if TO_PARAMS:

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, LINK, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
@@ -42,9 +42,10 @@ _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
 _SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
 
 
-def _blocks(size: tuple[int, int], threads: int = _THREADS, each: int = _EACH) -> tuple[dict[str, int], int, int]:
+def _blocks(size: tuple[int, int], threads: int = 0, each: int = 0) -> tuple[dict[str, int], int, int]:
     """(the shape of a block, blocks across, blocks down) for a plane of (height, width) and so many threads and pixels of each."""
     height, width = size
+    threads, each = threads or _THREADS, each or _EACH
     rows = min(triton.next_power_of_2(height), _WARP_ROWS if threads == _ALONE else 2 * _WARP_ROWS)
     columns = min(triton.next_power_of_2(width), threads // rows)
     rows = min(triton.next_power_of_2(height), threads // columns)
@@ -110,13 +111,18 @@ class _Call:
         size: list[int],
         options: list[int],
         cubic: float,
+        links: Tensor | None = None,
     ) -> None:
-        taps, mode, flags, out_channels = options
+        taps, mode, flags, out_channels, *canvases = options
         self.levels = bool(flags & LEVELS)
         self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
         self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
         self.steps = (_step(mapping), _step(window), _step(params))
-        self.field = self.mapping if field is None else field
+        self.field = self.mapping if field is None else field if links is None else field.contiguous()
+        # One link that displaces points: 1 by a cubic spline, 2 by a linear one; the field holds its knots.
+        self.bend = canvases[0] - CANVASES["bend"] + 1 if links is not None else 0
+        self.links = self.mapping if links is None else links.contiguous()
+        self.knots = (0, 0, 0) if links is None or field is None else (LINK if links.shape[0] > 1 else 0, *field.shape[2:])
         self.field_strides = _field_strides(field)
         self.batch, self.channels, *plane = image.shape
         self.plane, self.size = (plane[0], plane[1]), (size[0], size[1])
@@ -148,6 +154,7 @@ class _Call:
             "UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0,
             "RAW": self.options["MODE"] == 0 and not (window or field or projective),
             "NEAR": _near(self.image),
+            "BEND": self.bend,
         }
 
     def shapes(self) -> tuple[int, ...]:
@@ -161,8 +168,9 @@ def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
     with _on(out):
         for sample, planes in _parts(call.batch, call.groups):
             forward[(*tiles, planes)](
-                call.image, call.mapping, call.window, call.params, call.field, out, *call.image.stride(), *call.field_strides,
-                *call.shapes(), sample, *call.steps, **block, **call.options, **call.reading(),
+                call.image, call.mapping, call.window, call.params, call.field, call.links, out,
+                *call.image.stride(), *call.field_strides, *call.shapes(),
+                sample, *call.steps, *call.knots, **block, **call.options, **call.reading(),
             )  # fmt: skip
 
 
@@ -186,7 +194,7 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
     """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
     call = _Call(grad, *call_arguments)
     flags = call.options["FLAGS"]
-    needs = [*needs[:3], needs[3] and call.options["FIELD"]]
+    needs = [*needs[:3], needs[3] and call.options["FIELD"] and not call.bend]
     linear = not flags & (HUE | CLIP)
     to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
     to_field = call.mapping.new_empty((0,))
@@ -223,8 +231,8 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
-            grad, call.image, call.mapping, call.window, call.params, call.field, sums, colors, source, to_field,
-            *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, count,
+            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, sums, colors, source, to_field,
+            *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, count,
             TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip
@@ -279,7 +287,8 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
     units = torch.exp2(halves).to(call.mapping.dtype)
     for sample, planes in _parts(call.batch, call.groups):
         add_folded[(*tiles, planes)](
-            source, call.mapping, call.window, units, call.field, folded, *source.stride(), *call.field_strides, *call.shapes(),
-            sample, *call.steps[:2], **block, **kept,
+            source, call.mapping, call.window, units, call.field, call.links, folded,
+            *source.stride(), *call.field_strides, *call.shapes(),
+            sample, *call.steps[:2], *call.knots, BEND=call.bend, **block, **kept,
         )  # fmt: skip
     return folded, torch.exp2(-halves).to(call.mapping.dtype)

@@ -25,15 +25,20 @@ labels = torch.ops.pellucid.triton_labels.default
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+def _call(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the launchers take: knots as the field, and the link behind the rest."""
+    *tensors, field, links, table, size, options, cubic = arguments
+    assert (links is None) == (table is None)
+    return *tensors, field if links is None else table, size, options, cubic, links
+
+
 def _warp(*arguments: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
-    image, *_, links, table, size, options, _, dtype = arguments
-    assert links is None
-    assert table is None
+    image, *_, size, options, _, dtype = arguments
     out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel():
-        forward_warp(out, (*arguments[:5], *arguments[7:-1]))
+        forward_warp(out, _call(arguments[:-1]))
     return out
 
 
@@ -43,7 +48,8 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     image, mapping, window, params, field, links, table, *rest = arguments
     needs = rest[-1]
     if grad.numel() and image.numel():
-        call = image, mapping, window, params, field, *rest[:-2]
+        assert links is None or not (needs[1] or needs[2] or needs[5] or needs[6])
+        call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
         to_image, to_map, to_window, to_params, to_field = backward_warp(grad, call, [needs[0], needs[1] or needs[2], *needs[3:5]])
         nothing = to_params.new_empty((0,))
         return to_image, to_map, to_window, to_params, to_field, nothing, mapping.new_empty((0,))

@@ -11,7 +11,7 @@ import triton.language as tl
 from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, zeros
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, settle, slope, weight, within
 
-__all__ = ["hold_in_window", "read"]
+__all__ = ["hold_in_window", "only", "read"]
 
 
 @triton.jit
@@ -26,7 +26,7 @@ def hold_in_window(x, y, usable, window, MODE: tl.constexpr, WINDOW: tl.constexp
 
 
 @triton.jit
-def _only(where, blocks, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def only(where, blocks, K: tl.constexpr):  # type: ignore[no-untyped-def]
     """The blocks where a condition holds, else zero."""
     kept = ()
     for c in tl.static_range(K):
@@ -94,6 +94,6 @@ def read(  # type: ignore[no-untyped-def]
         cover *= cover_x * cover_y
     if SLOPES and not RAW:
         steady_x, steady_y = usable & (held_x == 0), usable & (held_y == 0)
-        along_x, along_y = _only(steady_x, along_x, K), _only(steady_y, along_y, K)
+        along_x, along_y = only(steady_x, along_x, K), only(steady_y, along_y, K)
         rise_x, rise_y = tl.where(steady_x, rise_x, 0.0), tl.where(steady_y, rise_y, 0.0)
     return colour, along_x, along_y, cover, rise_x, rise_y
