@@ -10,7 +10,9 @@ from pellucid import Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, Re
 from pellucid.kernels.pages import in_large_pages
 
 MAPS = Path("/proc/self/smaps")
-pytestmark = pytest.mark.skipif(not MAPS.exists() or "VmFlags" not in MAPS.read_text(), reason="the system does not tell of its pages")
+pytestmark = pytest.mark.skipif(
+    not MAPS.exists() or "VmFlags" not in MAPS.read_text(), reason="the system does not tell of its pages"
+)
 
 
 def is_advised(tensor):

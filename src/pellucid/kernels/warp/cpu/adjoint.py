@@ -156,7 +156,7 @@ def backward(  # type: ignore[no-untyped-def]
         n = min(call.strip, call.out_height - v) * width
         strip, here, where = floats[: n * (height + extra)].reshape(height + extra, n), kind[:n], index[:n]
         own = strip[height + (out_channels + 2 if extra > 0 else 0) :]
-        if before != (n, first):
+        if before[0] != n or (before[1] != first and not call.still):
             write_pixels(strip, first, width)
             strip[9] = strip[17] = floats.dtype.type(0.0)
             before = (n, first)

@@ -44,6 +44,8 @@ class Call(NamedTuple):
     """how many strips lie side by side."""
     own: int
     """Elements from one sample's image gradient to the next; 0: one sample at a time."""
+    still: bool
+    """Whether nothing moves; then a picture is one row, all of it seen."""
     cubic: float
     unit: Any
     """What a number of the image counts, in the dtype in which everything is computed."""

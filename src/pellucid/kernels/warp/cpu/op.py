@@ -33,6 +33,9 @@ _BLOCK = 128  # columns of a wide output finished before the next: what a long t
 _PIXELS = 1 << 14  # the fewest pixels worth handing to another thread, whose wake-up takes some 0.03 ms
 
 
+_STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the map that moves nothing
+
+
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
 
@@ -48,6 +51,8 @@ class _Call:
         size: list[int],
         options: list[int],
         cubic: float,
+        *,
+        still: bool = False,
     ) -> None:
         control, table = (table, None) if links is not None else (None, table)
         if table is not None and image.stride(3) != 1:  # rows are read eight pixels at a time
@@ -55,7 +60,10 @@ class _Call:
         batch, channels, height, width = image.shape
         taps, mode, flags, out_channels, *kinds = options
         self.out_shape = (batch, out_channels, size[0], size[1])
-        block = size[1] if size[1] <= 2 * _BLOCK else _BLOCK
+        block = size[1] if size[1] <= 2 * _BLOCK or _moves_rows(mapping) else _BLOCK
+        if still:  # all of a picture is one row
+            height, width = 1, height * width
+            size, block = [height, width], min(width, _STRIP)
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
@@ -69,7 +77,7 @@ class _Call:
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall = wide = 3 if self.folds else 1
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
-        self.quads = max(self.quads, 4 * taps * taps * self.strip)  # or those around every pixel of a strip
+        self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         across = image.stride()
         call = Call(
@@ -95,6 +103,7 @@ class _Call:
             block=block,
             blocks=blocks,
             own=channels * height * width if image.dtype == mapping.dtype else 0,
+            still=still,
             cubic=cubic,
             unit=work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
         )
@@ -178,6 +187,21 @@ def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
     return table.flatten(1).numpy(), rows, columns, np.stack(used, 1), *(np.arange(rows) * step for step in steps)
 
 
+def _moves_rows(mapping: Tensor) -> bool:
+    """Whether every row of the result is one of the image, as it is or reversed."""
+    a, b, c, d, *_ = mapping.numpy().T
+    return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (c % 1.0 == 0.0) & (d == 0.0)).all())
+
+
+def _moves_nothing(image: Tensor, mapping: Tensor, *moves: Any) -> bool:
+    """Whether a pass changes colours alone, of pictures whose rows follow one another; ``moves`` end with the result's size."""
+    *others, size = moves
+    if len(mapping) != 1 or any(part is not None for part in others) or tuple(size) != tuple(image.shape[2:]):
+        return False
+    numbers: list[float] = mapping[0].tolist()
+    return numbers == _STILL[: len(numbers)] and image.stride(2) == image.shape[3] * image.stride(3)
+
+
 def direct(
     image: Tensor,
     mapping: Tensor,
@@ -194,7 +218,8 @@ def direct(
     """The operator's kernel."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic)
+    still = _moves_nothing(image, mapping, window, field, links, table, size)
+    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype))
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
@@ -229,7 +254,8 @@ def _(
 
     del dtype
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
-    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic)
+    still = not (shares[1] or shares[3]) and _moves_nothing(image, mapping, window, field, links, table, size)
+    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
     results = empty_gradients(image, mapping, window, params, field, links, table, needs)
     for gradient in (*results[1:4], *results[5:]):
         gradient.zero_()

@@ -12,7 +12,19 @@ import numpy as np
 from pellucid.kernels.curve.cpu.rows import parts_of_power, sum_of_products, sum_of_three
 from pellucid.kernels.jit import fused, noinline, summing
 
-__all__ = ["clip", "clip_backward", "copy_rows", "dot", "mix", "mix_backward", "mix_sums", "power", "power_backward", "row_sum"]
+__all__ = [
+    "clip",
+    "clip_backward",
+    "copy_rows",
+    "dot",
+    "mix",
+    "mix_backward",
+    "mix_sums",
+    "mix_whole",
+    "power",
+    "power_backward",
+    "row_sum",
+]
 
 
 @fused
@@ -27,6 +39,21 @@ def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-
         y0[u] = m00 * a + m01 * b + m02 * c + b0 * k + f0 * rest
         y1[u] = m10 * a + m11 * b + m12 * c + b1 * k + f1 * rest
         y2[u] = m20 * a + m21 * b + m22 * c + b2 * k + f2 * rest
+
+
+@fused
+def mix_whole(p, at, bias, unit, x0, x1, x2, target):  # type: ignore[no-untyped-def]
+    """Target = matrix @ pixel + offset for three outputs of three channels, straight from the image."""
+    noinline()
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
+    b0, b1, b2 = p[bias : bias + 3]
+    y0, y1, y2 = target[0], target[1], target[2]
+    cast = p.dtype.type
+    for u in range(len(x0)):
+        a, b, c = cast(x0[u]) * unit, cast(x1[u]) * unit, cast(x2[u]) * unit
+        y0[u] = m00 * a + m01 * b + m02 * c + b0
+        y1[u] = m10 * a + m11 * b + m12 * c + b1
+        y2[u] = m20 * a + m21 * b + m22 * c + b2
 
 
 @fused

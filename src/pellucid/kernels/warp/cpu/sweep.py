@@ -14,7 +14,7 @@ from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
-from pellucid.kernels.warp.cpu.stages import clip, mix, power
+from pellucid.kernels.warp.cpu.stages import clip, mix, mix_whole, power
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
@@ -59,7 +59,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         b, v, first, width = strip_at(call, r)
         n = min(call.strip, call.out_height - v) * width
         strip = floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
-        if before != (n, first):
+        if before[0] != n or (before[1] != first and not call.still):
             write_pixels(strip, first, width)
             before = (n, first)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
@@ -79,8 +79,16 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
-        if whole:
-            copy_pixels(img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), strip[7])
+        cover = ones if call.still else strip[7]
+        straight = call.still & (matrix >= 0) & (channels == 3) & (out_channels == 3) & (call.stride_x == 1)
+        if straight:
+            at, step = b * call.stride_b + first, call.stride_c
+            x0, x1, x2 = img[at : at + n], img[at + step : at + step + n], img[at + 2 * step : at + 2 * step + n]
+            mix_whole(p, matrix, offset, unit, x0, x1, x2, result)
+        elif whole:
+            copy_pixels(
+                img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), cover[: 0 if call.still else n]
+            )
         else:
             cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, index[:n], own)
             base = np.uint64(b * call.stride_b)
@@ -95,8 +103,8 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             else:
                 settle_strip(call, window, strip, frame, kind[:n], index[:n])
                 read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], read, edge)
-        if flags & FIRST_MIX:
-            mix(p, matrix, offset, offset + out_channels, strip[7], source, channels, result, out_channels)
+        if flags & FIRST_MIX and not straight:
+            mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
         if chain is not None and cut:
             blend(own[0], own[2:], grounds, out_channels, result)
         if flags & HUE:
