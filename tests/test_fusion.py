@@ -13,6 +13,7 @@ from pellucid import (
     RandomAffine,
     RandomBrightness,
     RandomCrop,
+    RandomElastic,
     RandomGamma,
     RandomHorizontalFlip,
     RandomHue,
@@ -26,6 +27,8 @@ from pellucid import (
     RandomVerticalFlip,
     Resize,
 )
+from pellucid.explain import explain
+from pellucid.kernels import dispatch
 from pellucid.plan import make_plan
 from pellucid.types import ImageSpec
 
@@ -160,6 +163,21 @@ def test_uint8_units_of_fill():
 )
 def test_plans_read_as_expected(transforms, text):
     assert str(make_plan(tuple(transforms), SPEC)) == text
+
+
+@pytest.mark.parametrize(
+    ("transforms", "text"),
+    [
+        ([RandomAffine(9), Normalize(MEAN, STD)], "by triton)"),
+        ([RandomAffine(9), RandomGamma()], "by triton, stages of colour but the first by PyTorch)"),
+        ([RandomElastic()], "by triton, places with a gradient by PyTorch)"),
+        ([RandomAffine(9), RandomElastic()], "by triton, places by PyTorch)"),
+    ],
+)
+def test_explain_says_what_triton_leaves_to_torch(transforms, text, monkeypatch):
+    monkeypatch.setattr(dispatch, "triton_works", lambda: True)
+    assert text in explain(make_plan(tuple(transforms), SPEC), impl="auto", device="cuda")
+    assert "by cpu)" in explain(make_plan(tuple(transforms), SPEC), impl="auto", device="cpu")
 
 
 def test_empty_pipeline_returns_a_copy():

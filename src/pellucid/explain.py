@@ -39,7 +39,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
     lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
     for number, group in enumerate(plan.groups, 1):
         who = "" if isinstance(group, Run) else _alone(plan, group, impl, device)
-        how = _how(group, impl, device) if isinstance(group, Run) else f"by {who}" if who else ""
+        how = _how(plan, group, impl, device) if isinstance(group, Run) else f"by {who}" if who else ""
         lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
         for index in group.indices if isinstance(group, Run) else (group.index,):
             branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
@@ -72,9 +72,12 @@ def _all(plan: Plan, impl: str, device: str) -> str:
     return ", ".join(f"{name} (pass {' '.join(numbers)})" for name, numbers in passes.items())
 
 
-def _how(run: Run, impl: str, device: str) -> str:
+def _how(plan: Plan, run: Run, impl: str, device: str) -> str:
+    by = f"by {_who(run, impl, device)}"
+    if by == "by triton":
+        by += "".join(f", {part} by PyTorch" for part in _beside_triton(plan, run))
     if not run.warps:
-        return f"pointwise, by {_who(run, impl, device)}"
+        return f"pointwise, {by}"
     parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
     parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
     parts.append(f"padding {run.padding_mode}" if run.fills else "never outside")
@@ -86,8 +89,14 @@ def _how(run: Run, impl: str, device: str) -> str:
     if pictures:
         parts.append(f"canvases before {', '.join(pictures)}")
     parts += [f"the field of [{canvas.at}]" for canvas in run.canvases if canvas.bends]
-    parts.append(f"by {_who(run, impl, device)}")
-    return ", ".join(parts)
+    return ", ".join([*parts, by])
+
+
+def _beside_triton(plan: Plan, run: Run) -> list[str]:
+    """What Triton's passes of a run leave to plain PyTorch."""
+    alone = len(run.canvases) == 1 and run.canvases[0].bends
+    parts = ["places with a gradient" if alone else "places"] if run.canvases else []
+    return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)
 
 
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
