@@ -74,6 +74,9 @@ def overhead(
         raise typer.Exit(1)
 
 
+Cases = Annotated[list[str] | None, typer.Option("--case", help="Only this section; may be repeated.")]
+
+
 def _compared(command: str, cases: tuple[str, ...], summary: str) -> None:
     def run(
         batch: Batch = 32,
@@ -81,7 +84,7 @@ def _compared(command: str, cases: tuple[str, ...], summary: str) -> None:
         threads: Threads = 0,
         budget: Budget = 3.0,
         only: Peers = None,
-        some: Annotated[list[str] | None, typer.Option("--case", help=f"Only {' or '.join(cases)}; may be repeated.")] = None,
+        some: Cases = None,
         impl: ImplName = "auto",
         memory: Memory = True,
         output: Output = None,

@@ -45,6 +45,8 @@ def resizes(draw: Any) -> Call:
     for number, stage in enumerate(stages):
         if stage == "hue":
             tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
+        elif stage == "power":
+            tensors["exponent"], tensors["gain"] = (torch.rand(batch, dtype=torch.float64) + 0.5 for _ in range(2))
         elif stage == "affine":
             tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
     options = {"size": size, "filled": draw(st.booleans()), "interpolation": draw(st.sampled_from(("bilinear", "bicubic")))}

@@ -165,6 +165,8 @@ def test_every_chain_of_stages(stages):
         if stage == "affine":
             tensors[f"stage_matrix_{number}"] = torch.randn(2, 3, 3, **kwargs)
             tensors[f"stage_offset_{number}"] = torch.randn(1, 3, **kwargs)
+        elif stage == "power":
+            tensors["exponent"], tensors["gain"] = (torch.rand(2, **kwargs) + 0.5 for _ in range(2))
     check_values_and_gradients(Call(tensors, {"size": (5, 7)}, stages))
 
 

@@ -65,7 +65,7 @@ def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor
 def reasons_of(
     problems: list[str], found: Tensor, loss: Tensor, overlap: Tensor, correlation: Tensor, settled: Tensor, what: str = "picture"
 ) -> tuple[str, ...]:
-    """For each pair *converged*, or why it is not.
+    """For each pair *converged*, or why it is not; what ran out of steps must agree the more, the less of it overlaps.
 
     Args:
         problems: of :func:`problems_of`.
@@ -82,7 +82,7 @@ def reasons_of(
             reasons.append("no map was found: the numbers ran away")
         elif not overlap[i] > LEAST_OVERLAP:
             reasons.append(f"the {what}s overlap by {100 * float(overlap[i]):.0f} %")
-        elif not correlation[i] >= _LEAST_CORRELATION:
+        elif not correlation[i] * (1.0 if settled[i] else overlap[i].sqrt()) >= _LEAST_CORRELATION:
             reasons.append(f"the {what}s do not agree: their correlation is {float(correlation[i]):.2f}")
         else:
             reasons.append("converged" if settled[i] else "out of steps")
