@@ -141,7 +141,7 @@ def backward(  # type: ignore[no-untyped-def]
     planes = (channels + 2) // 3
     before, band, cut, height = (0, 0), 0, False, 18 + 2 * channels + 6 * out_channels
     if powers is not None:
-        height += 2 * out_channels + 3
+        height += out_channels + 3
     traces = needs_map or (needs_params and grounds > 0)
     extra = chain_rows(chain, grounds, traces)
     if extra > 0:
@@ -188,8 +188,7 @@ def backward(  # type: ignore[no-untyped-def]
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
         k += 6 * out_channels
-        after_power = after_clip if powers is None else strip[k : k + out_channels]
-        before_last = strip[k + out_channels : k + 2 * out_channels] if flags & POWER_CLIP else after_power
+        before_last = after_clip if powers is None else strip[k : k + out_channels]
         if not whole:
             cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, where, own)
             if tables is None and shapes is None:
@@ -220,10 +219,9 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
-            if powers is not None:
-                power(p, raised, after_clip, after_power, out_channels)
+            if powers is not None and flags & LAST_MIX and needs_params:
+                power(p, raised, after_clip, before_last, out_channels)
                 if flags & POWER_CLIP:
-                    copy_rows(after_power, before_last, out_channels)
                     clip(before_last, out_channels)
         load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)
         if flags & LAST_MIX:
@@ -233,10 +231,8 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, last, g, out_channels, spare, out_channels)
             g, spare = spare, g
         if powers is not None:
-            if flags & POWER_CLIP:
-                clip_backward(after_power, g, out_channels)
-            scratch = strip[height - 3 : height]
-            power_backward(p, raised, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
+            scratch, clips = strip[height - 3 : height], flags & POWER_CLIP != 0
+            power_backward(p, raised, clips, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
             g, spare = spare, g
         if flags & CLIP:
             clip_backward(after_second, g, out_channels)

@@ -70,7 +70,7 @@ class _Call:
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
         self.powers = True if flags & POWER else None  # where it is None, they are not compiled
         if self.powers:
-            self.floats += 2 * out_channels + 3
+            self.floats += out_channels + 3
         self.cubic = taps == 4 and table is None
         # Only rules that fold know pixels too far outside to be laid out; with None what reads those is not compiled.
         self.folds = mode > MODES["border"] and window is None and table is None

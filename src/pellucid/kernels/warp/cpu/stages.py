@@ -205,17 +205,22 @@ def power(p, at, source, target, rows):  # type: ignore[no-untyped-def]
 
 
 @fused
-def power_backward(p, at, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
+def power_backward(p, at, clips, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
     """The gradient of the source from that of the power, in ``target``; where ``needed``, adds those of exponent and gain.
 
     Args:
+        clips: whether the power is clipped to [0, 1]; then ``g`` is changed.
         scratch: three rows.
     """
     raised, logarithm, slope = scratch[0], scratch[1], scratch[2]
-    gain = p[at + 1]
+    gain, zero, one = p[at + 1], p.dtype.type(0.0), p.dtype.type(1.0)
     for o in range(len(target)):
         x, upstream, row = source[o], g[o], target[o]
-        parts_of_power(x, p[at], p.dtype.type(1.0), False, raised, logarithm if needed else logarithm[:0], slope)
+        parts_of_power(x, p[at], one, False, raised, logarithm if needed else logarithm[:0], slope)
+        if clips:
+            for u in range(len(row)):
+                y = gain * raised[u]
+                upstream[u] = upstream[u] if (y >= zero) & (y <= one) else zero
         if needed:
             sums[at] += np.float64(gain) * sum_of_three(upstream, raised, logarithm)
             sums[at + 1] += sum_of_products(upstream, raised)
