@@ -16,13 +16,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
-from pellucid.functional import remap, warp
+from pellucid.functional import remap
 from pellucid.geometry.matrices import scale_shift
 from pellucid.pipeline import Pipeline
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.record import Record
 from pellucid.several import View
+from pellucid.sticker import Sticker
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
@@ -192,8 +193,9 @@ class PatchAdversary:
 
     Args:
         pipeline: what happens between the pictures with the patch and the model; ``Pipeline([])`` for nothing.
-        placement: geometry that keeps the pictures' size; its maps carry the patch away from the pictures' middle. The patch is
-            resampled once by each, antialiased, and lies over the pictures by the share of each pixel that it covers.
+        placement: geometry that keeps the pictures' size; its maps carry the patch away from the pictures' middle. It lies over
+            the pictures by the share of each pixel that it covers. A warp that the pipeline begins with goes on from the
+            placement: patch and pictures are resampled once, the patch antialiased.
         loss_fn: takes k B augmented pictures and the k B labels, returns as many losses.
         size: (height, width) of the patch in pixels.
         steps: of signed ascent on the patch's values.
@@ -215,7 +217,7 @@ class PatchAdversary:
         (torch.Size([1, 3, 4, 4]), torch.Size([2, 3, 12, 12]))
 
     Gradient:
-        call: none to the inputs, the result is a constant. paste: exact to pictures and patch; to learned placements almost
+        call: none to the inputs, the result is a constant. paste, show: exact to pictures and patch; to learned placements almost
         everywhere.
     Errors:
         InvalidArgument for numbers out of range, a placement that changes the size, and where there is not one loss per picture.
@@ -260,8 +262,7 @@ class PatchAdversary:
             at = None if key is None else Key(key.seed, key.step + step)
             with torch.enable_grad():
                 covers = leaf if self.universal else leaf.repeat(self.draws, 1, 1, 1)
-                out = self.pipeline(self.paste(many, covers, key=at), key=at)
-                slope = _slope(self.loss_fn(out, answers), len(many), leaf)
+                slope = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(many), leaf)
             move = -slope.sign() if self.targeted else slope.sign()
             patch = (patch + self.step_size * move).clamp(self.low, self.high)
         return patch
@@ -292,15 +293,48 @@ class PatchAdversary:
             >>> attack.paste(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
             tensor([0., 3., 2., 1., 0.])
         """
+        return self._sticker(images, patch, key).on(images)
+
+    def show(
+        self, images: Float[Tensor, "b c h w"], patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None
+    ) -> Float[Tensor, "b c2 h3 w3"]:
+        """Send the pictures with the patch through the pipeline: what the model sees.
+
+        What ``over`` does in `Pipeline.apply`: patch and pictures are each read once where the pipeline begins with a warp.
+
+        Args:
+            images, patch: as for :meth:`paste`.
+            key: of the pipeline; the placement's is as for :meth:`paste`.
+
+        Returns:
+            What the pipeline makes of them.
+
+        Gradient:
+            images, patch: as the pipeline's transforms declare.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> flip = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])
+            >>> attack = PatchAdversary(flip, pellucid.Pipeline([]), lambda x, y: x, size=(1, 3))
+            >>> attack.show(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
+            tensor([0., 3., 2., 1., 0.])
+        """
+        sticker, record = self._sticker(images, patch, key), self.pipeline.draw(images, key=key)
+        shown: Tensor = self.pipeline.apply(images, record, over=sticker)
+        return shown
+
+    def _sticker(self, images: Tensor, patch: Tensor, key: Key | None) -> Sticker:
+        """The patch, placed by a draw."""
         record = self.placement.draw(images, key=None if key is None else Key(key.seed + 1, key.step, key.index))
         size = (images.shape[-2], images.shape[-1])
         if record.size_out != size:
             raise invalid("placement", expected=f"one that keeps pictures of {size}", got=record.size_out)
         centred = ((patch.shape[-2] - size[0]) / 2, (patch.shape[-1] - size[1]) / 2)
         maps = record.src_from_dst
-        patch_from_dst = scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps
-        shown, cover = warp(patch, patch_from_dst, size=size, antialias=True, return_coverage=True)
-        return images * (1 - cover) + shown
+        return Sticker(patch, scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps)
 
 
 def _check_pictures(images: Tensor, labels: Tensor) -> None:

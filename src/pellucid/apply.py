@@ -44,6 +44,7 @@ from pellucid.plan import Plan, Run
 from pellucid.record import Record
 from pellucid.segments import Warp
 from pellucid.sieve import sieved
+from pellucid.sticker import Sticker
 from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.transforms.choices import exclude
 from pellucid.tv import wrap_like
@@ -52,8 +53,10 @@ from pellucid.types import Size
 __all__ = ["apply_targets", "boxes_seen", "finished", "invert_targets", "inverted", "results_of"]
 
 
-def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> Any:
-    """Replay a record on a batch; slopes to drawn values as `gradient_scale` says."""
+def apply_targets(
+    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
+) -> Any:
+    """Replay a record on a batch, of which something may lie over the images; slopes to drawn values as `gradient_scale` says."""
     if options.drop_invalid and parsed.lead and any(entry.kind.move for entry in parsed.entries):
         raise invalid(
             "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
@@ -61,10 +64,12 @@ def apply_targets(record: Record, parsed: Parsed, options: Options, gradient_sca
     untouched = parsed.untouched
     if record.plan.moving_layers:
         untouched = mixed_labels(_lowered(record, parsed), parsed, options)
-    return finished(results_of(record, parsed, options, gradient_scale), untouched, parsed.form, options)
+    return finished(results_of(record, parsed, options, gradient_scale, over), untouched, parsed.form, options)
 
 
-def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0) -> dict[str, Any]:
+def results_of(
+    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
+) -> dict[str, Any]:
     """What becomes of each entry, by key, and the flags of validity."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
     known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
@@ -77,7 +82,7 @@ def results_of(record: Record, parsed: Parsed, options: Options, gradient_scale:
                 valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
                 result[f"{entry.key}_valid"] = valid
         elif entry.kind is IMAGE:
-            out = _image(lowered, flat, options)
+            out = _image(lowered, flat, options, over)
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
@@ -183,7 +188,7 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
     return Record(record.plan, params, samples)._frames(frames).params
 
 
-def _image(lowered: Lowered, image: Tensor, options: Options) -> Tensor:
+def _image(lowered: Lowered, image: Tensor, options: Options, over: Sticker | None = None) -> Tensor:
     plan = lowered.plan
     if image.shape[1] != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
@@ -197,7 +202,7 @@ def _image(lowered: Lowered, image: Tensor, options: Options) -> Tensor:
                 fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
             )
         out_dtype = torch.float32
-    out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype)
+    out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype, over=over)
     # An empty plan must not hand the input back: results never alias it.
     return out if plan.groups else out.clone()
 

@@ -56,6 +56,7 @@ from pellucid.segments import (
     Tone,
     Warp,
 )
+from pellucid.sticker import Sticker, goes_along
 from pellucid.tape import is_plain_eager
 from pellucid.transforms.mixture import Mixture as MixtureTransform
 from pellucid.types import ImageSpec, Size
@@ -172,7 +173,13 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
 
 
 def apply_image(
-    lowered: Lowered, image: Shaped[Tensor, "b c h w"], *, impl: str, dtype: torch.dtype, scale: float | None = None
+    lowered: Lowered,
+    image: Shaped[Tensor, "b c h w"],
+    *,
+    impl: str,
+    dtype: torch.dtype,
+    scale: float | None = None,
+    over: Sticker | None = None,
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
@@ -182,14 +189,21 @@ def apply_image(
         impl: which implementation computes.
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
         scale: 255 where pictures were bytes before earlier passes, whose levels steps keep to; default: by the image's dtype.
+        over: what lies over images, which are floating point then: read once by a first pass that is a warp, else laid on them.
     """
     scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
+    groups = lowered.plan.groups
+    if over is not None and groups and goes_along(groups[0]):
+        first, groups = groups[0], groups[1:]
+        image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
+    elif over is not None:
+        image = over.on(image)
     openings = Openings.of(lowered, image)
     if openings is not None:
         out = in_large_pages(torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype))
         _apply_sparsely(openings, lowered, image, impl, dtype, partial(put, out))
         return out
-    *before, last = lowered.plan.groups or (None,)
+    *before, last = groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
     return as_bytes(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
@@ -318,13 +332,28 @@ def _in_units(image: Tensor) -> Tensor:
     return as_colors(image, compute_dtype(image.dtype))
 
 
-def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """A run that resamples, with what lies over the picture."""
+    assert isinstance(run, Run)
+    _, resample = _pass_of(run, lowered, over.on(image) if run.pivot else image, scale)
+    src_from_dst = lowered.geometry(run).total
+    assert src_from_dst is not None
+    return over.along(image, resample.returning(dtype), src_from_dst, partial(resize if run.separable else warp, impl=impl))
+
+
+def _pass_of(run: Run, lowered: Lowered, image: Tensor, scale: float) -> tuple[Tensor, Resample]:
+    """A run's pass over pictures, and these as it is to read them."""
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
         image = _in_units(image)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
-    resample = lowered.resample(run, mean, scale, computed).returning(dtype)
+    return image, lowered.resample(run, mean, scale, computed)
+
+
+def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    image, resample = _pass_of(run, lowered, image, scale)
+    resample = resample.returning(dtype)
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
     if not run.warps and implementation(impl, image, resample) == "reference":

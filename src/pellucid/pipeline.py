@@ -41,6 +41,7 @@ from pellucid.random.stream import claim, own_seed
 from pellucid.record import Record, read_record, record_agrees, record_is_of
 from pellucid.serialize import VERSION, read_file, settings_from_dict, transforms_from_list, transforms_to_list, write_file
 from pellucid.several import View, draw_several, steps_named
+from pellucid.sticker import check_nothing_over, read_sticker
 from pellucid.targets import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
@@ -256,7 +257,14 @@ class Pipeline(nn.Module):
         records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
         return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
 
-    def apply(self, batch: Any, record: Record | RaggedRecord | None = None, *, gradient_scale: Any = 0.0) -> Any:
+    def apply(
+        self,
+        batch: Any,
+        record: Record | RaggedRecord | None = None,
+        *,
+        gradient_scale: Any = 0.0,
+        over: tuple[Tensor, Tensor] | None = None,
+    ) -> Any:
         """Replay a record: on the same images bit for bit, or on other images, targets and devices.
 
         `gradient_scale` means what it does in the call. With a function instead of a batch this is ``nn.Module.apply``, so a
@@ -266,16 +274,19 @@ class Pipeline(nn.Module):
             batch: as in the call; of ``size_in`` and as many samples as the record has, or any number where it has one.
             record: of an earlier call, of :meth:`draw`, or made from one.
             gradient_scale: as in the call.
+            over: a picture that lies over floating-point images, (C, H, W) or one for each, and the maps to its pixels from theirs,
+                (B, 3, 3). A warp that the pipeline begins with reads both where they were, once, and antialiases the picture; where
+                the first pass is another one, moves points by a field or repeats the images at their borders, it is pasted first.
 
         Returns:
             The structure of the batch, augmented.
 
         Gradient:
-            batch, record.params: as each transform declares.
+            batch, record.params, over: as each transform declares.
 
         Errors:
             InvalidType for what is no record; InvalidArgument for one of other transforms (a pipeline without any takes all), and
-            where sizes or the numbers of samples differ from the record's.
+            where sizes or the numbers of samples differ from the record's; for something over pictures that it does not fit.
 
         Example:
             >>> import torch, pellucid
@@ -288,10 +299,13 @@ class Pipeline(nn.Module):
             return super().apply(batch)
         if isinstance(record, RaggedRecord):
             check_no_scale(gradient_scale)
+            check_nothing_over(over)
             return apply_lists(self, batch, record)
         record = read_record(record)
         record_is_of(record.plan, self.transforms)
-        return apply_targets(record, self._parse(batch, record), self.options, gradient_scale)
+        parsed = self._parse(batch, record)
+        images = [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
+        return apply_targets(record, parsed, self.options, gradient_scale, None if over is None else read_sticker(over, images))
 
     def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
