@@ -223,11 +223,8 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
         put_last(openings.resting, still if dtype == image.dtype else as_bytes(_in_units(still), dtype))
     ended: list[Tensor] = []  # samples whose last curve is known
     for group, rows, first, last in openings:
-        on_curves = torch.zeros(len(rows), dtype=torch.bool) if curves is None else curves.held(rows)
         bend = openings.bend(group)
-        for held, some in ((True, rows[on_curves]), (False, rows[~on_curves])):
-            if not len(some):
-                continue
+        for held, some in ((False, rows),) if curves is None else curves.parted(rows):
             if held and curves is not None and bend is not None:
                 curves.put(some, bend.of(some))
                 if last:
