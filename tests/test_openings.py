@@ -57,7 +57,7 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
         ours, record = augment(before, key=Key(3, step), return_record=True)
         again = augment.apply(before, record)
         with monkeypatch.context() as patch:
-            patch.setattr(execute.Openings, "of", classmethod(lambda cls, lowered, image: used.append(1)))
+            patch.setattr(execute.Openings, "of", classmethod(lambda cls, *_: used.append(1)))
             theirs = augment(before, key=Key(3, step))
         assert torch.equal(ours, theirs)
         assert torch.equal(again, theirs)

@@ -21,7 +21,6 @@ from pellucid.execute import (
     apply_field,
     apply_image,
     backwards,
-    compute_dtype,
     forwards,
     hops,
     hops_before,
@@ -44,6 +43,7 @@ from pellucid.plan import Plan, Run
 from pellucid.record import Record
 from pellucid.segments import Warp
 from pellucid.sieve import sieved
+from pellucid.single import compute_dtype
 from pellucid.sticker import Sticker
 from pellucid.targets import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.transforms.choices import exclude

@@ -15,15 +15,13 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from pellucid.color.hsv import shift_hsv
 from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
-from pellucid.kernels import blend, codec, color, convolve, curve
-from pellucid.kernels.blend.laws import grained
-from pellucid.kernels.called import called
-from pellucid.kernels.conversion import as_bytes, as_colors
+from pellucid.kernels import blend, color, curve
+from pellucid.kernels.conversion import as_bytes
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
@@ -37,25 +35,13 @@ from pellucid.lowering import Lowered, Openings, as_bend
 from pellucid.lowering.compose import Geometry, unmoved
 from pellucid.plan import Group, Run, Single, sources
 from pellucid.segments import (
-    Call,
-    Codec,
-    ColorSteps,
-    Convolve,
-    Curve,
-    Filter,
-    Grain,
-    Hsv,
     Layers,
     LayerSpec,
-    Median,
     Mixture,
-    Noise,
     Patch,
-    Segment,
-    Sharpen,
-    Tone,
     Warp,
 )
+from pellucid.single import apply_open, compute_dtype, in_units, patch_value
 from pellucid.sticker import Sticker, goes_along
 from pellucid.tape import is_plain_eager
 from pellucid.transforms.mixture import Mixture as MixtureTransform
@@ -65,7 +51,6 @@ __all__ = [
     "apply_field",
     "apply_image",
     "backwards",
-    "compute_dtype",
     "forwards",
     "hops",
     "hops_before",
@@ -80,11 +65,6 @@ _Put: TypeAlias = Callable[[Tensor, Tensor], None]
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
 """The map to a canvas from the next one, and that one's (height, width)."""
-
-
-def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Coordinates and colours are computed in float32, in float64 for float64 images."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def hops(lowered: Lowered) -> list[BackHop]:
@@ -198,7 +178,22 @@ def apply_image(
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
     elif over is not None:
         image = over.on(image)
-    openings = Openings.of(lowered, image)
+    painted = _painted(groups, lowered, image, dtype, impl)
+    body = groups if painted is None else groups[:-1]
+    out = _through(body, lowered, image, scale, impl, dtype)
+    if painted is None:
+        return out
+    if not _is_new(out, image):
+        return apply_open(painted, out, scale, impl)
+    blend.paint(out, painted.box.to(dtype), patch_value(painted, out, impl))
+    return out
+
+
+def _through(
+    groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send images through these passes, the last of which makes numbers of this dtype."""
+    openings = Openings.of(lowered, image, groups)
     if openings is not None:
         out = in_large_pages(torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype))
         _apply_sparsely(openings, lowered, image, impl, dtype, partial(put, out))
@@ -206,7 +201,23 @@ def apply_image(
     *before, last = groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
-    return as_bytes(_in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+    return as_bytes(in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+
+
+def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
+    """The last pass, where it is rectangles that can be painted over what the others make, without a gradient."""
+    if len(groups) < 2 or dtype != compute_dtype(image.dtype) or dtype not in (torch.float32, torch.float64):
+        return None
+    before, last = groups[-2:]
+    if not isinstance(last, Single) or not isinstance(before, Run) or not lowered.taped or not blend.paints(impl, image.device):
+        return None
+    segment = lowered.segment(last.index)
+    return segment if isinstance(segment, Patch) and not needs_grad(image, segment.box, segment.value) else None
+
+
+def _is_new(out: Tensor, image: Tensor) -> bool:
+    """Whether memory is nobody else's, and in order."""
+    return out.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
 
 
 def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype, put_last: _Put) -> None:
@@ -220,7 +231,7 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
     curves = curve.Curves(image) if openings.looks_up and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     if len(openings.resting):
         still = taken(image, openings.resting)
-        put_last(openings.resting, still if dtype == image.dtype else as_bytes(_in_units(still), dtype))
+        put_last(openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
     ended: list[Tensor] = []  # samples whose last curve is known
     for group, rows, first, last in openings:
         bend = openings.bend(group)
@@ -255,7 +266,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, im
             return curve.tone_of_bytes(image, bend, dtype)
     if isinstance(segment, Mixture):
         return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
-    return as_bytes(_apply_open(segment, _in_units(image), scale, impl), dtype)
+    return as_bytes(apply_open(segment, in_units(image), scale, impl), dtype)
 
 
 def _apply_layers(
@@ -310,23 +321,18 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
     mixture = lowered.plan.steps[index].transform
     assert isinstance(mixture, MixtureTransform)
     share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
-    total, spec = share[:, None, None, None] * _in_units(image), ImageSpec(image.shape[1], image.shape[2], image.shape[3])
+    total, spec = share[:, None, None, None] * in_units(image), ImageSpec(image.shape[1], image.shape[2], image.shape[3])
     for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
         same = mixture.chains.index(chain) if is_plain_eager() else k  # equal chains share a plan
         plan = lowered.plan_beside((index, same), chain, spec)
         inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
-        openings = Openings.of(inside, image)
+        openings = Openings.of(inside, image, plan.groups)
         if openings is None:
             total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype, scale=scale)  # rounded as `add` does
         else:
             _apply_sparsely(openings, inside, image, impl, total.dtype, partial(add, total, weight))
     return total
-
-
-def _in_units(image: Tensor) -> Tensor:
-    """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
-    return as_colors(image, compute_dtype(image.dtype))
 
 
 def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -342,7 +348,7 @@ def _pass_of(run: Run, lowered: Lowered, image: Tensor, scale: float) -> tuple[T
     """A run's pass over pictures, and these as it is to read them."""
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
-        image = _in_units(image)
+        image = in_units(image)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
     return image, lowered.resample(run, mean, scale, computed)
@@ -361,117 +367,11 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
 
 def _colored(image: Tensor, resample: Resample) -> Tensor:
     """Colour alone, without a gather."""
-    image = color.stages(_in_units(image), resample.prologue)
+    image = color.stages(in_units(image), resample.prologue)
     _, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     if matrix is not None:
         image = color.affine(image, matrix, offset)
     return as_bytes(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype or image.dtype)
-
-
-def _apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
-    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
-    active = _active(segment) if is_plain_eager() else None
-    if active is None or not active.is_cpu or len(active) != len(image):
-        return _apply_single(segment, image, scale, impl)
-    rows = active.nonzero().squeeze(1)
-    if len(rows) == len(image):
-        return _apply_single(segment, image, scale, impl)
-    chosen = type(segment)(*(_rows(part, rows) for part in segment))
-    return image.index_copy(0, rows, _apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
-
-
-def _active(segment: Segment) -> Tensor | None:
-    """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
-    if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
-        return None
-    if isinstance(segment, Tone) and segment.name in curve.KINDS:  # whose kernel looks itself
-        return None
-    gate: Tensor | None = getattr(segment, "gate", None)
-    asked, active = [] if gate is None else [gate], gate
-    if isinstance(segment, Patch):
-        asked, active = [segment.box], (segment.box[..., 2:] > segment.box[..., :2]).all(-1).any(-1)
-    elif isinstance(segment, Noise):
-        asked, active = [segment.mean, segment.sigma], (segment.mean != 0) | (segment.sigma != 0)
-    elif isinstance(segment, Convolve):
-        asked, active = [segment.vertical, segment.horizontal], _spreads(segment.vertical) | _spreads(segment.horizontal)
-    return None if any(part.requires_grad for part in asked) else active
-
-
-def _spreads(kernel: Float[Tensor, "b k"]) -> Tensor:
-    """Whether a kernel does more than pass on its middle."""
-    middle = kernel.shape[1] // 2
-    return (kernel[:, middle] != 1) | (kernel.count_nonzero(1) > 1)
-
-
-def _rows(part: Any, rows: Tensor) -> Any:
-    """A segment's numbers for some of the samples; what all samples share, and what is no number, stays as it is."""
-    if isinstance(part, tuple):
-        return tuple(_rows(each, rows) for each in part)
-    return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
-
-
-def _apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
-    dtype = image.dtype
-    if isinstance(segment, ColorSteps):
-        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
-        return color.jitter_steps(image, segment.order, factors, impl=impl)
-    if isinstance(segment, Convolve):
-        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
-    if isinstance(segment, Filter):
-        return convolve.dense(image, segment.kernel.to(dtype))
-    if isinstance(segment, Median):
-        return _mixed(convolve.median(image, segment.taps), image, segment.gate)
-    if isinstance(segment, Sharpen):
-        return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
-    if isinstance(segment, Tone):
-        amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
-        return curve.tone(
-            image,
-            segment.name,
-            amount,
-            gate,
-            image_gradient=segment.image_gradient,
-            magnitude=segment.magnitude,
-            h=segment.h,
-            scale=scale,
-            tiles=segment.tiles,
-            impl=impl,
-        )
-    if isinstance(segment, Curve):
-        return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
-    if isinstance(segment, Call):
-        gate = None if segment.gate is None else segment.gate.to(dtype)
-        return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
-    if isinstance(segment, Hsv):
-        hue, saturation, value = (part.to(dtype) for part in segment[:3])
-        return _mixed(shift_hsv(image, hue, saturation, value), image, segment.gate)
-    if isinstance(segment, Codec):
-        quality, gate, subsampling, slopes, h = segment
-        gate = None if gate is None else gate.to(dtype)
-        return codec.jpeg(image, quality, gate, subsampling=subsampling, image_gradient=slopes, magnitude="secant", h=h, impl=impl)
-    if isinstance(segment, Noise):
-        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
-        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
-    if isinstance(segment, Grain):
-        result = _mixed(grained(segment, image, impl), image, segment.gate)
-        return color.clip(result) if segment.clip else result
-    assert isinstance(segment, Patch)
-    return blend.patch(image, segment.box.to(dtype), _patch_value(segment, image, impl))
-
-
-def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
-    """The result where the gate is open, the image as it was elsewhere."""
-    if gate is None:
-        return result
-    gate = gate.to(image.dtype)[:, None, None, None]
-    return gate * result + (1.0 - gate) * image
-
-
-def _patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
-    if segment.value is not None:
-        return segment.value.to(image.dtype)
-    assert segment.words is not None
-    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
 
 
 def apply_field(

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int64, Shaped, UInt8
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.execute import apply_field, compute_dtype, shown
+from pellucid.execute import apply_field, shown
 from pellucid.geometry.rectangles import cover
 from pellucid.kernels.convolve import separable
 from pellucid.kernels.convolve.gaussian import gaussian
@@ -27,6 +27,7 @@ from pellucid.options import Options
 from pellucid.plan import Plan, Single
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import Layers, LayerSpec
+from pellucid.single import compute_dtype
 from pellucid.targets import Entry, Parsed, flatten
 
 __all__ = ["Covered", "Instances", "instances_of", "is_instances"]

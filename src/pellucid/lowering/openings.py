@@ -44,22 +44,23 @@ class Openings:
     whether some of them are curves.
 
     Args:
-        plan: the passes.
+        groups: the passes.
         open_in: (passes, samples), whether a pass changes a sample.
         steps: for all samples.
     """
 
-    def __init__(self, plan: Plan, open_in: Rows, steps: Sequence[_Step]) -> None:
-        self._plan, self._open_in, self._steps = plan, open_in, steps
+    def __init__(self, groups: Sequence[Group], open_in: Rows, steps: Sequence[_Step]) -> None:
+        self._groups, self._open_in, self._steps = groups, open_in, steps
         self._bends: dict[int, Bend | None] = {}
-        self.looks_up = any(steps[group.index].curve is not None for group in plan.groups if isinstance(group, Single))
+        self.looks_up = any(steps[group.index].curve is not None for group in groups if isinstance(group, Single))
         counts = open_in.cumsum(0)
         self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
         self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
 
     @classmethod
-    def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"]) -> Openings | None:
-        """Which samples each pass changes; None unless these are bytes, nothing needs a gradient, and some pass skips a sample.
+    def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> Openings | None:
+        """Which samples each of these passes changes; None unless these are bytes, nothing needs a gradient, and some pass skips a
+        sample.
 
         A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
         """
@@ -68,18 +69,21 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
-        if cached_recording(plan.owner, "closes", lambda: _closes(plan, lowered.of_all("openings", _steps))) is False:
+        if (
+            cached_recording(plan.owner, f"closes {len(groups)}", lambda: _closes(groups, lowered.of_all("openings", _steps)))
+            is False
+        ):
             return None
         steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
-        open_in = np.ones((len(plan.groups), len(image)), bool)
-        for g, group in enumerate(plan.groups):
+        open_in = np.ones((len(groups), len(image)), bool)
+        for g, group in enumerate(groups):
             gates = [steps[index].gate for index in _indices(group)]
             known = [gate.numpy() != 0.0 for gate in gates if gate is not None and len(gate) == len(image)]
             if len(known) == len(gates) and (g > 0 or plan.size_in == plan.size_out):
                 open_in[g] = np.any(known, 0)
             if not _bounded(plan, group):
                 break
-        return None if open_in.all() else cls(plan, open_in, steps)
+        return None if open_in.all() else cls(groups, open_in, steps)
 
     def bend(self, group: Group) -> Bend | None:
         """The curve of a pass that is one, for all samples."""
@@ -91,7 +95,7 @@ class Openings:
 
     def __iter__(self) -> Iterator[Opening]:
         """Pass by pass."""
-        for g, group in enumerate(self._plan.groups):
+        for g, group in enumerate(self._groups):
             rows = self._open_in[g].nonzero()[0]
             kinds = self._kinds[g, rows]
             for kind in np.unique(kinds)[::-1]:
@@ -117,9 +121,9 @@ def _indices(group: Group) -> tuple[int, ...]:
     return group.indices if isinstance(group, Run) else (group.index,)
 
 
-def _closes(plan: Plan, steps: Sequence[_Step]) -> bool:
+def _closes(groups: Sequence[Group], steps: Sequence[_Step]) -> bool:
     """Whether there is a pass that may be closed."""
-    return any(all(steps[index].gate is not None for index in _indices(group)) for group in plan.groups)
+    return any(all(steps[index].gate is not None for index in _indices(group)) for group in groups)
 
 
 def _steps(plan: Plan, segments: Segments) -> tuple[_Step, ...]:

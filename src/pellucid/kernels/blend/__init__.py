@@ -1,6 +1,6 @@
 """Per-sample mixing of the image with something else.
 
-Owns: the names `patch`, `noise` and `gaussian_field`, the last two of which pick an implementation.
+Owns: the names `patch`, `paint`, `noise` and `gaussian_field`, which pick an implementation.
 Must not: draw randomness; noise comes from words that are arguments.
 Read next: ``reference.py``.
 """
@@ -8,14 +8,15 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.kernels.blend import cpu, reference, triton
-from pellucid.kernels.blend.reference import patch
+from pellucid.kernels.blend.cpu import paint as painting
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive, implementation, run
 
-__all__ = ["AVAILABLE", "gaussian_field", "noise", "patch"]
+__all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -36,6 +37,7 @@ _NOISE = {
         "triton": (triton.noise_forward, triton.noise_forward, triton.noise_backward),
     }.items()
 }
+_COVER = Primitive("rectangles", reference.cover, painting.cover, painting.cover_forward, painting.cover_backward)
 _FIELDS = {"cpu": cpu.gaussian_field, "triton": triton.gaussian_field, "reference": reference.gaussian_field}
 
 
@@ -50,6 +52,40 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bo
     result = torch.promote_types(torch.promote_types(image.dtype, mean.dtype), sigma.dtype)
     work = torch.promote_types(result, torch.float32)
     return run(_NOISE[chosen], (int(clip),), image.to(work), words, mean.to(work), sigma.to(work)).to(result)
+
+
+def patch(
+    image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."], *, impl: str = "auto"
+) -> Float[Tensor, "b c h w"]:
+    """Replace rectangles (x0, y0, x1, y1), in pixel-edge coordinates, by a colour (b or 1, c) or another image.
+
+    Pixels cut by an edge are mixed by the share covered, so the result is continuous in the boxes; whole-pixel boxes are exact.
+    Where several boxes share a pixel, their shares add up to at most 1. 16-bit floats are computed as float32.
+
+    Gradient:
+        image, value: exact. box: almost everywhere.
+    """
+    result = torch.promote_types(image.dtype, value.dtype)
+    work, given = torch.promote_types(result, torch.float32), (image, *_covers(image, box, value))
+    if not paints(impl, image.device):
+        return reference.cover(*(part.to(result) for part in given))
+    return run(_COVER, (), *(part.to(work) for part in given)).to(result)
+
+
+def paints(impl: str, device: torch.device) -> bool:
+    """Whether rectangles are painted by the compiled pass."""
+    return implementation("reference" if impl == "triton" else impl, device) == "cpu"
+
+
+def paint(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> None:
+    """The same, compiled, over a contiguous image on the CPU that is the caller's own, in float32 or float64, without gradients."""
+    painting.cover_in_place(image, *(part.to(image.dtype) for part in _covers(image, box, value)))
+
+
+def _covers(image: Tensor, box: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rectangles' shares of rows and columns, and what they show."""
+    values = value.flatten(2) if value.dim() == 4 else value[:, :, None]
+    return *reference.shares(box, (image.shape[2], image.shape[3])), values.expand(-1, image.shape[1], -1)
 
 
 def gaussian_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtype, *, impl: str = "auto") -> Tensor:

@@ -13,28 +13,40 @@ from torch import Tensor
 
 from pellucid.random.normals import normal_pairs
 from pellucid.random.patterns import as_field, field_words
+from pellucid.types import Size
 
-__all__ = ["gaussian_field", "noise", "patch"]
+__all__ = ["cover", "gaussian_field", "noise", "shares"]
 
 
-def patch(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> Float[Tensor, "b c h w"]:
-    """Replace rectangles (x0, y0, x1, y1), in pixel-edge coordinates, by a colour or another image.
-
-    Pixels cut by an edge are mixed by the share covered, so the result is continuous in the boxes; whole-pixel boxes are exact.
-    Where several boxes share a pixel, their shares add up to at most 1.
+def shares(box: Float[Tensor, "#b n 4"], size: Size) -> tuple[Float[Tensor, "#b n h"], Float[Tensor, "#b n w"]]:
+    """How much of every row and of every column each rectangle (x0, y0, x1, y1), in pixel-edge coordinates, covers.
 
     Gradient:
-        image, value: exact. box: almost everywhere.
+        box: almost everywhere.
     """
     x0, y0, x1, y1 = box[..., None].unbind(2)  # b n 1
-    columns = _share(x0, x1, image.shape[-1])  # b n w
-    rows = _share(y0, y1, image.shape[-2])  # b n h
-    one = box.shape[1] == 1
-    mask = rows[..., None] * columns[:, :, None] if one else torch.clamp(rows.mT @ columns, max=1.0)[:, None]  # b 1 h w
-    if value.dim() == 2:
-        value = value[:, :, None, None]
-    # A product would turn a NaN under the patch into NaN; where nothing of the pixel remains, nothing of it is read.
-    return torch.lerp(torch.where(mask < 1, image, value), value, mask)
+    return _share(y0, y1, size[0]), _share(x0, x1, size[1])
+
+
+def cover(
+    image: Float[Tensor, "b c h w"],
+    down: Float[Tensor, "#b n h"],
+    across: Float[Tensor, "#b n w"],
+    values: Float[Tensor, "#b c s"],
+) -> Float[Tensor, "b c h w"]:
+    """Paint over an image what n rectangles cover of it: at each pixel the sum of products of their shares, at most 1.
+
+    Args:
+        values: a number for each channel, or one for each pixel.
+
+    Gradient:
+        all: exact; none to shares that add up to more than 1.
+    """
+    one = down.shape[1] == 1
+    mask = down[..., None] * across[:, :, None] if one else torch.clamp(down.mT @ across, max=1.0)[:, None]  # b 1 h w
+    value = values[..., None] if values.shape[2] == 1 else values.unflatten(2, image.shape[2:])
+    # A product would turn a NaN or infinity into NaN: where nothing of a pixel remains it is not read, and else left as it is.
+    return torch.where(mask > 0, torch.lerp(torch.where(mask < 1, image, value), value, mask), image)
 
 
 def _share(low: Tensor, high: Tensor, length: int) -> Float[Tensor, "*b length"]:

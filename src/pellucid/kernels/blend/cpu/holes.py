@@ -1,0 +1,155 @@
+"""Rectangles painted over planes, and what their gradients need: the rows and columns that they touch, and no others.
+
+Owns: the mix of a pixel with what covers it, bit for bit the same in place and out of place.
+Must not: know of tensors, or where a rectangle's shares come from.
+Read next: ``paint.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, fused, noinline, summing, without_refcount
+
+__all__ = ["back", "paint"]
+
+
+@fused
+def _reach(columns):  # type: ignore[no-untyped-def]
+    """The columns [low, high) that some rectangle (n, width) covers in part."""
+    low, high, zero = columns.shape[1], 0, columns.dtype.type(0.0)
+    for k in range(len(columns)):
+        for u in range(columns.shape[1]):
+            if columns[k, u] > zero:
+                low, high = min(low, u), max(high, u + 1)
+    return low, high
+
+
+@fused
+def _cover(rows, columns, y, low, mask):  # type: ignore[no-untyped-def]
+    """The sum of the shares of a row's pixels from ``low`` on; whether there are any."""
+    noinline()
+    zero = mask.dtype.type(0.0)
+    covers = False
+    for k in range(len(rows)):
+        share = rows[k, y]
+        if share > zero:
+            column = columns[k, low : low + len(mask)]
+            if not covers:
+                mask[:] = zero
+            covers = True
+            for u in range(len(mask)):
+                mask[u] += share * column[u]
+    return covers
+
+
+@fused
+def _mix(mask, value, step, row):  # type: ignore[no-untyped-def]
+    noinline()
+    zero, one = row.dtype.type(0.0), row.dtype.type(1.0)
+    if step == 0:
+        color = value[0]
+        for u in range(len(row)):
+            share, x = mask[u], row[u]
+            mixed = color - (color - x) * (one - share)
+            mixed = x if share <= zero else mixed
+            row[u] = color if share >= one else mixed
+        return
+    for u in range(len(row)):
+        share, x, color = mask[u], row[u], value[u]
+        mixed = color - (color - x) * (one - share)
+        mixed = x if share <= zero else mixed
+        row[u] = color if share >= one else mixed
+
+
+@entry
+def paint(down, across, values, step, channels, width, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of (batch * channels, height * width), painted over where they lie.
+
+    Args:
+        down, across: (b or 1, n, height) and (b or 1, n, width), each rectangle's share of a row and of a column.
+        values: (b or 1, channels, 1 or height * width), of which ``step`` is 0 or 1.
+    """
+    down, across, values, out = without_refcount((down, across, values, out))
+    scratch = np.empty(width, out.dtype)
+    for s in range(start, stop):
+        b = s // channels
+        rows, columns, value = down[b % len(down)], across[b % len(across)], values[b % len(values), s - b * channels]
+        low, high = _reach(columns)
+        if low >= high:
+            continue
+        mask = scratch[: high - low]
+        for y in range(rows.shape[1]):
+            if _cover(rows, columns, y, low, mask):
+                at = y * width + low
+                _mix(mask, value[step * at :], step, out[s, at : y * width + high])
+
+
+@summing
+def _dot(x, y):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0.0)
+    for u in range(len(x)):
+        total += x[u] * y[u]
+    return total
+
+
+@fused
+def _slopes(mask, value, step, x, g, to_mask):  # type: ignore[no-untyped-def]
+    """The gradient of each pixel's sum of shares; where it is 1 or more, nothing follows it."""
+    noinline()
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for u in range(len(mask)):
+        share = mask[u]
+        to_mask[u] = g[u] * (value[step * u] - x[u]) if (share > zero) & (share < one) else zero
+
+
+@fused
+def _rest(mask, g):  # type: ignore[no-untyped-def]
+    noinline()
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for u in range(len(g)):
+        share = mask[u]
+        g[u] = zero if share >= one else g[u] * (one - share)
+        mask[u] = one if share >= one else share
+
+
+@entry
+def back(  # type: ignore[no-untyped-def]
+    grad, image, down, across, values, step, channels, width, to_image, to_down, to_across, to_values, needs, start, stop
+):
+    """Gradients of planes [start, stop): ``to_image`` holds the upstream ones when this begins.
+
+    Args:
+        to_down, to_across, to_values: (planes, n, height), (planes, n, width) and (planes, 1 or height * width), zeros; each is
+            written where its place in ``needs`` (shares, values) asks for it.
+    """
+    grad, image, down, across, values = without_refcount((grad, image, down, across, values))
+    to_image, to_down, to_across, to_values = without_refcount((to_image, to_down, to_across, to_values))
+    room = np.empty((2, width), to_image.dtype)
+    for s in range(start, stop):
+        b = s // channels
+        rows, columns, value = down[b % len(down)], across[b % len(across)], values[b % len(values), s - b * channels]
+        low, high = _reach(columns)
+        if low >= high:
+            continue
+        mask, slope = room[0, : high - low], room[1, : high - low]
+        for y in range(rows.shape[1]):
+            if not _cover(rows, columns, y, low, mask):
+                continue
+            at, end = y * width + low, y * width + high
+            g = grad[s, at:end]
+            if needs[0]:
+                _slopes(mask, value[step * at :], step, image[s, at:end], g, slope)
+                for k in range(len(rows)):
+                    column, into = columns[k, low:high], to_across[s, k, low:high]
+                    share = rows[k, y]
+                    to_down[s, k, y] = _dot(slope, column)
+                    for u in range(len(into)):
+                        into[u] += share * slope[u]
+            _rest(mask, to_image[s, at:end])
+            if needs[1] and step == 0:
+                to_values[s, 0] += np.float64(_dot(mask, g))
+            elif needs[1]:
+                into = to_values[s, at:end]
+                for u in range(len(into)):
+                    into[u] = mask[u] * g[u]
