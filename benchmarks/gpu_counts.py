@@ -41,6 +41,8 @@ CASES = {
     "projective": {"rows": 3},
     "border": {"mode": 1},
     "displacement field": {"field": True},
+    "crop and resize, flagship colours, to the image alone": {"flags": 63, "spans": True, "needs": (True, False, False)},
+    "crop and resize, with parameters": {"flags": 3, "spans": True},
     "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
@@ -78,7 +80,7 @@ class Compiling:
 def compile_instead(made):
     """Let the launchers compile; ``made`` is called with each kernel's name, what it became, and its options."""
     names = {
-        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "bounds"),
+        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "bounds", "spread", "collect"),
         blending: ("forward", "backward"),
         colors: ("forward", "backward", "luma_sums"),
         filters: ("filtered", "adjoint", "tap_sums"),
@@ -90,7 +92,7 @@ def compile_instead(made):
 
 def run(
     channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
-    batch=2, plane=(224, 224), needs=(True, True, True), bend=False,
+    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False,
 ):  # fmt: skip
     """One warp forward and, where it has one, backward."""
     image = torch.zeros(batch, channels, *plane, dtype=dtype)
@@ -99,7 +101,8 @@ def run(
     shifts = torch.zeros(batch, 2, *plane) if field else None
     shifts, links = (torch.zeros(batch, 2, 9, 9), torch.zeros(batch, 1, LINK)) if bend else (shifts, None)
     options = [taps, mode, flags, channels, *([CANVASES["bend"]] if bend else [])]
-    arguments = (image, torch.zeros(batch, 3 * rows), None, params, shifts, list(plane), options, -0.5, links)
+    window = torch.zeros(batch, 4) if spans else None
+    arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, list(plane), options, -0.5, links, spans)
     result = torch.zeros(batch, channels, *plane, dtype=out)
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:
@@ -147,7 +150,7 @@ def table(capability):
     compile_instead(made)
     for case, options in CASES.items():  # noqa: B007 - read by `made`
         run(**options)
-    return [row for row in rows if row["kernel"] != "bounds"]
+    return [row for row in rows if row["kernel"] not in ("bounds", "spread")]
 
 
 def sectors(degrees, columns):

@@ -30,7 +30,7 @@ def _by(name) -> Callable[..., torch.Tensor]:
 def resize(image, src_from_dst, *, filled, impl="auto", **given):
     """The resize kernel likewise."""
     packed = warps.pack(src_from_dst, padding_mode="constant" if filled else "border", **given)
-    return resizes.resize(image, packed, impl=impl)
+    return resizes.compute(impl, image, packed) if impl == "triton" else resizes.resize(image, packed, impl=impl)
 
 
 def sample(image, x, y, *, impl="auto", **given):
@@ -46,7 +46,7 @@ def operands(image, resample) -> tuple[Any, ...]:
 
 
 cpu = SimpleNamespace(warp=_by("cpu"), resize=partial(resize, impl="cpu"))
-triton = SimpleNamespace(warp=_by("triton"))
+triton = SimpleNamespace(warp=_by("triton"), resize=partial(resize, impl="triton"))
 reference = SimpleNamespace(
     warp=_by("reference"), resize=partial(resize, impl="reference"), sample=partial(sample, impl="reference")
 )

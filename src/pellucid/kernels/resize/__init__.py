@@ -1,40 +1,50 @@
 """The separable antialiased resample of crops and resizes.
 
-Owns: `resize`, which picks an implementation.
+Owns: `resize`, which picks an implementation, and `compute`, which is told one.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation
-from pellucid.kernels.resize import cpu, reference
+from pellucid.kernels.explicit import Primitive, implementation
+from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
-from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, parts
+from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts
 from pellucid.kernels.warp.layout import POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
 
-__all__ = ["AVAILABLE", "resize"]
+__all__ = ["AVAILABLE", "compute", "resize"]
+
+AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
 
 def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
 
-    The compiled one reads 16-bit floats as float32, and bytes as they are. A second derivative to the picture and its tangent are
-    the pass again; others go through the reference. Bit for bit the same for any number of threads: a sample has one owner.
+    The compiled ones read bytes as they are, and 16-bit floats as float32 (the CPU's after a copy). A second derivative to the
+    picture and its tangent are the pass again; others go through the reference. The same bits in every run, for any number of
+    threads: a sample, or on CUDA a pixel, has one owner.
     """
     linear = image.is_floating_point() and not resample.recipe.flags & STAGES
     tensors = (image, resample.mapping, resample.window, resample.params) if linear else ()
-    chosen = implementation(impl, image.device, AVAILABLE, *tensors)
+    return compute(implementation(impl, image.device, AVAILABLE, *tensors), image, resample)
+
+
+def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """The same by the implementation of this name."""
     if chosen != "reference" and resample.recipe.flags & POWER:
         resample = resample.with_stages_after(image.shape[1])
-    return between_stages(_by_reference if chosen == "reference" else _compiled, image, resample, stages_by(chosen))
+    function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
+    return between_stages(function, image, resample, stages_by(chosen))
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
@@ -42,9 +52,12 @@ def _by_reference(image: Tensor, resample: Resample) -> Tensor:
     return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
 
 
-def _compiled(image: Tensor, resample: Resample) -> Tensor:
-    image = image if image.dtype == torch.uint8 else image.to(resample.mapping.dtype)
-    return compiled(_PRIMITIVE, image, resample, moves=False)
+def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
+    if chosen == "triton" and mixes_many(image, resample):
+        return mixed_after(partial(_compiled, chosen), image, resample)
+    if chosen == "cpu" and image.dtype != torch.uint8:
+        image = image.to(resample.mapping.dtype)
+    return compiled(_PRIMITIVES[chosen], image, resample, moves=False)
 
 
 def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recipe: Recipe) -> Tensor:
@@ -53,9 +66,12 @@ def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recip
 
 
 _PLACES = (1, 2)
-_PRIMITIVE = softened(
-    Primitive("the resize", _again, forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward), linear=without_fills),
-    4,
-    _PLACES,
-    blurred_colors,
-)
+_PRIMITIVES = {
+    name: softened(
+        Primitive("the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, None, without_fills),
+        4,
+        _PLACES,
+        blurred_colors,
+    )
+    for name, by in (("cpu", cpu), ("triton", triton))
+}

@@ -21,7 +21,16 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import cpu, reference, triton
-from pellucid.kernels.warp.around import Stages, between_stages, blurred_colors, by_torch, compiled, parts
+from pellucid.kernels.warp.around import (
+    Stages,
+    between_stages,
+    blurred_colors,
+    by_torch,
+    compiled,
+    mixed_after,
+    mixes_many,
+    parts,
+)
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
@@ -48,9 +57,6 @@ __all__ = [
 ]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
-_MOST_MIXED = {"cpu": None, "triton": 4}
-"""The most channels that kernels mix; more are mixed on the result."""
-_MIXING = MATRIX | STAGES
 
 
 def unsupported(
@@ -136,14 +142,14 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
 
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
-    most, recipe = _MOST_MIXED[chosen], resample.recipe
+    recipe = resample.recipe
     if chosen == "triton" and resample.links is not None and not _bends(image, resample):
         return _across(partial(_compiled, chosen), image, resample)
     if recipe.flags & (STAGES if forward_mode() else POWER if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
-    if most is not None and max(image.shape[1], recipe.out_channels) > most and recipe.flags & _MIXING:
-        return _mixed_after(chosen, image, resample)
+    if chosen == "triton" and mixes_many(image, resample):
+        return mixed_after(partial(_compiled, chosen), image, resample)
     return compiled(_PRIMITIVES[chosen], image, resample)
 
 
@@ -157,7 +163,7 @@ def _bends(image: Tensor, resample: Resample) -> bool:
         return False
     if window is not None or recipe.interpolation == "nearest":
         return False
-    if max(image.shape[1], recipe.out_channels) > (_MOST_MIXED["triton"] or 0) and recipe.flags & _MIXING:
+    if mixes_many(image, resample):
         return False
     return not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (mapping, links, table)))
 
@@ -184,20 +190,6 @@ def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resam
     )
     found = laid_over(function(image, plain), chained.share, chained.ground)
     return rounded(color.stages(found, stages), recipe.dtype, levels=recipe.levels)
-
-
-def _mixed_after(chosen: str, image: Tensor, resample: Resample) -> Tensor:
-    """Colour of many channels: matrix @ s + offset * c + fill * (1 - c) with s and c resampled, then the stages."""
-    plain = resample.without_colors()
-    fill, matrix, offset, stages, _ = unpack(resample, image.shape[1])
-    total = _compiled(chosen, image, plain).flatten(2)
-    covered = total.new_ones(())
-    if offset is not None or fill is not None:
-        one = total.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
-        covered = _compiled(chosen, one, plain).flatten(2)
-    recipe = resample.recipe
-    out = color.stages(color.compose(total, covered, fill, matrix, offset).unflatten(-1, recipe.size), stages)
-    return rounded(out, recipe.dtype, levels=recipe.levels)
 
 
 def _again(

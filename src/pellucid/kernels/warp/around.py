@@ -1,6 +1,7 @@
 """What is the same around every pass, whoever computes it and whatever it is.
 
-Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`.
+Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`; `mixed_after`, more
+channels than Triton's kernels mix.
 Must not: choose who computes.
 Read next: ``../explicit.py``.
 """
@@ -14,14 +15,16 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.constants import constant
 from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.softened import blurred
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.packing import Recipe, Resample
+from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
+from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
 
-__all__ = ["Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "parts"]
+__all__ = ["Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "mixed_after", "mixes_many", "parts"]
 
 Stages: TypeAlias = Callable[[Tensor, Sequence[Stage], torch.dtype, bool], Tensor]
 """Runs stages one after the other: the image, the stages, the dtype of arithmetic and result, whether bytes are levels."""
@@ -59,6 +62,32 @@ def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: R
     if recipe.dtype == torch.uint8:  # which has no derivative
         tensors = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
     return run(primitive, (recipe,), *tensors)
+
+
+def mixes_many(image: Tensor, resample: Resample) -> bool:
+    """Whether a pass mixes more channels than Triton's kernels do."""
+    recipe = resample.recipe
+    return max(image.shape[1], recipe.out_channels) > _MOST_MIXED and bool(recipe.flags & (MATRIX | STAGES))
+
+
+def mixed_after(
+    function: Callable[[Tensor, Resample], Tensor], image: Shaped[Tensor, "b c h w"], resample: Resample
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Colour on the result: matrix @ s + offset * c + fill * (1 - c) with s and c resampled by ``function``, then the stages."""
+    recipe, plain = resample.recipe, resample.without_colors()
+    fill, matrix, offset, stages, _ = unpack(resample, image.shape[1])
+    total = function(image, plain).flatten(2)
+    covered = total.new_ones(())
+    if offset is not None or fill is not None:  # of a black picture with offset 1 and fill 0
+        shown = plain.recipe._replace(flags=plain.recipe.flags | FIRST_MIX, out_channels=1)
+        black = total.new_zeros(()).expand(image.shape[0], 1, *image.shape[2:])
+        one = constant((1.0, 0.0), total.dtype, total.device)[None]
+        covered = function(black, plain._replace(recipe=shown, params=one)).flatten(2)
+    out = color.stages(color.compose(total, covered, fill, matrix, offset).unflatten(-1, recipe.size), stages)
+    return rounded(out, recipe.dtype, levels=recipe.levels)
+
+
+_MOST_MIXED = 4
 
 
 def parts(image: Tensor, resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:

@@ -1,6 +1,6 @@
-"""Output pixels that a cubic B-spline grid displaces between two maps, as functions inlined into the kernels.
+"""Where output pixels read: through a map, a displacement field, or a cubic B-spline grid between two maps.
 
-Owns: the arithmetic of ``geometry/bends.py`` for a block of pixels in registers.
+Owns: `find`, and the arithmetic of ``geometry/bends.py`` for a block of pixels in registers.
 Must not: read an image, or know of canvases.
 Read next: ``coordinates.py``.
 """
@@ -8,9 +8,9 @@ Read next: ``coordinates.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.coordinates import divide, load_map, locate, weight
+from pellucid.kernels.warp.triton.coordinates import displace, divide, load_map, locate, weight
 
-__all__ = ["bent"]
+__all__ = ["find"]
 
 
 @triton.jit
@@ -39,7 +39,7 @@ def _share(t, LINEAR: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped
 
 
 @triton.jit
-def bent(  # type: ignore[no-untyped-def]
+def _bent(  # type: ignore[no-untyped-def]
     u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, link, control, down, across,
     PROJECTIVE: tl.constexpr, LINEAR: tl.constexpr, F: tl.constexpr,
 ):  # fmt: skip
@@ -63,3 +63,26 @@ def bent(  # type: ignore[no-untyped-def]
             moved_y = tl.fma(share, tl.load(knot + down * across), moved_y)
     x, y, _, usable = locate(x + moved_x, y + moved_y, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
     return x, y, usable & seen, seen
+
+
+@triton.jit
+def find(  # type: ignore[no-untyped-def]
+    u, v, drawn, m, link, field, stride_c, stride_y, stride_x, knots_down, knots_across,
+    BEND: tl.constexpr, FIELD: tl.constexpr, PROJECTIVE: tl.constexpr, RAW: tl.constexpr, INDEX: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """(x, y, usable, seen by the link's map, the map's x, y and denominator) of output pixels, of which ``drawn`` are there.
+
+    ``m``: the nine numbers of the sample's map; ``field``: its displacements, or with BEND (1 cubic, 2 linear) its knots.
+    """
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m
+    seen = drawn
+    if BEND:
+        x, y, usable, seen = _bent(
+            u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, link, field, knots_down, knots_across, PROJECTIVE, BEND == 2, F
+        )
+        usable = usable & drawn
+        mapped_x, mapped_y, w = x, y, x
+    else:
+        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
+        x, y, usable = displace(mapped_x, mapped_y, usable & drawn, field, u, v, stride_c, stride_y, stride_x, FIELD, INDEX)
+    return x, y, usable, seen, mapped_x, mapped_y, w

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    *("BORDER", "FILLED", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"),
+    *("BORDER", "FILLED", "bump", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"),
     "within",
 ]
 
@@ -154,6 +154,18 @@ def weight(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type
         value = 1.0 + s * s * ((CUBIC + 2.0) * s - (CUBIC + 3.0))
     else:
         value = CUBIC * s * t * t
+    return value
+
+
+@triton.jit
+def bump(d, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weight of what lies d >= 0 pixels away, under a tent or a cubic kernel."""
+    if TAPS == 2:
+        value = tl.maximum(1.0 - d, 0.0)
+    else:
+        inner = 1.0 + d * d * ((CUBIC + 2.0) * d - (CUBIC + 3.0))
+        outer = CUBIC * (d - 1.0) * (d - 2.0) * (d - 2.0)
+        value = tl.where(d < 1.0, inner, tl.where(d < 2.0, outer, 0.0))
     return value
 
 

@@ -9,9 +9,9 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.bends import bent
+from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, load_channels, scaled
-from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 
 __all__ = ["add_folded"]
@@ -84,17 +84,11 @@ def add_folded(  # type: ignore[no-untyped-def]
     group = plane_at % GROUPS
     b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
-    displacements, drawn = from_sample(field, b, field_b), (u < out_width) & (v < out_height)
-    if BEND:
-        x, y, usable, _ = bent(
-            u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, from_sample(links, b, link_step), displacements, knots_down, knots_across,
-            PROJECTIVE, BEND == 2, F,
-        )  # fmt: skip
-        usable = usable & drawn
-    else:
-        x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-        x, y, usable = displace(x, y, usable & drawn, displacements, u, v, field_c, field_y, field_x, FIELD, INDEX)
+    drawn = (u < out_width) & (v < out_height)
+    x, y, usable, _, _, _, _ = find(
+        u, v, drawn, load_map(from_sample(mapping, b, map_step), PROJECTIVE), from_sample(links, b, link_step),
+        from_sample(field, b, field_b), field_c, field_y, field_x, knots_down, knots_across, BEND, FIELD, PROJECTIVE, False, INDEX, F,
+    )  # fmt: skip
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     held = tl.zeros((P,), tl.int1)

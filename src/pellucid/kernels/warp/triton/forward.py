@@ -8,7 +8,8 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.bends import bent
+from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, read_span
+from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
@@ -38,6 +39,7 @@ def forward(  # type: ignore[no-untyped-def]
     colors,
     field,
     links,
+    table,
     out,
     stride_b,
     stride_c,
@@ -76,33 +78,41 @@ def forward(  # type: ignore[no-untyped-def]
     P: tl.constexpr,
     F: tl.constexpr,
     BEND: tl.constexpr,
+    SPAN: tl.constexpr,
+    SHARP: tl.constexpr,
     RAW: tl.constexpr,
     NEAR: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them."""
+    """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them.
+
+    SPAN: of a crop or resize, of which ``table`` holds what `spread` wrote.
+    """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
     b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
-    displacements, seen = from_sample(field, b, field_b), drawn
-    if BEND:
-        x, y, usable, seen = bent(
-            u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, from_sample(links, b, link_step), displacements, knots_down, knots_across,
-            PROJECTIVE, BEND == 2, F,
-        )  # fmt: skip
-        usable = usable & drawn
-    else:
-        x, y, _, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
-        x, y, usable = displace(x, y, usable & drawn, displacements, u, v, field_c, field_y, field_x, FIELD, INDEX)
-    usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
+    own, frame = from_sample(mapping, b, map_step), from_sample(window, b, window_step)
     first = group * K
-    colour, _, _, covered, _, _ = read(
-        from_sample(image, b, stride_b) + first.to(INDEX) * stride_c, stride_c, stride_y, stride_x, first, height, width,
-        x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
-    )  # fmt: skip
+    picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
+    seen = drawn
+    if SPAN:
+        colour, covered = read_span(
+            picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame,
+            from_sample(table, b, (out_width + out_height) * NUMBERS_EACH), out_height, out_width,
+            C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
+        )  # fmt: skip
+    else:
+        x, y, usable, seen, _, _, _ = find(
+            u, v, drawn, load_map(own, PROJECTIVE), from_sample(links, b, link_step), from_sample(field, b, field_b),
+            field_c, field_y, field_x, knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
+        )  # fmt: skip
+        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
+        colour, _, _, covered, _, _ = read(
+            picture, stride_c, stride_y, stride_x, first, height, width,
+            x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
+        )  # fmt: skip
     p = from_sample(colors, b, param_step)
     if FIRST_MIX & FLAGS:
         if MATRIX & FLAGS:

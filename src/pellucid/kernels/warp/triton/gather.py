@@ -9,10 +9,10 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, exists, from_sample, load_channels, store_channels, zeros
-from pellucid.kernels.warp.triton.coordinates import FILLED, fold, half_up, load_map, locate, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.coordinates import FILLED, bump, fold, half_up, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.sampling import hold_in_window
-from pellucid.kernels.warp.triton.stages import FIRST_MIX, LAST_MIX, MATRIX, SECOND_MIX, unmix
+from pellucid.kernels.warp.triton.stages import unmixed
 
 __all__ = ["gather", "weight_at"]
 
@@ -38,13 +38,7 @@ def weight_at(x, pixel, low, high, length, TAPS: tl.constexpr, CUBIC: tl.constex
         if TAPS == 1:
             total = tl.where(tl.floor(x + half_up(x, length)) == pixel, 1.0, 0.0).to(x.dtype)
         else:
-            d = tl.abs(x - pixel)
-            if TAPS == 2:
-                total = tl.maximum(1.0 - d, 0.0)
-            else:
-                inner = 1.0 + d * d * ((CUBIC + 2.0) * d - (CUBIC + 3.0))
-                outer = CUBIC * (d - 1.0) * (d - 2.0) * (d - 2.0)
-                total = tl.where(d < 1.0, inner, tl.where(d < 2.0, outer, 0.0))
+            total = bump(tl.abs(x - pixel), CUBIC, TAPS)
     return total
 
 
@@ -163,12 +157,5 @@ def gather(  # type: ignore[no-untyped-def]
     at = row.to(INDEX) * width + column
     if FIELD or MODE != FILLED:
         total = _add_fixed(total, from_sample(folded, b * OC, plane), at, plane, owned, first, unfold + b * 2, OC, GROUPS, N)
-    p = from_sample(colors, b, param_step)
-    matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
-    if LAST_MIX & FLAGS:
-        total = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), total, OC, OC)
-    if SECOND_MIX & FLAGS:
-        total = unmix(p + matrix_at, total, OC, OC)
-    if MATRIX & FLAGS:
-        total = unmix(p, total, OC, C)
+    total = unmixed(from_sample(colors, b, param_step), total, C, OC, FLAGS)
     store_channels(from_sample(to_image, b * C + first, plane) + at, plane, owned, first, total, C, GROUPS, K)

@@ -9,9 +9,10 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.bends import bent
+from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, read_span, tilt_span
+from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
-from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate, tile_pixels
+from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
@@ -50,6 +51,20 @@ def _window_shares(to_x, x, low, high):  # type: ignore[no-untyped-def]
     return tl.where(below | above, 0.0, to_x), tl.where(below, to_x, 0.0), tl.where(above, to_x, 0.0)
 
 
+@triton.jit
+def _add_to_map(  # type: ignore[no-untyped-def]
+    sums, to_x, to_y, x, y, w, row, usable, one, PROJECTIVE: tl.constexpr
+):
+    """Sums of what the map's rows get from gradients of its points, times the output's row and alone."""
+    if PROJECTIVE:
+        share = 1.0 / tl.where(usable, w, 1.0)
+        to_x, to_y = to_x * share, to_y * share
+        sums = add_products(sums, (to_x, to_y, -(to_x * x + to_y * y)), (row, one), 3, 2)
+    else:
+        sums = add_products(sums, (to_x, to_y), (row, one), 2, 2)
+    return sums
+
+
 @triton.jit(do_not_specialize=NUMBERS)
 def gradients(  # type: ignore[no-untyped-def]
     grad,
@@ -59,6 +74,7 @@ def gradients(  # type: ignore[no-untyped-def]
     colors,
     field,
     links,
+    table,
     to_map,
     to_params,
     to_source,
@@ -110,6 +126,8 @@ def gradients(  # type: ignore[no-untyped-def]
     P: tl.constexpr,
     F: tl.constexpr,
     BEND: tl.constexpr,
+    SPAN: tl.constexpr,
+    SHARP: tl.constexpr,
     RAW: tl.constexpr,
     NEAR: tl.constexpr,
     INDEX: tl.constexpr,
@@ -124,7 +142,9 @@ def gradients(  # type: ignore[no-untyped-def]
     b = sample + plane_at // GROUPS
     chunks = tl.num_programs(0) * tl.num_programs(1)
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
+    own, frame = from_sample(mapping, b, map_step), from_sample(window, b, window_step)
+    m = load_map(own, PROJECTIVE)
+    numbers = from_sample(table, b, (out_width + out_height) * NUMBERS_EACH)
     first = group * K
     p = from_sample(colors, b, param_step)
     picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
@@ -135,7 +155,7 @@ def gradients(  # type: ignore[no-untyped-def]
     second_at: tl.constexpr = turns_at + (1 if HUE & FLAGS else 0)
     last_at: tl.constexpr = second_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0)
     one = tl.full((P,), 1.0, F)
-    map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
+    map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE and not SPAN else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
@@ -144,24 +164,22 @@ def gradients(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         v = top + step * (P // BW)
         drawn = (u < out_width) & (v < out_height)
-        displacements, seen = from_sample(field, b, field_b), drawn
-        if BEND:
-            x, y, usable, seen = bent(
-                u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, from_sample(links, b, link_step), displacements, knots_down, knots_across,
-                PROJECTIVE, BEND == 2, F,
+        seen = drawn
+        if SPAN:
+            source, covered = read_span(
+                picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame, numbers, out_height, out_width,
+                C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
             )  # fmt: skip
-            usable = usable & drawn
-            mapped_x, mapped_y, w = x, y, x
         else:
-            mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
-            x, y, usable = displace(
-                mapped_x, mapped_y, usable & drawn, displacements, u, v, field_c, field_y, field_x, FIELD, INDEX
-            )
-        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
-        source, along_x, along_y, covered, rise_x, rise_y = read(
-            picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
-            C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, RAW, K, P, F, NEAR, INDEX,
-        )  # fmt: skip
+            x, y, usable, seen, mapped_x, mapped_y, w = find(
+                u, v, drawn, m, from_sample(links, b, link_step), from_sample(field, b, field_b), field_c, field_y, field_x,
+                knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
+            )  # fmt: skip
+            usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
+            source, along_x, along_y, covered, rise_x, rise_y = read(
+                picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
+                C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, RAW, K, P, F, NEAR, INDEX,
+            )  # fmt: skip
         # Forward, keeping what each stage saw.
         after_first = source
         if FIRST_MIX & FLAGS:
@@ -209,7 +227,14 @@ def gradients(  # type: ignore[no-untyped-def]
         if TO_SOURCE:
             pixels = from_sample(to_source, b * C + first, plane) + (v.to(INDEX) * out_width + u)
             store_channels(pixels, plane, drawn, first, g, C, GROUPS, K)
-        if TO_MAP or TO_FIELD:
+        if SPAN and TO_MAP:
+            to_x, to_y = tilt_span(
+                picture, stride_c, stride_y, stride_x, g, first, height, width, u, v, drawn, own, frame, numbers,
+                out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, INDEX,
+            )  # fmt: skip
+            map_sums = add_scaled(map_sums, one, (to_x[0], to_x[1], to_y[0], to_y[1]), 4)
+            window_sums = add_scaled(window_sums, one, (to_x[2], to_y[2], to_x[3], to_y[3]), 4)
+        elif TO_MAP or TO_FIELD:
             to_x = _dot(g, along_x, to_cover * rise_x, K)
             to_y = _dot(g, along_y, to_cover * rise_y, K)
             to_x, to_y = tl.where(usable & drawn, to_x, 0.0), tl.where(usable & drawn, to_y, 0.0)
@@ -221,20 +246,18 @@ def gradients(  # type: ignore[no-untyped-def]
             if TO_FIELD:
                 pixels = from_sample(to_field, plane_at * 2 + sample * (2 * GROUPS), plane) + (v.to(INDEX) * out_width + u)
                 store_channels(pixels, plane, drawn, 0, (to_x, to_y), 2, 1, 2)
-        if TO_MAP:
-            row = v.to(F)
-            if PROJECTIVE:
-                share = 1.0 / tl.where(usable, w, 1.0)
-                to_x, to_y = to_x * share, to_y * share
-                to_w = -(to_x * mapped_x + to_y * mapped_y)
-                map_sums = add_products(map_sums, (to_x, to_y, to_w), (row, one), 3, 2)
-            else:
-                map_sums = add_products(map_sums, (to_x, to_y), (row, one), 2, 2)
+            if TO_MAP:
+                map_sums = _add_to_map(map_sums, to_x, to_y, mapped_x, mapped_y, w, v.to(F), usable, one, PROJECTIVE)
     if TO_MAP:
         sums = to_map + ((b.to(tl.int64) * chunks + chunk) * GROUPS + group) * 13
-        for k in tl.static_range(3 if PROJECTIVE else 2):
-            by_row, alone = map_sums[2 * k], map_sums[2 * k + 1]
-            store_sums(sums, 3 * k, (alone * column, by_row, alone), 9, 1, 3)
+        if SPAN:
+            for k in tl.static_range(2):
+                store_sums(sums, 4 * k, (map_sums[2 * k],), 9, 1, 1)
+                store_sums(sums, 3 * k + 2, (map_sums[2 * k + 1],), 9, 1, 1)
+        else:
+            for k in tl.static_range(3 if PROJECTIVE else 2):
+                by_row, alone = map_sums[2 * k], map_sums[2 * k + 1]
+                store_sums(sums, 3 * k, (alone * column, by_row, alone), 9, 1, 3)
         if WINDOW:
             store_sums(sums, 9, window_sums, 13, 1, 4)
     if TO_PARAMS:

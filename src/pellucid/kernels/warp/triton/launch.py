@@ -16,8 +16,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, LINK, MATRIX, SECOND_MIX
+from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, LINK, MATRIX, SECOND_MIX, SHARP
+from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.blocks import LANES
+from pellucid.kernels.warp.triton.collect import collect
 from pellucid.kernels.warp.triton.folded import add_folded
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
@@ -28,7 +30,7 @@ __all__ = ["backward_warp", "copy", "forward_warp"]
 
 _THREADS, _ALONE, _EACH, _STEPS = 4 * LANES, LANES, 2, 16
 """Threads of a program; of one that collects or sums, whose threads then agree without shared memory; pixels of a thread where
-nothing is summed, which share what their column and their sample have in common; tiles that a program of sums adds up.
+nothing is summed, which share what their column and their sample have in common; the most tiles that a program of sums adds up.
 
 A thread's pixels are rows apart: neighbours would want other layouts for loads and stores than for the rest, and values would cross
 shared memory.
@@ -112,6 +114,7 @@ class _Call:
         options: list[int],
         cubic: float,
         links: Tensor | None = None,
+        spans: bool = False,  # a crop or resize
     ) -> None:
         taps, mode, flags, out_channels, *canvases = options
         self.levels = bool(flags & LEVELS)
@@ -147,6 +150,8 @@ class _Call:
             "INDEX": _index(shown, image, field),
             **_OPTIONS,
         }
+        self.table = _spread(self, bool(flags & SHARP)) if spans else self.mapping
+        self.spanned = {"SPAN": spans, "SHARP": bool(flags & SHARP)}
 
     def reading(self) -> dict[str, Any]:
         window, field, projective = (self.options[name] for name in ("WINDOW", "FIELD", "PROJECTIVE"))
@@ -155,6 +160,7 @@ class _Call:
             "RAW": self.options["MODE"] == 0 and not (window or field or projective),
             "NEAR": _near(self.image),
             "BEND": self.bend,
+            **self.spanned,
         }
 
     def shapes(self) -> tuple[int, ...]:
@@ -163,12 +169,12 @@ class _Call:
 
 def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
     """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (1 is 255, unless there are levels)."""
-    call = _Call(out, *call_arguments)
-    block, *tiles = _blocks(call.size)
     with _on(out):
+        call = _Call(out, *call_arguments)
+        block, *tiles = _blocks(call.size)
         for sample, planes in _parts(call.batch, call.groups):
             forward[(*tiles, planes)](
-                call.image, call.mapping, call.window, call.params, call.field, call.links, out,
+                call.image, call.mapping, call.window, call.params, call.field, call.links, call.table, out,
                 *call.image.stride(), *call.field_strides, *call.shapes(),
                 sample, *call.steps, *call.knots, **block, **call.options, **call.reading(),
             )  # fmt: skip
@@ -192,14 +198,13 @@ def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fil
 
 def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
     """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
-    call = _Call(grad, *call_arguments)
-    flags = call.options["FLAGS"]
-    needs = [*needs[:3], needs[3] and call.options["FIELD"] and not call.bend]
-    linear = not flags & (HUE | CLIP)
     to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
-    to_field = call.mapping.new_empty((0,))
     source = grad
     with _on(grad):
+        call = _Call(grad, *call_arguments)
+        needs = [*needs[:3], needs[3] and call.options["FIELD"] and not call.bend]
+        linear = not call.options["FLAGS"] & (HUE | CLIP)
+        to_field = call.mapping.new_empty((0,))
         if any(needs[1:]) or (needs[0] and not linear):
             sums, colors, collected, to_field = _sums(grad, call, needs, linear)
             if needs[1]:
@@ -219,7 +224,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     """(partial sums for map and window, for the parameters, the source's gradient and the field's per output pixel)."""
     summed = needs[1] or needs[2]
     block, *tiles = _blocks(call.size, _ALONE, 1) if summed else _blocks(call.size)
-    steps = _STEPS if summed else 1
+    steps = min(_STEPS, triton.next_power_of_2(tiles[1])) if summed else 1
     chunked = tiles[0], triton.cdiv(tiles[1], steps)
     chunks = chunked[0] * chunked[1]
     count = call.params.shape[1]
@@ -231,7 +236,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
-            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, sums, colors, source, to_field,
+            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table, sums, colors, source, to_field,
             *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, count,
             TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
@@ -246,6 +251,8 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     # Mixes are undone after collecting; where the source's own gradient is collected, there is none left.
     mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
     options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
+    if call.spanned["SPAN"]:
+        return _collected(source, call, options)
     reach = {1: 0.5, 2: 1.0, 4: 2.0}[options["TAPS"]]  # of a tap on one axis, in pixels of the image
     folded, unfold, inverse = source, source, call.mapping
     if options["MODE"] != 0 or options["FIELD"]:
@@ -258,6 +265,29 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
         gather[(*tiles, planes)](
             source, call.mapping, call.window, inverse, call.params, folded, unfold, to_image, *source.stride(), *call.shapes(),
             sample, *call.steps, **block, REACH=reach, EPS=_SIZES[call.mapping.dtype], **options,
+        )  # fmt: skip
+    return to_image
+
+
+def _spread(call: _Call, sharp: bool) -> Tensor:
+    """Where the columns and rows of a crop or resize lie, and what their weights sum to."""
+    table = call.mapping.new_empty((call.batch, NUMBERS_EACH.value, sum(call.size)))
+    spread[(call.batch, 2, triton.cdiv(max(call.size), 128))](
+        call.mapping, call.window, table, *call.shapes(), *call.steps[:2], TAPS=call.options["TAPS"], MODE=call.options["MODE"],
+        SHARP=sharp, P=128, F=call.options["F"], num_warps=128 // LANES, **_OPTIONS,
+    )  # fmt: skip
+    return table
+
+
+def _collected(source: Tensor, call: _Call, options: dict[str, Any]) -> Tensor:
+    """What the pixels of the image get from the outputs of a crop or resize that span them."""
+    to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
+    block, *tiles = _blocks(call.plane, _ALONE)
+    kept = {name: value for name, value in options.items() if name not in ("WINDOW", "FIELD", "PROJECTIVE", "CUBIC")}
+    for sample, planes in _parts(call.batch, call.groups):
+        collect[(*tiles, planes)](
+            source, call.mapping, call.window, call.table, call.params, to_image, *source.stride(), *call.shapes(), sample,
+            *call.steps, SHARP=call.spanned["SHARP"], EPS=_SIZES[call.mapping.dtype], **block, **kept,
         )  # fmt: skip
     return to_image
 

@@ -29,6 +29,7 @@ __all__ = [
     "shift",
     "to_covered",
     "unmix",
+    "unmixed",
 ]
 
 MATRIX, FIRST_MIX, HUE = tl.constexpr(layout.MATRIX), tl.constexpr(layout.FIRST_MIX), tl.constexpr(layout.HUE)
@@ -65,6 +66,19 @@ def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore
             total = fused(tl.load(matrix + o * COLUMNS + c), g[o], total)
         mixed = mixed + (total,)
     return mixed
+
+
+@triton.jit
+def unmixed(p, g, C: tl.constexpr, OC: tl.constexpr, FLAGS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A source's gradient from the output's, through the mixes of a sample's parameters p that FLAGS name; there is no other stage."""
+    matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
+    if LAST_MIX & FLAGS:
+        g = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), g, OC, OC)
+    if SECOND_MIX & FLAGS:
+        g = unmix(p + matrix_at, g, OC, OC)
+    if MATRIX & FLAGS:
+        g = unmix(p, g, OC, C)
+    return g
 
 
 @triton.jit

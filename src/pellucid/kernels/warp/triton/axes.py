@@ -1,0 +1,233 @@
+"""Crops and resizes: every output pixel is a mean over the columns and rows that it spans, by weights along each axis.
+
+Owns: where outputs lie on an axis and what their weights sum to (`spread`), the sum over a pixel's span, and its gradients.
+Must not: know colours.
+Read next: ``forward.py``, ``collect.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channels, scaled, zeros
+from pellucid.kernels.warp.triton.coordinates import FILLED, bump
+
+__all__ = ["NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
+
+NUMBERS_EACH = tl.constexpr(3)
+"""Of every column and row of the output `spread` writes its centre, 1 / the sum of its weights (0: it reads nothing), and whether
+it sees the picture at all: columns and then rows, number by number.
+"""
+
+
+@triton.jit
+def axis_of(mapping, window, axis, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(scale, shift, low, high, size) of an axis: its map, its window, and the width of its kernel in pixels of the input."""
+    scale, shift = tl.load(mapping + axis * 4), tl.load(mapping + axis * 3 + 2)
+    low, high = tl.load(window + axis), tl.load(window + axis + 2)
+    size = tl.maximum(tl.where(tl.abs(scale) < float("inf"), tl.abs(scale), 1.0), 1.0)
+    return scale, shift, low, high, size * 0.0 + 1.0 if SHARP else size
+
+
+@triton.jit
+def shared(pixel, low, high):  # type: ignore[no-untyped-def]
+    """How much of a pixel lies in the window."""
+    return tl.maximum(tl.minimum(pixel + 0.5, high + 0.5) - tl.maximum(pixel - 0.5, low - 0.5), 0.0)
+
+
+@triton.jit
+def tap(i, centre, inverse, low, high, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weight of pixel i, not normalised; ``inverse`` is 1 / the kernel's width."""
+    pixel = i.to(centre.dtype)
+    weight = bump(tl.abs((pixel - centre) * inverse), -0.5, TAPS) * shared(pixel, low, high)
+    return tl.where(i < length, weight, 0.0)
+
+
+@triton.jit
+def _first(centre, size, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The first pixel that may count."""
+    return tl.minimum(tl.maximum(tl.ceil(centre - size * (TAPS // 2)), 0.0), length).to(tl.int32)
+
+
+@triton.jit
+def _most(size, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The most pixels that a sample's outputs may span."""
+    return tl.minimum(tl.floor(size * TAPS) + 1.0, length).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=NUMBERS)
+def spread(  # type: ignore[no-untyped-def]
+    mapping, window, table, height, width, out_height, out_width, map_step, window_step,
+    TAPS: tl.constexpr, MODE: tl.constexpr, SHARP: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Program (sample, axis, block of P outputs along it): write their numbers."""
+    b, axis = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    u = tl.program_id(2) * P + tl.arange(0, P)
+    scale, shift, low, high, size = axis_of(mapping + b * map_step, window + b * window_step, axis, SHARP)
+    outputs, length = tl.where(axis == 0, out_width, out_height), tl.where(axis == 0, width, height)
+    centre = scale * u.to(F) + shift
+    low, high = tl.zeros((P,), F) + low, tl.zeros((P,), F) + high
+    finite = (tl.abs(centre) < float("inf")) & (low == low) & (high == high)
+    centre, low, high = tl.where(finite, centre, 0.0), tl.where(finite, low, 0.0), tl.where(finite, high, 0.0)
+    seen = finite
+    if MODE == FILLED:
+        seen = finite & (centre >= low - 0.5) & (centre < high + 0.5)
+    centre = tl.minimum(tl.maximum(centre, low - 0.5), high + 0.5)
+    first, count, inverse = _first(centre, size, length, TAPS), _most(size, length, TAPS), 1.0 / size
+    total = tl.zeros((P,), F)
+    k = count * 0
+    while k < count:
+        total += tap(first + k, centre, inverse, low, high, length, TAPS)
+        k += 1
+    reads = seen & (total > 0.0)
+    each = out_width + out_height
+    at = table + b * each * NUMBERS_EACH + axis * out_width + u
+    there = u < outputs
+    tl.store(at, centre, mask=there)
+    tl.store(at + each, tl.where(reads, 1.0 / tl.where(reads, total, 1.0), 0.0), mask=there)
+    tl.store(at + each * 2, tl.where(seen, 1.0, 0.0).to(F), mask=there)
+
+
+@triton.jit
+def place(table, at, each, there):  # type: ignore[no-untyped-def]
+    """(centre, 1 / the sum of the weights, whether it sees the picture) of columns or rows ``at``."""
+    centre = tl.load(table + at, mask=there, other=0.0)
+    share, seen = tl.load(table + at + each, mask=there, other=0.0), tl.load(table + at + each * 2, mask=there, other=0.0)
+    return centre, share, seen
+
+
+@triton.jit
+def read_span(  # type: ignore[no-untyped-def]
+    image, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, mapping, window, table, out_height, out_width,
+    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, SHARP: tl.constexpr, UNIT: tl.constexpr, K: tl.constexpr,
+    P: tl.constexpr, F: tl.constexpr, NEAR: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
+    """(colour, coverage) of the output pixels (u, v): the means over what they span, and 1 where they see the picture.
+
+    ``image`` is a sample's channel ``first``, ``table`` what `spread` wrote of the sample.
+    """
+    step_c = 1 if NEAR == 2 else stride_c.to(INDEX)
+    step_x = 1 if NEAR == 1 else (C if NEAR == 2 else stride_x.to(INDEX))
+    step_y = stride_y.to(INDEX)
+    _, _, low_x, high_x, size_x = axis_of(mapping, window, 0, SHARP)
+    _, _, low_y, high_y, size_y = axis_of(mapping, window, 1, SHARP)
+    each = out_width + out_height
+    centre_x, share_x, seen_x = place(table, u, each, drawn)
+    centre_y, share_y, seen_y = place(table, v + out_width, each, drawn)
+    first_x, count_x, inverse_x = _first(centre_x, size_x, width, TAPS), _most(size_x, width, TAPS), 1.0 / size_x
+    first_y, count_y, inverse_y = _first(centre_y, size_y, height, TAPS), _most(size_y, height, TAPS), 1.0 / size_y
+    reads = share_x * share_y != 0.0
+    colour = zeros(K, P, F)
+    j = count_y * 0
+    while j < count_y:
+        iy = first_y + j
+        down = tap(iy, centre_y, inverse_y, low_y, high_y, height, TAPS)
+        line = image + (iy.to(INDEX) * step_y + first_x.to(INDEX) * step_x)
+        seen = reads & (down != 0.0)
+        sums = zeros(K, P, F)
+        i = count_x * 0
+        while i < count_x:
+            across = tap(first_x + i, centre_x, inverse_x, low_x, high_x, width, TAPS)
+            values = load_channels(line + i * step_x, step_c, seen & (across != 0.0), first, C, GROUPS, K, F)
+            sums = add_scaled(sums, across, values, K)
+            i += 1
+        colour = add_scaled(colour, down, sums, K)
+        j += 1
+    return scaled(colour, share_x * share_y * UNIT, K), seen_x * seen_y
+
+
+@triton.jit
+def _slopes(i, centre, inverse, low, high, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(`tap`, its slopes along the centre, the kernel's width, the window's low and high edge); ties as torch shares them."""
+    pixel = i.to(centre.dtype)
+    t = (pixel - centre) * inverse
+    size = tl.abs(t)
+    if TAPS == 2:
+        rise = tl.where(size < 1.0, -1.0, 0.0)
+    else:
+        rise = tl.where(size < 1.0, size * (4.5 * size - 5.0), tl.where(size < 2.0, size * (5.0 - 1.5 * size) - 4.0, 0.0))
+    rise = tl.where(t > 0.0, rise, tl.where(t < 0.0, -rise, 0.0))
+    share, value = shared(pixel, low, high), bump(size, -0.5, TAPS)
+    value, rise = tl.where(i < length, value, 0.0), tl.where(i < length, rise, 0.0)
+    along = -share * rise * inverse
+    start, stop = pixel - low, high - pixel
+    by_low = tl.where(start < 0.0, 1.0, tl.where(start == 0.0, 0.5, 0.0))
+    by_high = tl.where(stop < 0.0, 1.0, tl.where(stop == 0.0, 0.5, 0.0))
+    there = tl.where(share > 0.0, value, 0.0)
+    return value * share, (along, along * t, -there * by_low, there * by_high)
+
+
+@triton.jit
+def _kept(to_centre, raw, low, high):  # type: ignore[no-untyped-def]
+    """(what stays with the centre, what the window's low edge gets, the high edge) where the window holds the centre."""
+    a, b = low - 0.5, high + 0.5
+    above = tl.maximum(raw, a)
+    within = to_centre * tl.where(above < b, 1.0, tl.where(above == b, 0.5, 0.0))
+    inside = within * tl.where(raw > a, 1.0, tl.where(raw == a, 0.5, 0.0))
+    return inside, within - inside, to_centre - within
+
+
+@triton.jit
+def _to_axis(slopes, totals, mean, share, at, mapping, window, axis, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(to the scale, the shift, the low edge, the high edge) from the sums over a pixel's span of `_slopes`, with what was read.
+
+    ``totals``: the same without; ``mean``: what was read; ``share``: 1 / the sum of the weights.
+    """
+    scale, shift, low, high, _ = axis_of(mapping, window, axis, SHARP)
+    to = ()
+    for k in tl.static_range(4):
+        to = to + ((slopes[k] - mean * totals[k]) * share,)
+    place = at.to(mean.dtype)
+    to_centre, to_low, to_high = _kept(to[0], scale * place + shift, low, high)
+    wider = tl.where(tl.abs(scale) >= 1.0, tl.where(scale > 0.0, 1.0, -1.0), 0.0)
+    to_scale = to_centre * place
+    if not SHARP:
+        to_scale += to[1] * wider
+    return to_scale, to_centre, to_low + to[2], to_high + to[3]
+
+
+@triton.jit
+def tilt_span(  # type: ignore[no-untyped-def]
+    image, stride_c, stride_y, stride_x, g, first, height, width, u, v, drawn, mapping, window, table, out_height, out_width,
+    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, SHARP: tl.constexpr, UNIT: tl.constexpr, K: tl.constexpr,
+    P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
+    """(to scale, shift, low edge, high edge along x; the same along y) of each output pixel, of whose colour g is the gradient."""
+    _, _, low_x, high_x, size_x = axis_of(mapping, window, 0, SHARP)
+    _, _, low_y, high_y, size_y = axis_of(mapping, window, 1, SHARP)
+    each = out_width + out_height
+    centre_x, share_x, _ = place(table, u, each, drawn)
+    centre_y, share_y, _ = place(table, v + out_width, each, drawn)
+    first_x, count_x, inverse_x = _first(centre_x, size_x, width, TAPS), _most(size_x, width, TAPS), 1.0 / size_x
+    first_y, count_y, inverse_y = _first(centre_y, size_y, height, TAPS), _most(size_y, height, TAPS), 1.0 / size_y
+    reads = share_x * share_y != 0.0
+    along_x, along_y, total_x, total_y = zeros(4, P, F), zeros(4, P, F), zeros(4, P, F), zeros(4, P, F)
+    total, one = tl.zeros((P,), F), tl.full((P,), 1.0, F)
+    j = count_y * 0
+    while j < count_y:
+        iy = first_y + j
+        down, slopes_y = _slopes(iy, centre_y, inverse_y, low_y, high_y, height, TAPS)
+        total_y = add_scaled(total_y, one, slopes_y, 4)
+        line = image + (iy.to(INDEX) * stride_y.to(INDEX) + first_x.to(INDEX) * stride_x.to(INDEX))
+        sums, read = zeros(4, P, F), tl.zeros((P,), F)
+        i = count_x * 0
+        while i < count_x:
+            ix = first_x + i
+            across, slopes_x = _slopes(ix, centre_x, inverse_x, low_x, high_x, width, TAPS)
+            if j == 0:
+                total_x = add_scaled(total_x, one, slopes_x, 4)
+            seen = reads & (iy < height) & (ix < width) & (tl.abs(iy - centre_y) * inverse_y < TAPS // 2)
+            seen = seen & (tl.abs(ix - centre_x) * inverse_x < TAPS // 2)
+            values = load_channels(line + i * stride_x.to(INDEX), stride_c.to(INDEX), seen, first, C, GROUPS, K, F)
+            value = tl.zeros((P,), F)
+            for c in tl.static_range(K):
+                value = tl.fma(g[c], values[c], value)
+            read = tl.fma(across, value, read)
+            sums = add_scaled(sums, value, slopes_x, 4)
+            i += 1
+        total = tl.fma(down, read, total)
+        along_x, along_y = add_scaled(along_x, down, sums, 4), add_scaled(along_y, read, slopes_y, 4)
+        j += 1
+    share = tl.where(drawn, share_x * share_y * UNIT, 0.0)
+    to_x = _to_axis(along_x, total_x, total * share_x, share, u, mapping, window, 0, SHARP)
+    to_y = _to_axis(along_y, total_y, total * share_y, share, v, mapping, window, 1, SHARP)
+    return to_x, to_y
