@@ -10,6 +10,7 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channels, scaled, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump
+from pellucid.kernels.warp.triton.sampling import only
 
 __all__ = ["NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
 
@@ -132,7 +133,7 @@ def read_span(  # type: ignore[no-untyped-def]
             i += 1
         colour = add_scaled(colour, down, sums, K)
         j += 1
-    return scaled(colour, share_x * share_y * UNIT, K), seen_x * seen_y
+    return only(reads, scaled(colour, share_x * share_y * UNIT, K), K), seen_x * seen_y
 
 
 @triton.jit
@@ -227,7 +228,7 @@ def tilt_span(  # type: ignore[no-untyped-def]
         total = tl.fma(down, read, total)
         along_x, along_y = add_scaled(along_x, down, sums, 4), add_scaled(along_y, read, slopes_y, 4)
         j += 1
-    share = tl.where(drawn, share_x * share_y * UNIT, 0.0)
+    share = share_x * share_y * UNIT
     to_x = _to_axis(along_x, total_x, total * share_x, share, u, mapping, window, 0, SHARP)
     to_y = _to_axis(along_y, total_y, total * share_y, share, v, mapping, window, 1, SHARP)
-    return to_x, to_y
+    return only(reads, to_x, 4), only(reads, to_y, 4)

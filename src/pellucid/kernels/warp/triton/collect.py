@@ -85,7 +85,7 @@ def collect(  # type: ignore[no-untyped-def]
             total = add_scaled(total, share, g, N)
             i += 1
         j += 1
-    total = unmixed(from_sample(colors, b, param_step), scaled(total, part, N), C, OC, FLAGS)
+    total = unmixed(from_sample(colors, b, param_step), scaled(total, tl.where(concerned, part, 0.0), N), C, OC, FLAGS)
     plane = width.to(INDEX) * height
     pixels = from_sample(to_image, b * C + first, plane) + (row.to(INDEX) * width + column)
     store_channels(pixels, plane, owned, first, total, C, GROUPS, K)
