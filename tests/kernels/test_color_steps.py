@@ -54,6 +54,15 @@ def test_other_numbers_of_channels(channels):
         steps(*tensors, impl="cpu")
 
 
+@pytest.mark.parametrize("order", [[0, 0, 2, 3], [2, 9, 2, 1], [-1, 1, 2**40, 3]])
+def test_an_order_that_is_no_permutation(order):
+    """A step that stands twice is done twice, and what is no step does nothing; no memory is read or left as it was."""
+    image, _, factors = jitters(batch=2, size=(9, 17))
+    given = image, torch.tensor([order] * 2), factors
+    for ours, theirs in zip(*(gradients(steps, given, names=NAMES, impl=impl) for impl in ("cpu", "reference")), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
 def test_fixed_order_one_row_for_all_and_empty_batches():
     image, _, factors = jitters(batch=3)
     rows = {name: factors[:1, i] for i, name in enumerate(NAMES)}

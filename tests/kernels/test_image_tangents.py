@@ -39,7 +39,7 @@ PRIMITIVES = {
     "warp": (warp._PRIMITIVES, "cpu"),
     "separable": (convolve._SEPARABLE, "cpu"),
     "noise": (blend._NOISE, "cpu"),
-    "resize": (vars(resize), "_PRIMITIVE"),
+    "resize": (resize._PRIMITIVES, "cpu"),
     "patches": (vars(patches), "_PATCHES"),
 }
 
