@@ -8,7 +8,8 @@
     python benchmarks/gpu.py --dry-run --only nan_shows     # on the CPU, by Triton's interpreter: whether the script itself works
 
 Every check and every group of timings is a process of its own: what hangs is ended, what crashes takes nothing with it, and a
-failure is run once more with blocking launches, whose last lines are kept. What is known stands in the JSON file after each part.
+failure is run once more with blocking launches, whose last lines are kept. Tests and checks run side by side, timings one after
+the other. What is known stands in the JSON file after every row, also that of a process that is then ended.
 
 Without CUDA it says so and ends with 0. It ends with 1 if a check fails; a failed check is in the table, and what it concerns is
 timed all the same. Times are medians of CUDA-synchronised calls; "device" is a call's share of a CUDA graph of 20, "host" what it
@@ -19,10 +20,13 @@ of ``clone()`` of the batch. What we set out to reach is judged from the rows.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -30,7 +34,7 @@ from torch.utils.data import DataLoader
 
 import pellucid
 from pellucid.data import Indexed, Order, Prefetcher, collate
-from pellucid.kernels import dispatch
+from pellucid.kernels import dispatch, resize
 from pellucid.kernels import warp as kernels
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
@@ -190,6 +194,44 @@ def windows_and_channels_close(impl):
                 return warp_kernel(image, maps, size=(30, 34), window=window, padding_mode=padding_mode, impl=impl)
 
             worst = max(worst, budget_share(call, [image, maps, window], upstream, impl))
+    return worst <= 1, f"{worst:.2f} of the budget"
+
+
+def resize_kernel(image, maps, *, impl="auto", **given):
+    """The resize kernel likewise."""
+    return resize.resize(image, pack(maps, **given), impl=impl)
+
+
+def cropping(count, size, out):
+    """(maps, windows) of crops of half to all of a picture, enlarged or shrunk to ``out`` pixels."""
+    generator = torch.Generator().manual_seed(12)
+    length = size * (0.5 + 0.5 * torch.rand(count, 2, generator=generator))
+    start = (size - length) * torch.rand(count, 2, generator=generator)
+    maps, scale = torch.zeros(count, 2, 3), length / out
+    maps[:, 0, 0], maps[:, 1, 1] = scale.unbind(1)
+    maps[:, :, 2] = start + (scale - 1) / 2
+    return maps, torch.cat((start, start + length - 1), 1)
+
+
+def resizes_close(impl):
+    """Crops and resizes with the flagship's colours: values, gradients to image, map, window and every colour."""
+    generator, worst = torch.Generator().manual_seed(13), 0.0
+    image, mix = 0.2 + 0.6 * photographs(2, 40), torch.eye(3) + 0.1 * torch.randn(2, 3, 3, generator=generator)
+    shift, turns = 0.05 * torch.randn(2, 3, generator=generator), torch.tensor([0.02, -0.1])
+    for out, options in (
+        (17, {}),
+        (50, {}),
+        (17, {"interpolation": "bicubic", "padding_mode": "border"}),
+        (17, {"antialias": False}),
+    ):
+        maps, windows = cropping(2, 40, out)
+        upstream = torch.randn((2, 3, out, out), generator=generator)
+
+        def call(impl, image, maps, window, turns, matrix, offset, out=out, options=options):
+            colors = {"matrix": matrix, "offset": offset, "epilogue": [HueStage(turns), ClipStage()]}
+            return resize_kernel(image, maps, size=(out, out), window=window, impl=impl, **colors, **options)
+
+        worst = max(worst, budget_share(call, [image, maps, windows, turns, mix, shift], upstream, impl))
     return worst <= 1, f"{worst:.2f} of the budget"
 
 
@@ -426,6 +468,7 @@ CHECKS = (
     gradients_close,
     colors_close,
     windows_and_channels_close,
+    resizes_close,
     labels_equal,
     labels_beyond_32_bits,
     colour_kernels_close,
@@ -524,6 +567,14 @@ def calls_for(images, impl):
     def blurred(image):
         return separable(image, taps, taps, impl=impl)
 
+    crops, windows = (part.to(DEVICE) for part in cropping(len(images), size[0], size[0] // 2))
+
+    def cropped(image, **options):
+        return resize_kernel(image, crops, size=(size[0] // 2, size[0] // 2), window=windows, impl=impl, **options)
+
+    def interpolated(image):
+        return torch.nn.functional.interpolate(image, scale_factor=0.5, mode="bilinear", antialias=True)
+
     half = images.to(torch.bfloat16)
     plain = torch.compile(ours.flagship_pipeline(impl="reference").to(DEVICE), fullgraph=True)
     parameters = ours.with_parameters(flagship)
@@ -562,6 +613,11 @@ def calls_for(images, impl):
             lambda: torch.autograd.grad(displaced(image_leaf, places_leaf), (image_leaf, places_leaf), upstream),
             6 + 3 * field,
         ),
+        "pellucid crop and resize to half": (lambda: cropped(images), 0.81),
+        "pellucid crop and resize to half, forward + backward": (backward(cropped, images), 2.06),
+        "pellucid crop and resize to half, uint8 HWC to bfloat16": (lambda: cropped(eight_bit, dtype=torch.bfloat16), 0.27),
+        "torch interpolate to half, antialiased": (lambda: interpolated(images), 1.25),
+        "torch interpolate to half, antialiased, forward + backward": (backward(interpolated, images), 2.5),
         "pellucid noise": (lambda: noisy(images), 2),
         "pellucid noise, forward + backward": (backward(noisy, images), 5),
         "pellucid blur, 9 taps": (lambda: blurred(images), 2),
@@ -608,18 +664,20 @@ def peak(call, images):
 
 
 GROUPS = (
-    *("pellucid warp", "pellucid warp, reflection", "pellucid warp, bicubic", "pellucid warp, bfloat16 to float32"),
+    *("pellucid warp", "pellucid, flagship", "kornia, flagship", "pellucid warp, bfloat16 to bfloat16"),
+    *("pellucid warp, uint8 HWC to bfloat16, normalised", "pellucid crop and resize to half", "pellucid warp, displacement field"),
     *(
-        "pellucid warp, bfloat16 to bfloat16",
-        "pellucid warp, uint8 HWC to bfloat16, normalised",
-        "pellucid warp, uint8 HWC to uint8",
+        "torch grid_sample, grid given",
+        "torch grid_sample",
+        "torch interpolate to half, antialiased",
+        "pellucid, flagship, CUDA graph",
     ),
-    *("pellucid warp, displacement field", "torch grid_sample", "torch grid_sample, grid given", "pellucid noise"),
-    *("pellucid blur, 9 taps", "pellucid clipped jitter", "pellucid, flagship", "pellucid, flagship, torch.compile"),
-    *("pellucid, flagship, uint8 HWC to bf16", "pellucid, flagship, CUDA graph", "kornia, flagship"),
-    *("copy limit, bfloat16", "copy limit, uint8", "pellucid, flagship by the reference, torch.compile"),
+    *("pellucid, flagship, uint8 HWC to bf16", "pellucid clipped jitter", "pellucid noise", "pellucid blur, 9 taps"),
+    *("pellucid warp, reflection", "pellucid warp, bicubic", "pellucid crop and resize to half, uint8 HWC to bfloat16"),
+    *("copy limit, bfloat16", "copy limit, uint8", "pellucid warp, bfloat16 to float32", "pellucid warp, uint8 HWC to uint8"),
+    *("pellucid, flagship, torch.compile", "pellucid, flagship by the reference, torch.compile"),
 )
-"""What is timed in a process of its own; see `group_of`."""
+"""What is timed in a process of its own, what matters most first; see `group_of`."""
 
 GRAPHED = 20
 """Calls in the graph that tells the device's time alone."""
@@ -668,8 +726,11 @@ def host_time(call):
     return sorted(times)[len(times) // 2]
 
 
-def run_timings(batch, size, impl, budget, group):
-    """The rows of one group, each beside the copy limit."""
+def run_timings(batch, size, impl, budget, group, known):
+    """The rows of one group, each beside the copy limit; ``known`` is called with all of them after each.
+
+    Times on the device come last: a capture that fails, as of a library that reads values, may spoil what follows in its process.
+    """
     images = photographs(batch, size).to(DEVICE)
     working, rows = {}, []
     calls = {name: call for name, call in calls_for(images, impl).items() if name == "copy limit" or group_of(name) == group}
@@ -680,26 +741,36 @@ def run_timings(batch, size, impl, budget, group):
             start = time.perf_counter()
             call()
             synchronize()
-            first = time.perf_counter() - start
-            working[name] = call, first
+            working[name] = call, time.perf_counter() - start
         except Exception as error:  # whatever it is, it concerns this row alone
             rows.append({"subject": name, "status": "raises", "note": f"{type(error).__name__}: {error}".partition("\n")[0][:120]})
-    timings = interleave({name: call for name, (call, _) in working.items()}, budget=budget, rounds=100, warmup=5)
-    copy = timings["copy limit"].median
-    for name, timing in timings.items():
-        call, first = working[name]
+    known(rows)
+    timed = []
+    for name, (call, first) in working.items():
+        pair = interleave({"copy limit": working["copy limit"][0], name: call}, budget=budget, rounds=100, warmup=5)
+        timing, copy = pair[name], pair["copy limit"].median
         row = {
+            "subject": name,
+            "status": "ok",
             "median_us": timing.median * 1e6,
             "q1_us": timing.low * 1e6,
             "q3_us": timing.high * 1e6,
             "rounds": timing.rounds,
             "first_s": first,
-            "device_us": device_time(call) * 1e6,
+            "device_us": float("nan"),
             "host_us": host_time(call) * 1e6,
             "launches": launches(call),
+            "images_per_s": batch / timing.median,
+            "copy_fraction": calls[name][1] / 2 * copy / timing.median,
+            "peak_per_image_bytes": peak(call, images),
         }
-        rates = {"images_per_s": batch / timing.median, "copy_fraction": calls[name][1] / 2 * copy / timing.median}
-        rows.append({"subject": name, "status": "ok", **row, **rates, "peak_per_image_bytes": peak(call, images)})
+        rows.append(row)
+        timed.append((row, call))
+        known(rows)
+    for row, call in timed:
+        if "CUDA graph" not in row["subject"]:  # which cannot be captured again
+            row["device_us"] = device_time(call) * 1e6
+            known(rows)
     return rows
 
 
@@ -717,6 +788,7 @@ def group_of(name):
 CONCERNS = {
     "fields_close": ("displacement field",),
     "colors_close": ("flagship",),
+    "resizes_close": ("crop and resize",),
     "colour_kernels_close": ("noise", "blur", "jitter"),
     "noise_equal": ("noise",),
     "rounded_once": ("bfloat16", "bf16", "uint8"),
@@ -726,7 +798,7 @@ CONCERNS = {
 """Which rows a failed check marks, by a part of their names; one that is not here marks all of ours."""
 
 
-def compiled_kernels(batch, size, impl):
+def compiled_kernels(batch, size, impl, known):
     """Registers, spills, shared memory and seconds of compiling of the kernels that the main calls need, compiled anew."""
     import triton
 
@@ -741,10 +813,13 @@ def compiled_kernels(batch, size, impl):
     flagship = ours.flagship_pipeline(impl=impl).to(DEVICE)
     warp_kernel(images, ours.src_from_dst_of(images), size=(size, size), impl=impl).sum().backward()
     flagship(images).sum().backward()
+    maps, windows = (part.to(DEVICE) for part in cropping(batch, size, size // 2))
+    resize_kernel(images, maps, size=(size // 2, size // 2), window=windows, impl=impl).sum().backward()
     synchronize()
     for kernel in loaded_kernels():
         facts = f"{kernel.n_regs} registers, {kernel.n_spills} spilled, {kernel.metadata.shared} B shared"
         notes.append({"subject": f"kernel {kernel.name}", "note": f"{facts}, {seconds.get(kernel.hash, 0):.1f} s to compile"})
+        known(notes)
     return notes
 
 
@@ -752,13 +827,13 @@ def loaded_kernels():
     """What Triton has compiled and loaded for the warp in this process."""
     from pellucid.kernels.warp.triton import launch
 
-    for name in ("forward", "gradients", "gather", "add_folded", "bounds"):
+    for name in ("forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect"):
         caches = getattr(getattr(launch, name), "device_caches", {})
         for cache in caches.values():
             yield from cache[0].values()
 
 
-def sweep(batch, size, impl):
+def sweep(batch, size, impl, known):
     """Device time of the warp and its backward over widths of blocks, warps and pixels per thread: what to set in ``launch.py``."""
     from pellucid.kernels.warp.triton import launch
 
@@ -777,11 +852,12 @@ def sweep(batch, size, impl):
             except Exception as error:
                 found = f"{type(error).__name__}: {error}".partition("\n")[0][:120]
             notes.append({"subject": f"{name} with {setting or 'what is set'}", "note": found})
+            known(notes)
     vars(launch).update(usual)
     return notes
 
 
-def loader(batch, size, impl):
+def loader(batch, size, impl, known):
     """How far reading, moving and augmenting a batch hide behind a training step of about the same length."""
     pictures = [torch.randint(0, 256, (3, size + i % 7, size), dtype=torch.uint8) for i in range(8 * batch)]
     augment = collate(pellucid.Pipeline([pellucid.CenterCrop(size), pellucid.RandomAffine(15)], impl=impl))
@@ -812,6 +888,7 @@ def loader(batch, size, impl):
     work = seconds(lambda: [step(times) for _ in range(batches)])
     together = seconds(lambda: reading(times))
     hidden = (alone + work - together) / min(alone, work)
+    del known
     note = f"{alone / batches * 1e3:.1f} ms alone, steps {work / batches * 1e3:.1f} ms, together {together / batches * 1e3:.1f} ms"
     return [{"subject": "DataLoader and Prefetcher", "note": f"{note}: {hidden:.0%} hidden"}]
 
@@ -914,36 +991,60 @@ def note_table(notes):
     return "\n".join(["| | |", "|---|---|", *(f"| {note['subject']} | {note['note']} |" for note in notes)])
 
 
-def attempt(command, limit, **environment):
-    """(exit code or None where it took longer than ``limit`` seconds, the last 20 lines it printed)."""
-    try:
-        done = subprocess.run(
-            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, check=False
+def attempt(command, limit, tick=lambda: None, **environment):
+    """(exit code or None where it took longer than ``limit`` seconds, the last 20 lines it printed); ``tick`` is called meanwhile.
+
+    Its output goes to a file and its children are ended with it: one that keeps a pipe open would keep us waiting.
+    """
+    end = time.monotonic() + limit
+    with tempfile.TemporaryFile() as printed:
+        child = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True
         )
-        code, printed = done.returncode, done.stdout
-    except subprocess.TimeoutExpired as error:
-        code, printed = None, error.stdout or b""
-    return code, printed.decode(errors="replace").splitlines()[-20:]
+        try:
+            while child.poll() is None and time.monotonic() < end:
+                try:
+                    child.wait(min(1.0, max(end - time.monotonic(), 0.01)))
+                except subprocess.TimeoutExpired:
+                    tick()
+            code = child.returncode
+        finally:
+            if child.returncode is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        printed.seek(0)
+        return code, printed.read().decode(errors="replace").splitlines()[-20:]
 
 
 class Parts:
-    """Parts of the work as processes, each of which leaves its result in a JSON file; the report is written after each."""
+    """Parts of the work as processes, each of which leaves its result in a JSON file; the report is written after every row."""
 
     def __init__(self, deadline, write):
         self.end, self.write, self.failures = time.monotonic() + deadline, write, []
 
-    def run(self, name, command, limit):
-        """What the part left, or None: it is skipped after the deadline, and tried again with blocking launches where it fails."""
+    def run(self, name, command, limit, found=lambda _: None):
+        """What the part left, or None: it is skipped after the deadline, and tried again with blocking launches where it fails.
+
+        ``found`` gets what it has left so far whenever that has changed; of a part that fails that is all there is.
+        """
         left = self.end - time.monotonic()
         if left <= 5:
             return self.note(name, "skipped: the deadline was reached", [])
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "part.json"
+            file, before = Path(folder) / "part.json", []
+
+            def read():
+                text = file.read_text() if file.exists() else ""
+                if text and [text] != before:
+                    before[:] = [text]
+                    found(json.loads(text))
+
             given = [*command, "--json", str(file)] if "--part" in command else command
-            code, lines = attempt(given, min(limit, left))
+            code, lines = attempt(given, min(limit, left), read)
+            read()
             if code == 0:
                 print(f"done {name}", flush=True)
-                return json.loads(file.read_text()) if file.exists() else lines
+                return json.loads(before[0]) if before else lines
             happened = f"not ended after {min(limit, left):.0f} s" if code is None else f"exit {code}"
             left = self.end - time.monotonic()
             if code is not None and left > 5:
@@ -959,48 +1060,72 @@ class Parts:
 
 def run_all(arguments):
     """(checks, rows, notes, failures), each part in its own process."""
-    checks, rows, notes = [], [], []
+    checks, rows, notes, writing = [], {}, {}, threading.Lock()
+
+    def listed(parts):
+        """The first copy limit, and everything else."""
+        flat = [row for found in parts.values() for row in found]
+        limit = next((row for row in flat if row["subject"] == "copy limit"), None)
+        return [row for row in flat if row["subject"] != "copy limit" or row is limit]
 
     def write():
         if arguments.json is not None:
-            arguments.json.write_text(json.dumps(assembled(arguments, checks, rows, notes, parts.failures), indent=1) + "\n")
+            with writing:
+                data = assembled(arguments, checks, listed(rows), listed(notes), parts.failures)
+                replaced(arguments.json, json.dumps(data, indent=1) + "\n")
+
+    def kept(results, part):
+        """Called with what a part has found so far."""
+
+        def found(result):
+            results[part] = result
+            write()
+
+        return found
 
     parts = Parts(arguments.deadline, write)
     here = [sys.executable, __file__, "--impl", arguments.impl, *(["--dry-run"] if arguments.dry_run else [])]
     here += [word for injected in arguments.inject for word in ("--inject", injected)]
     wanted = set(arguments.only.split(",")) if arguments.only else None
     tests = Path(__file__).parents[1] / "tests" / "kernels"
-    if arguments.tests and (wanted is None or "tests" in wanted):
-        printed = parts.run("the kernels' tests", [sys.executable, "-m", "pytest", "-q", "-x", str(tests), "-k", "triton"], 240)
-        checks.append(
-            {
-                "check": "The kernels' tests pass on this device.",
-                "name": "tests",
-                "passed": printed is not None,
-                "detail": printed[-1] if printed else "see the failures",
-            }
-        )
-    for function in CHECKS:
+
+    def check(function):
         name = function.__name__
-        if wanted is not None and name not in wanted:
-            continue
-        row = parts.run(name, [*here, "--part", name], arguments.limit)
+        if name == "tests":
+            command = [sys.executable, "-m", "pytest", "-q", "--maxfail", "5", str(tests), "-k", "triton"]
+            printed = parts.run("the kernels' tests", command, 240)
+            row = None if printed is None else {"passed": True, "detail": printed[-1] if printed else ""}
+        else:
+            row = parts.run(name, [*here, "--part", name], arguments.limit)
         lost = {"check": function.__doc__.partition("\n")[0], "name": name, "passed": False, "detail": "see the failures"}
-        checks.append(row or lost)
+        checks.append(lost | (row or {}))
         print(f"{'ok  ' if checks[-1]['passed'] else 'FAIL'} {name}: {checks[-1]['detail']}", flush=True)
         write()
+
+    def tests_pass():
+        """The kernels' tests pass on this device."""
+
+    tests_pass.__name__ = "tests"
+    asked = [*([tests_pass] if arguments.tests else []), *CHECKS]
+    with ThreadPoolExecutor(1 if arguments.dry_run else min(6, max(1, (os.cpu_count() or 1) // 2))) as pool:
+        list(pool.map(check, [function for function in asked if wanted is None or function.__name__ in wanted]))
+    order = [function.__name__ for function in asked]
+    checks.sort(key=lambda row: order.index(row["name"]))
     sized = ["--batch", str(arguments.batch), "--size", str(arguments.size), "--budget", str(arguments.budget)]
-    for study in STUDIES:
-        if wanted is None or study in wanted:
-            notes += parts.run(study, [*here, *sized, "--part", f"study:{study}"], arguments.limit) or []
-            write()
-    for group in GROUPS:
-        if wanted is not None and group not in wanted:
-            continue
-        found = parts.run(group, [*here, *sized, "--part", f"rows:{group}"], arguments.limit) or []
-        rows += [row for row in found if row["subject"] != "copy limit" or not any(r["subject"] == "copy limit" for r in rows)]
-        write()
-    return checks, rows, notes, parts.failures
+    first, *later = [("study", study, notes) for study in STUDIES]
+    work = [first, *(("rows", group, rows) for group in GROUPS), *later]
+    for kind, name, results in work:
+        if wanted is None or name in wanted:
+            parts.run(name, [*here, *sized, "--part", f"{kind}:{name}"], arguments.limit, kept(results, name))
+    write()
+    return checks, listed(rows), listed(notes), parts.failures
+
+
+def replaced(file, text):
+    """Write a whole file, or leave the one that was there."""
+    draft = file.with_name(f".{file.name}.new")
+    draft.write_text(text)
+    draft.replace(file)
 
 
 def assembled(arguments, checks, rows, notes, failures):
@@ -1028,16 +1153,17 @@ def part(arguments):
     for name, _, how in (injected.partition("=") for injected in arguments.inject):
         if name == arguments.part:
             globals()["warp_kernel"] = broken(how)
-    if arguments.part.startswith("study:"):
-        study = STUDIES[arguments.part.removeprefix("study:")]
-        arguments.json.write_text(json.dumps(study(arguments.batch, arguments.size, arguments.impl)))
-        return
-    if arguments.part.startswith("rows:"):
-        group = arguments.part.removeprefix("rows:")
-        found = run_timings(arguments.batch, arguments.size, arguments.impl, arguments.budget, group)
+    kind, _, name = arguments.part.rpartition(":")
+
+    def known(found):
+        replaced(arguments.json, json.dumps(found))
+
+    if kind == "study":
+        known(STUDIES[name](arguments.batch, arguments.size, arguments.impl, known))
+    elif kind == "rows":
+        known(run_timings(arguments.batch, arguments.size, arguments.impl, arguments.budget, name, known))
     else:
-        found = run_check(arguments.part, arguments.impl)
-    arguments.json.write_text(json.dumps(found))
+        known(run_check(name, arguments.impl))
 
 
 def main():
@@ -1048,7 +1174,7 @@ def main():
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timing per row")
     parser.add_argument("--deadline", type=float, default=3600.0, help="seconds after which nothing more is begun")
     parser.add_argument("--no-tests", dest="tests", action="store_false", help="leave the kernels' tests out")
-    parser.add_argument("--json", type=Path, help="write the report here, after each part of it")
+    parser.add_argument("--json", type=Path, help="write the report here, after every row of it")
     parser.add_argument("--docs", type=Path, help="write the table into this page, between its gpu markers")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a part is ended")
     parser.add_argument("--only", help="names of parts, with commas: tests, checks, kernels, sweep, loader, groups of timings")

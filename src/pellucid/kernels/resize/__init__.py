@@ -68,7 +68,9 @@ def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recip
 _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
-        Primitive("the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, None, without_fills),
+        Primitive(
+            "the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, None, without_fills
+        ),
         4,
         _PLACES,
         blurred_colors,

@@ -34,7 +34,7 @@ from pellucid.kernels.warp.around import (
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import BENDS, GROUND, MATRIX, POWER, STAGES
+from pellucid.kernels.warp.layout import BENDS, GROUND, POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired

@@ -1,7 +1,7 @@
 """What is the same around every pass, whoever computes it and whatever it is.
 
-Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`; `mixed_after`, more
-channels than Triton's kernels mix.
+Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`; and
+`mixed_after`, for more channels than Triton's kernels mix.
 Must not: choose who computes.
 Read next: ``../explicit.py``.
 """

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import TRITON_KEYS, batched
-from pellucid.kernels.warp.operators import empty_gradients
+from pellucid.kernels.warp.operators import Gradients, empty_gradients
 
 __all__ = ["backward", "direct", "forward"]
 
@@ -35,10 +35,9 @@ def _empty(*given: Any) -> Tensor:
     return out
 
 
-def _empty_gradients(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _empty_gradients(grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Gradients:
     del grad
-    found = empty_gradients(*given[:4], None, None, None, [*given[-1], False, False, False])
-    return found[0], found[1], found[2], found[3]
+    return empty_gradients(image, mapping, window, params, None, None, None, [*rest[-1], False, False, False])[:4]
 
 
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -56,12 +55,12 @@ def _resize(*given: Any) -> Tensor:
     return out
 
 
-def _resize_backward(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _resize_backward(grad: Tensor, *given: Any) -> Gradients:
     from pellucid.kernels.warp.triton.launch import backward_warp
 
     needs = given[-1]
     if grad.numel() and given[0].numel():
-        return backward_warp(grad, _call(given[:-2]), [needs[0], needs[1] or needs[2], needs[3], False])[:4]  # type: ignore[return-value]
+        return backward_warp(grad, _call(given[:-2]), [needs[0], needs[1] or needs[2], needs[3], False])[:4]
     found = _empty_gradients(grad, *given)
     for gradient in found:
         gradient.zero_()

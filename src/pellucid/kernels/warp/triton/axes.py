@@ -174,9 +174,7 @@ def _to_axis(slopes, totals, mean, share, at, mapping, window, axis, SHARP: tl.c
     ``totals``: the same without; ``mean``: what was read; ``share``: 1 / the sum of the weights.
     """
     scale, shift, low, high, _ = axis_of(mapping, window, axis, SHARP)
-    to = ()
-    for k in tl.static_range(4):
-        to = to + ((slopes[k] - mean * totals[k]) * share,)
+    to = scaled(add_scaled(slopes, -mean, totals, 4), share, 4)
     place = at.to(mean.dtype)
     to_centre, to_low, to_high = _kept(to[0], scale * place + shift, low, high)
     wider = tl.where(tl.abs(scale) >= 1.0, tl.where(scale > 0.0, 1.0, -1.0), 0.0)

@@ -87,7 +87,8 @@ def add_folded(  # type: ignore[no-untyped-def]
     drawn = (u < out_width) & (v < out_height)
     x, y, usable, _, _, _, _ = find(
         u, v, drawn, load_map(from_sample(mapping, b, map_step), PROJECTIVE), from_sample(links, b, link_step),
-        from_sample(field, b, field_b), field_c, field_y, field_x, knots_down, knots_across, BEND, FIELD, PROJECTIVE, False, INDEX, F,
+        from_sample(field, b, field_b), field_c, field_y, field_x, knots_down, knots_across,
+        BEND, FIELD, PROJECTIVE, False, INDEX, F,
     )  # fmt: skip
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE

@@ -167,8 +167,8 @@ def gradients(  # type: ignore[no-untyped-def]
         seen = drawn
         if SPAN:
             source, covered = read_span(
-                picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame, numbers, out_height, out_width,
-                C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
+                picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame, numbers,
+                out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
             )  # fmt: skip
         else:
             x, y, usable, seen, mapped_x, mapped_y, w = find(

@@ -236,8 +236,9 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
-            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table, sums, colors, source, to_field,
-            *grad.stride(), *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, count,
+            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
+            sums, colors, source, to_field, *grad.stride(),
+            *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, count,
             TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip

@@ -70,7 +70,7 @@ def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore
 
 @triton.jit
 def unmixed(p, g, C: tl.constexpr, OC: tl.constexpr, FLAGS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """A source's gradient from the output's, through the mixes of a sample's parameters p that FLAGS name; there is no other stage."""
+    """A source's gradient from the output's, through the mixes that FLAGS name of a sample's parameters p; no other stage."""
     matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
     if LAST_MIX & FLAGS:
         g = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), g, OC, OC)
