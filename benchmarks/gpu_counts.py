@@ -43,6 +43,8 @@ CASES = {
     "displacement field": {"field": True},
     "crop and resize, flagship colours, to the image alone": {"flags": 63, "spans": True, "needs": (True, False, False)},
     "crop and resize, with parameters": {"flags": 3, "spans": True},
+    "antialiased affine, to the image alone": {"weights": (9, 6, 9, 16), "needs": (True, False, False)},
+    "antialiased homography, to the image alone": {"rows": 3, "weights": (7,), "needs": (True, False, False)},
     "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
@@ -80,7 +82,7 @@ class Compiling:
 def compile_instead(made):
     """Let the launchers compile; ``made`` is called with each kernel's name, what it became, and its options."""
     names = {
-        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "bounds", "spread", "collect"),
+        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "bounds", "spread", "collect"),
         blending: ("forward", "backward"),
         colors: ("forward", "backward", "luma_sums"),
         filters: ("filtered", "adjoint", "tap_sums"),
@@ -92,7 +94,7 @@ def compile_instead(made):
 
 def run(
     channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
-    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False,
+    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False, weights=None,
 ):  # fmt: skip
     """One warp forward and, where it has one, backward."""
     image = torch.zeros(batch, channels, *plane, dtype=dtype)
@@ -102,7 +104,8 @@ def run(
     shifts, links = (torch.zeros(batch, 2, 9, 9), torch.zeros(batch, 1, LINK)) if bend else (shifts, None)
     options = [taps, mode, flags, channels, *([CANVASES["bend"]] if bend else [])]
     window = torch.zeros(batch, 4) if spans else None
-    arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, list(plane), options, -0.5, links, spans)
+    table = weights and torch.zeros(batch, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []))
+    arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, list(plane), options, -0.5, links, spans, table)
     result = torch.zeros(batch, channels, *plane, dtype=out)
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:

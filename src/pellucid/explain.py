@@ -96,6 +96,7 @@ def _beside_triton(plan: Plan, run: Run) -> list[str]:
     """What Triton's passes of a run leave to plain PyTorch."""
     alone = len(run.canvases) == 1 and run.canvases[0].bends
     parts = ["places with a gradient" if alone else "places"] if run.canvases else []
+    parts += ["the whole pass where its places have a gradient"] * (run.footprint is not None and not run.separable)
     return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)
 
 
@@ -114,5 +115,5 @@ def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
     if run.separable:
         return choose(impl, available=resize.AVAILABLE, device=device)
-    what = warp.unsupported(torch.float32, run.interpolation, run.footprint, device=device)
+    what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

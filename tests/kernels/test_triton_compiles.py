@@ -56,7 +56,7 @@ class Compiling:
             found.append((name, len(code), asm["ttgir"].count("convert_layout"), spilled, rounding))
         return compile_only
 
-for name in ("forward", "copy_labels", "gradients", "gather", "add_folded", "bounds", "spread", "collect"):
+for name in ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "bounds", "spread", "collect"):
     setattr(launch, name, Compiling(getattr(launch, name)))
 for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"]),
                       (colors, ["forward", "backward", "luma_sums"]), (filters, ["filtered", "adjoint", "tap_sums"])):
@@ -65,7 +65,7 @@ for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backwa
 
 def compile_all(
     channels=3, out_channels=3, rows=2, flags=0, taps=2, mode=0, window=False, field=False, dtype="float32", out=None,
-    plane=(224, 224), bend=None, spans=False,
+    plane=(224, 224), bend=None, spans=False, weights=None,
 ):
     dtype = getattr(torch, dtype)
     work = torch.float64 if dtype == torch.float64 else torch.float32
@@ -77,11 +77,12 @@ def compile_all(
     shifts = shifts if bend is None else torch.zeros(1, 2, 6, 5, dtype=work)
     kinds = [] if bend is None else [CANVASES[bend]]
     mapping, numbers = torch.zeros(2, 3 * rows, dtype=work), [taps, mode, flags, out_channels, *kinds]
-    args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans)
+    table = weights and torch.zeros(2, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []), dtype=work)
+    args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans, table)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
     launch.forward_warp(out, args)
     if dtype.is_floating_point and out.dtype.is_floating_point:
-        launch.backward_warp(torch.zeros_like(out), args, [True, bend is None, True, field])
+        launch.backward_warp(torch.zeros_like(out), args, [True, bend is None and not weights, True, field and not weights])
 
 for case in json.loads(sys.argv[1]):
     if case == "labels":
@@ -120,6 +121,7 @@ FEW = [
     {"dtype": "uint8", "out": "uint8", "flags": 66},
     {"bend": "bend", "flags": 63},
     {"spans": True, "dtype": "bfloat16", "out": "bfloat16", "flags": 55},
+    {"weights": [9, 6, 9, 16], "flags": 63},
     "labels",
     "words",
     "noise",
@@ -138,6 +140,8 @@ MORE = [
     {"field": True, "rows": 3, "flags": 63, "dtype": "bfloat16", "out": "float16"},
     {"field": True, "taps": 4, "mode": 2, "window": True, "channels": 6, "out_channels": 6, "flags": 2},
     {"field": True, "taps": 1, "dtype": "float64", "out": "float32"},
+    {"weights": [9, 6, 9, 16], "mode": 3, "taps": 4, "dtype": "uint8", "out": "bfloat16"},
+    {"weights": [7], "rows": 3, "dtype": "bfloat16", "field": True},
     {"spans": True, "taps": 4, "mode": 1, "rows": 3, "dtype": "float64"},
     {"spans": True, "dtype": "uint8", "flags": 3, "out": "bfloat16"},
     {"bend": "kink", "rows": 3, "taps": 4, "mode": 1, "dtype": "bfloat16"},
@@ -172,7 +176,7 @@ def test_kernels_compile_for_other_devices(target, tmp_path):
 @pytest.mark.parametrize("cases", [FEW, MORE], ids=["few", "more"])
 def test_kernels_compile_for_sm_90(cases, tmp_path):
     found = compiled(cases, "90", tmp_path)
-    warp = {"forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect"}
+    warp = {"forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect", "add_weighted"}
     others = {"copy_labels", "_draw", "backward", "filtered", "adjoint", "tap_sums", "luma_sums", "noise forward", "noise backward"}
     assert {name for name, *_ in found} == (warp | others if cases is FEW else warp)
     assert all(size > 1000 for _, size, *_ in found)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import color
-from pellucid.kernels.derivatives import forward_mode
+from pellucid.kernels.derivatives import forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.softened import softened, with_slopes
@@ -65,12 +65,11 @@ def unsupported(
     footprint: Size | None,
     out_dtype: torch.dtype | None = None,
     *,
-    device: str,
     boxes: bool = False,
 ) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
-    if footprint is not None and (boxes or device != "cpu"):
-        return "a homography's sub-samples (weights='box')" if boxes else "an antialiased warp (antialias=True)"
+    if footprint is not None and boxes:
+        return "a homography's sub-samples (weights='box')"
     if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
         return ""
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
@@ -80,7 +79,9 @@ def implementation(impl: str, image: Tensor, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
     recipe, device = resample.recipe, image.device.type
     boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
-    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, device=device, boxes=boxes)
+    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, boxes=boxes)
+    if recipe.footprint is not None and device != "cpu" and needs_grad(resample.mapping, resample.field):
+        what = what or "gradients to where an antialiased warp reads"
     if not what and forward_mode() and not has_tangent(image, resample):
         what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)

@@ -12,8 +12,10 @@ from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channe
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump
 from pellucid.kernels.warp.triton.sampling import only
 
-__all__ = ["NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
+__all__ = ["AXES", "NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
 
+AXES = tl.constexpr(1)
+"""The SPAN of crops and resizes."""
 NUMBERS_EACH = tl.constexpr(3)
 """Of every column and row of the output `spread` writes its centre, 1 / the sum of its weights (0: it reads nothing), and whether
 it sees the picture at all: columns and then rows, number by number.

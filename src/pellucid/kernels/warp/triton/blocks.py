@@ -22,7 +22,7 @@ NUMBERS = (
     *("field_b", "field_c", "field_y", "field_x", "height", "width", "src_height", "src_width", "out_height", "out_width"),
     *("tiles_x", "tiles", "blocks", "chunks", "count", "sample", "samples", "channels", "param_count"),
     *("map_step", "window_step", "param_step", "fill_step", "order_step", "factor_step", "kernel_step"),
-    *("link_step", "knots_down", "knots_across"),
+    *("link_step", "knots_down", "knots_across", "table_step", "table_rows", "table_columns"),
     *("word_step", "mean_step", "sigma_step", "index_step"),
 )  # fmt: skip
 """Arguments that Triton must not look at: it would compile anew for a size, a stride or a batch that is 1 or a multiple of 16."""

@@ -8,7 +8,7 @@ Read next: ``axes.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, axis_of, place, shared
+from pellucid.kernels.warp.triton.axes import axis_of, place, shared
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, scaled, store_channels, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump, tile_pixels
 from pellucid.kernels.warp.triton.footprint import span
@@ -39,7 +39,7 @@ def _range(p, scale, shift, low, high, size, count, TAPS: tl.constexpr, MODE: tl
 @triton.jit(do_not_specialize=NUMBERS)
 def collect(  # type: ignore[no-untyped-def]
     grad, mapping, window, table, colors, to_image, grad_b, grad_c, grad_y, grad_x, height, width, out_height, out_width, sample,
-    map_step, window_step, param_step,
+    map_step, window_step, param_step, table_step,
     C: tl.constexpr, OC: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, SHARP: tl.constexpr,
     FLAGS: tl.constexpr, EPS: tl.constexpr, K: tl.constexpr, N: tl.constexpr, BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr,
     F: tl.constexpr, INDEX: tl.constexpr,
@@ -54,8 +54,7 @@ def collect(  # type: ignore[no-untyped-def]
     column, row = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     owned = (column < width) & (row < height)
     own, frame = from_sample(mapping, b, map_step), from_sample(window, b, window_step)
-    each = out_width + out_height
-    numbers = from_sample(table, b, each * NUMBERS_EACH)
+    each, numbers = out_width + out_height, from_sample(table, b, table_step)
     first = group * K
     upstream = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c
     scale_x, shift_x, low_x, high_x, size_x = axis_of(own, frame, 0, SHARP)

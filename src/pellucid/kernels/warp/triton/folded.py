@@ -11,10 +11,11 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, load_channels, scaled
-from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight, within
 from pellucid.kernels.warp.triton.sampling import hold_in_window
+from pellucid.kernels.warp.triton.spans import at_point, weigh
 
-__all__ = ["add_folded"]
+__all__ = ["add_folded", "add_weighted"]
 
 
 @triton.jit
@@ -30,6 +31,67 @@ def _fixed(value):  # type: ignore[no-untyped-def]
     else:
         amount = tl.floor(value + 0.5).to(tl.int64)
     return amount
+
+
+@triton.jit
+def _in_units(  # type: ignore[no-untyped-def]
+    pixels, stride, units, lane, first, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr, F: tl.constexpr
+):
+    """(gradients in units of fixed point, whether the sample's are finite)."""
+    half, rest = tl.load(units), tl.load(units + 1)
+    g = load_channels(pixels, stride, lane, first, OC, GROUPS, N, F)
+    return scaled(scaled(g, half, N), rest, N), half == half
+
+
+@triton.jit
+def _add_shares(  # type: ignore[no-untyped-def]
+    target, plane, share, g, finite, lane, first, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr
+):
+    """Add a share of the gradients to one pixel of each channel's plane."""
+    for c in tl.static_range(N):
+        amount = tl.where(finite, _fixed(share * g[c]), 1)
+        tl.atomic_add(target + c * plane, amount, mask=exists(lane, first + c, OC, GROUPS), sem="relaxed")
+
+
+@triton.jit(do_not_specialize=NUMBERS)
+def add_weighted(  # type: ignore[no-untyped-def]
+    grad, mapping, units, field, table, folded, grad_b, grad_c, grad_y, grad_x, field_b, field_c, field_y, field_x,
+    height, width, out_height, out_width, sample, map_step, table_step, table_rows, table_columns,
+    OC: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, FIELD: tl.constexpr, PROJECTIVE: tl.constexpr,
+    CUBIC: tl.constexpr, SPAN: tl.constexpr, N: tl.constexpr, BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr,
+    F: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
+    """As `add_folded`, of an antialiased warp: everything that its pixels span."""
+    plane_at = tl.program_id(2)
+    group = plane_at % GROUPS
+    b = sample + plane_at // GROUPS
+    u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
+    drawn = (u < out_width) & (v < out_height)
+    x, y, usable, _, _, _, _ = find(
+        u, v, drawn, load_map(from_sample(mapping, b, map_step), PROJECTIVE), mapping, from_sample(field, b, field_b),
+        field_c, field_y, field_x, 0, 0, 0, FIELD, PROJECTIVE, False, INDEX, F,
+    )  # fmt: skip
+    weights, half = from_sample(table, b, table_step), table_rows // 2
+    row, column, far, n = at_point(x, y, u, v, usable, weights, half, table_columns, out_height, out_width, SPAN, CUBIC, TAPS, F)
+    first = group * N
+    plane = width.to(INDEX) * height
+    pixels = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
+    g, finite = _in_units(pixels, grad_c.to(INDEX), units + b * 2, usable, first, OC, GROUPS, N, F)
+    own = from_sample(folded, b * OC + first, plane)
+    j = 1 - far
+    while j <= far:
+        iy = row + j
+        line = fold(iy, height, MODE).to(INDEX) * width
+        i = 1 - far
+        while i <= far:
+            ix = column + i
+            share = weigh(n, weights, j, i, half, table_columns, SPAN, CUBIC, TAPS)
+            added = usable & (share != 0.0)
+            if MODE == FILLED:
+                added = added & within(iy, height) & within(ix, width)
+            _add_shares(own + (line + fold(ix, width, MODE)), plane, share, g, finite, added, first, OC, GROUPS, N)
+            i += 1
+        j += 1
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -105,10 +167,7 @@ def add_folded(  # type: ignore[no-untyped-def]
         first = group * N
         plane = width.to(INDEX) * height
         pixels = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
-        g = load_channels(pixels, grad_c.to(INDEX), usable, first, OC, GROUPS, N, F)
-        half, rest = tl.load(units + b * 2), tl.load(units + b * 2 + 1)
-        finite = half == half
-        g = scaled(scaled(g, half, N), rest, N)
+        g, finite = _in_units(pixels, grad_c.to(INDEX), units + b * 2, usable, first, OC, GROUPS, N, F)
         for j in tl.static_range(TAPS):
             iy = first_y + j
             wy = weight(ty, CUBIC, j, TAPS)
@@ -124,7 +183,4 @@ def add_folded(  # type: ignore[no-untyped-def]
                 elif not FIELD:
                     added = added & (held | beyond)
                 target = from_sample(folded, b * OC + first, plane) + (line + fold(ix, width, EDGE))
-                for c in tl.static_range(N):
-                    amount = tl.where(finite, _fixed(share * g[c]), 1)
-                    to = exists(added, first + c, OC, GROUPS)
-                    tl.atomic_add(target + c * plane, amount, mask=to, sem="relaxed")
+                _add_shares(target, plane, share, g, finite, added, first, OC, GROUPS, N)

@@ -8,11 +8,12 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, read_span
+from pellucid.kernels.warp.triton.axes import AXES, read_span
 from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
+from pellucid.kernels.warp.triton.spans import read_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -60,6 +61,9 @@ def forward(  # type: ignore[no-untyped-def]
     link_step,
     knots_down,
     knots_across,
+    table_step,
+    table_rows,
+    table_columns,
     C: tl.constexpr,
     OC: tl.constexpr,
     GROUPS: tl.constexpr,
@@ -86,7 +90,7 @@ def forward(  # type: ignore[no-untyped-def]
 ):
     """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them.
 
-    SPAN: of a crop or resize, of which ``table`` holds what `spread` wrote.
+    SPAN: 1 of a crop or resize, of which ``table`` holds what `spread` wrote; 2 and 3 as in ``spans.py``.
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
@@ -97,22 +101,27 @@ def forward(  # type: ignore[no-untyped-def]
     first = group * K
     picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
     seen = drawn
-    if SPAN:
+    if SPAN == AXES:
         colour, covered = read_span(
             picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame,
-            from_sample(table, b, (out_width + out_height) * NUMBERS_EACH), out_height, out_width,
-            C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
+            from_sample(table, b, table_step), out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
         )  # fmt: skip
     else:
         x, y, usable, seen, _, _, _ = find(
             u, v, drawn, load_map(own, PROJECTIVE), from_sample(links, b, link_step), from_sample(field, b, field_b),
             field_c, field_y, field_x, knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
         )  # fmt: skip
-        usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
-        colour, _, _, covered, _, _ = read(
-            picture, stride_c, stride_y, stride_x, first, height, width,
-            x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
-        )  # fmt: skip
+        if SPAN:
+            colour, covered = read_weighted(
+                picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, u, v, from_sample(table, b, table_step),
+                table_rows // 2, table_columns, out_height, out_width, C, GROUPS, TAPS, MODE, CUBIC, UNIT, SPAN, K, P, F, INDEX,
+            )  # fmt: skip
+        else:
+            usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
+            colour, _, _, covered, _, _ = read(
+                picture, stride_c, stride_y, stride_x, first, height, width,
+                x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
+            )  # fmt: skip
     p = from_sample(colors, b, param_step)
     if FIRST_MIX & FLAGS:
         if MATRIX & FLAGS:

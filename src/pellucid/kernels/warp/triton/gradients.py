@@ -9,11 +9,12 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, read_span, tilt_span
+from pellucid.kernels.warp.triton.axes import AXES, read_span, tilt_span
 from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
+from pellucid.kernels.warp.triton.spans import read_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -102,6 +103,9 @@ def gradients(  # type: ignore[no-untyped-def]
     link_step,
     knots_down,
     knots_across,
+    table_step,
+    table_rows,
+    table_columns,
     param_count,
     C: tl.constexpr,
     OC: tl.constexpr,
@@ -144,7 +148,7 @@ def gradients(  # type: ignore[no-untyped-def]
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     own, frame = from_sample(mapping, b, map_step), from_sample(window, b, window_step)
     m = load_map(own, PROJECTIVE)
-    numbers = from_sample(table, b, (out_width + out_height) * NUMBERS_EACH)
+    numbers = from_sample(table, b, table_step)
     first = group * K
     p = from_sample(colors, b, param_step)
     picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
@@ -165,7 +169,7 @@ def gradients(  # type: ignore[no-untyped-def]
         v = top + step * (P // BW)
         drawn = (u < out_width) & (v < out_height)
         seen = drawn
-        if SPAN:
+        if SPAN == AXES:
             source, covered = read_span(
                 picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame, numbers,
                 out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
@@ -175,11 +179,17 @@ def gradients(  # type: ignore[no-untyped-def]
                 u, v, drawn, m, from_sample(links, b, link_step), from_sample(field, b, field_b), field_c, field_y, field_x,
                 knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
             )  # fmt: skip
-            usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
-            source, along_x, along_y, covered, rise_x, rise_y = read(
-                picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
-                C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, RAW, K, P, F, NEAR, INDEX,
-            )  # fmt: skip
+            if SPAN:
+                source, covered = read_weighted(
+                    picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, u, v, numbers, table_rows // 2,
+                    table_columns, out_height, out_width, C, GROUPS, TAPS, MODE, CUBIC, UNIT, SPAN, K, P, F, INDEX,
+                )  # fmt: skip
+            else:
+                usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, frame, MODE, WINDOW)
+                source, along_x, along_y, covered, rise_x, rise_y = read(
+                    picture, stride_c, stride_y, stride_x, first, height, width, x, y, usable, x0, y0, x1, y1,
+                    C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, TO_MAP or TO_FIELD, RAW, K, P, F, NEAR, INDEX,
+                )  # fmt: skip
         # Forward, keeping what each stage saw.
         after_first = source
         if FIRST_MIX & FLAGS:
@@ -227,7 +237,7 @@ def gradients(  # type: ignore[no-untyped-def]
         if TO_SOURCE:
             pixels = from_sample(to_source, b * C + first, plane) + (v.to(INDEX) * out_width + u)
             store_channels(pixels, plane, drawn, first, g, C, GROUPS, K)
-        if SPAN and TO_MAP:
+        if SPAN == AXES and TO_MAP:
             to_x, to_y = tilt_span(
                 picture, stride_c, stride_y, stride_x, g, first, height, width, u, v, drawn, own, frame, numbers,
                 out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, INDEX,
@@ -250,7 +260,7 @@ def gradients(  # type: ignore[no-untyped-def]
                 map_sums = _add_to_map(map_sums, to_x, to_y, mapped_x, mapped_y, w, v.to(F), usable, one, PROJECTIVE)
     if TO_MAP:
         sums = to_map + ((b.to(tl.int64) * chunks + chunk) * GROUPS + group) * 13
-        if SPAN:
+        if SPAN == AXES:
             for k in tl.static_range(2):
                 store_sums(sums, 4 * k, (map_sums[2 * k],), 9, 1, 1)
                 store_sums(sums, 3 * k + 2, (map_sums[2 * k + 1],), 9, 1, 1)

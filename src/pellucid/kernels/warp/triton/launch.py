@@ -20,7 +20,7 @@ from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MI
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.collect import collect
-from pellucid.kernels.warp.triton.folded import add_folded
+from pellucid.kernels.warp.triton.folded import add_folded, add_weighted
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
@@ -39,6 +39,8 @@ _WARP_ROWS = 2
 """The rows that the 32 pixels of a warp come from. One row is read in the fewest pieces of memory where nothing is turned, and in
 up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_counts.py``).
 """
+_FARTHEST = 256
+"""No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
 _OPTIONS = {"enable_fp_fusion": False}  # coordinates must round as the reference's do
 _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
 _SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
@@ -115,6 +117,7 @@ class _Call:
         cubic: float,
         links: Tensor | None = None,
         spans: bool = False,  # a crop or resize
+        weights: Tensor | None = None,  # of an antialiased warp: of `weight_table` or `stretches`
     ) -> None:
         taps, mode, flags, out_channels, *canvases = options
         self.levels = bool(flags & LEVELS)
@@ -150,14 +153,21 @@ class _Call:
             "INDEX": _index(shown, image, field),
             **_OPTIONS,
         }
-        self.table = _spread(self, bool(flags & SHARP)) if spans else self.mapping
-        self.spanned = {"SPAN": spans, "SHARP": bool(flags & SHARP)}
+        self.span, sharp = 0 if weights is None else 3 if weights.ndim == 3 else 2, bool(flags & SHARP)
+        self.table, self.tabled = self.mapping, (0, 0, 0)  # (elements of a sample, rows, columns)
+        if spans:
+            self.span, self.table = 1, _spread(self, sharp)
+        elif weights is not None:
+            self.table, self.tabled = _weights(weights)
+        if self.span:
+            self.tabled = (0 if self.table.shape[0] == 1 < self.batch else self.table[0].numel(), *self.tabled[1:])
+        self.spanned = {"SPAN": self.span, "SHARP": sharp}
 
     def reading(self) -> dict[str, Any]:
         window, field, projective = (self.options[name] for name in ("WINDOW", "FIELD", "PROJECTIVE"))
         return {
             "UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0,
-            "RAW": self.options["MODE"] == 0 and not (window or field or projective),
+            "RAW": self.options["MODE"] == 0 and not (window or field or projective or self.span),
             "NEAR": _near(self.image),
             "BEND": self.bend,
             **self.spanned,
@@ -176,7 +186,7 @@ def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
             forward[(*tiles, planes)](
                 call.image, call.mapping, call.window, call.params, call.field, call.links, call.table, out,
                 *call.image.stride(), *call.field_strides, *call.shapes(),
-                sample, *call.steps, *call.knots, **block, **call.options, **call.reading(),
+                sample, *call.steps, *call.knots, *call.tabled, **block, **call.options, **call.reading(),
             )  # fmt: skip
 
 
@@ -238,7 +248,8 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
         gradients[(*chunked, planes)](
             grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
             sums, colors, source, to_field, *grad.stride(),
-            *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, count,
+            *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, *call.tabled,
+            count,
             TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip
@@ -252,12 +263,13 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     # Mixes are undone after collecting; where the source's own gradient is collected, there is none left.
     mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
     options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
-    if call.spanned["SPAN"]:
+    if call.span == 1:
         return _collected(source, call, options)
     reach = {1: 0.5, 2: 1.0, 4: 2.0}[options["TAPS"]]  # of a tap on one axis, in pixels of the image
     folded, unfold, inverse = source, source, call.mapping
-    if options["MODE"] != 0 or options["FIELD"]:
+    if options["MODE"] != 0 or options["FIELD"] or call.span:
         folded, unfold = _fold(source, call, options)
+    options["FIELD"] = options["FIELD"] or call.span > 0  # everything is in fixed point
     if not options["FIELD"]:
         inverse = _bounds(call, reach)
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
@@ -280,6 +292,19 @@ def _spread(call: _Call, sharp: bool) -> Tensor:
     return table
 
 
+def _weights(weights: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
+    """(a row for each sample, (0, rows, columns of a table)): of a table behind how many pixels around a point it weighs."""
+    if weights.ndim == 3:
+        return weights.contiguous(), (0, 2 * _FARTHEST, 0)
+    rows, columns = weights.shape[2], weights.shape[4]
+    place = torch.arange(rows, device=weights.device)
+    far = torch.maximum(place - (rows // 2 - 1), rows // 2 - place)
+    some = (weights != 0).any(1).any(2)  # b rows columns
+    some = torch.stack((some.any(2), some.any(1)[:, :rows]), 1)  # b 2 rows
+    most = (some * far).amax((1, 2))[:, None].to(weights.dtype)
+    return torch.cat((most, weights.flatten(1)), 1), (0, rows, columns)
+
+
 def _collected(source: Tensor, call: _Call, options: dict[str, Any]) -> Tensor:
     """What the pixels of the image get from the outputs of a crop or resize that span them."""
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
@@ -288,7 +313,7 @@ def _collected(source: Tensor, call: _Call, options: dict[str, Any]) -> Tensor:
     for sample, planes in _parts(call.batch, call.groups):
         collect[(*tiles, planes)](
             source, call.mapping, call.window, call.table, call.params, to_image, *source.stride(), *call.shapes(), sample,
-            *call.steps, SHARP=call.spanned["SHARP"], EPS=_SIZES[call.mapping.dtype], **block, **kept,
+            *call.steps, call.tabled[0], SHARP=call.spanned["SHARP"], EPS=_SIZES[call.mapping.dtype], **block, **kept,
         )  # fmt: skip
     return to_image
 
@@ -317,6 +342,13 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
     units = torch.exp2(halves).to(call.mapping.dtype)
     for sample, planes in _parts(call.batch, call.groups):
+        if call.span:
+            kept.pop("WINDOW", None)
+            add_weighted[(*tiles, planes)](
+                source, call.mapping, units, call.field, call.table, folded, *source.stride(), *call.field_strides, *call.shapes(),
+                sample, call.steps[0], *call.tabled, SPAN=call.span, **block, **kept,
+            )  # fmt: skip
+            continue
         add_folded[(*tiles, planes)](
             source, call.mapping, call.window, units, call.field, call.links, folded,
             *source.stride(), *call.field_strides, *call.shapes(),

@@ -26,10 +26,14 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _call(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the launchers take: knots as the field, and the link behind the rest."""
+    """What the launchers take: beside links their knots as the field, and the links and an antialiased warp's weights behind the
+    rest.
+    """
     *tensors, field, links, table, size, options, cubic = arguments
-    assert (links is None) == (table is None)
-    return *tensors, field if links is None else table, size, options, cubic, links
+    if links is None:
+        return *tensors, field, size, options, cubic, None, False, table
+    assert table is not None
+    return *tensors, table, size, options, cubic, links
 
 
 def _warp(*arguments: Any) -> Tensor:
@@ -48,7 +52,7 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     image, mapping, window, params, field, links, table, *rest = arguments
     needs = rest[-1]
     if grad.numel() and image.numel():
-        assert links is None or not (needs[1] or needs[2] or needs[5] or needs[6])
+        assert (links is None and table is None) or not (needs[1] or needs[2] or needs[4] or needs[5] or needs[6])
         call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
         to_image, to_map, to_window, to_params, to_field = backward_warp(grad, call, [needs[0], needs[1] or needs[2], *needs[3:5]])
         nothing = to_params.new_empty((0,))

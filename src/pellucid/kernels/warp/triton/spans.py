@@ -1,0 +1,143 @@
+"""Antialiased warps: every output pixel is a weighted mean of all that it spans in the picture.
+
+Owns: the weights of ``../footprint.py`` for a block of pixels, tabulated (affine maps) or by each pixel's shape (homographies and
+fields), and the sum over them.
+Must not: make tables, or know colours.
+Read next: ``forward.py``, ``folded.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.warp.footprint import PHASES
+from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, scaled, zeros
+from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, within
+
+__all__ = ["TABLE", "at_point", "read_weighted", "weigh"]
+
+TABLE, SHAPES = tl.constexpr(2), tl.constexpr(3)
+"""How a SPAN has its weights; 1 is that of crops and resizes."""
+_STEPS, _EDGES = tl.constexpr(PHASES), tl.constexpr(PHASES + 1)
+
+
+@triton.jit
+def _whole(x):  # type: ignore[no-untyped-def]
+    """(the pixel at or before a coordinate, how far that lies behind it)."""
+    x = tl.minimum(tl.maximum(x, -FAR), FAR)
+    pixel = tl.floor(x)
+    return pixel.to(tl.int32), x - pixel
+
+
+@triton.jit
+def _phase(t):  # type: ignore[no-untyped-def]
+    """(phase, share of the next) of a place between pixels."""
+    fine = t * _STEPS
+    phase = tl.minimum(tl.floor(fine), _STEPS - 1.0)
+    return phase.to(tl.int32), fine - phase
+
+
+@triton.jit
+def _both(n, down, across, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(over the parallelogram, along the axes) of a pixel so far from the point."""
+    turned = bump(tl.abs(n[0] * across + n[1] * down), CUBIC, TAPS) * bump(tl.abs(n[2] * across + n[3] * down), CUBIC, TAPS)
+    return turned, bump(tl.abs(n[4] * across), CUBIC, TAPS) * bump(tl.abs(n[5] * down), CUBIC, TAPS)
+
+
+@triton.jit
+def _furthest(n, most, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """How many pixels before and after a point have weights, in any pixel of a block."""
+    area = tl.abs(n[0] * n[3] - n[1] * n[2])
+    across = tl.maximum((tl.abs(n[3]) + tl.abs(n[1])) / area, 1.0 / n[4])
+    down = tl.maximum((tl.abs(n[0]) + tl.abs(n[2])) / area, 1.0 / n[5])
+    far = tl.ceil(tl.maximum(across, down) * (TAPS // 2) + 1e-3)
+    return tl.max(tl.where(far < most, far, most).to(tl.int32), 0)
+
+
+@triton.jit
+def _shape(table, at, plane, lane):  # type: ignore[no-untyped-def]
+    """The seven numbers of output pixels ``at``; a circle where there is none."""
+    shape = ()
+    for k in tl.static_range(7):
+        other: tl.constexpr = 1.0 if k == 0 or k == 3 or k == 4 or k == 5 else 0.0
+        shape = shape + (tl.load(table + k * plane + at, mask=lane, other=other),)
+    return shape
+
+
+@triton.jit
+def at_point(  # type: ignore[no-untyped-def]
+    x, y, u, v, lane, table, half, columns, out_height, out_width,
+    SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """(row, column of the pixel before each point, how many pixels before and after it count, numbers for `weigh`).
+
+    ``table``: a sample's weights, 2 ``half`` rows of ``columns`` for each phase, behind how many of them count; or its pixels'
+    shapes.
+    """
+    row, ty = _whole(y)
+    column, tx = _whole(x)
+    if SPAN == TABLE:
+        f, ty = _phase(ty)
+        g, tx = _phase(tx)
+        far = tl.load(table).to(tl.int32)
+        n = (1 + (f * (2 * half) * _EDGES + g) * columns, tx, ty)
+    else:
+        shape = _shape(table, v * out_width + u, out_height * out_width, lane)
+        far = _furthest(shape, half, TAPS)
+        turned, straight = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
+        j = 1 - far
+        while j <= far:
+            i = 1 - far
+            while i <= far:
+                one, other_one = _both(shape, j - ty, i - tx, CUBIC, TAPS)
+                turned += one
+                straight += other_one
+                i += 1
+            j += 1
+        share = shape[6]
+        n = (shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], share / turned, (1.0 - share) / straight, tx, ty)
+    return row, column, far, n
+
+
+@triton.jit
+def weigh(n, table, down, across, half, columns, SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weights of the pixels so many rows below and columns right of those that `at_point` gave."""
+    if SPAN == TABLE:
+        at = table + (n[0] + (down + half - 1) * _EDGES * columns + across + half - 1)
+        below = at + 2 * half * _EDGES * columns
+        a, b, c, d = tl.load(at), tl.load(at + columns), tl.load(below), tl.load(below + columns)
+        upper, lower = tl.fma(n[1], b - a, a), tl.fma(n[1], d - c, c)
+        weight = tl.fma(n[2], lower - upper, upper)
+    else:
+        turned, straight = _both(n, down - n[9], across - n[8], CUBIC, TAPS)
+        weight = n[6] * turned + n[7] * straight
+    return weight
+
+
+@triton.jit
+def read_weighted(  # type: ignore[no-untyped-def]
+    image, stride_c, stride_y, stride_x, first, height, width, x, y, usable, u, v, table, half, columns, out_height, out_width,
+    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, CUBIC: tl.constexpr, UNIT: tl.constexpr,
+    SPAN: tl.constexpr, K: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
+    """(colour, coverage) of points: the means over what their pixels span, and the weights inside of the picture."""
+    row, column, far, n = at_point(x, y, u, v, usable, table, half, columns, out_height, out_width, SPAN, CUBIC, TAPS, F)
+    colour, covered = zeros(K, P, F), tl.zeros((P,), F)
+    j = 1 - far
+    while j <= far:
+        iy = row + j
+        line = image + fold(iy, height, MODE).to(INDEX) * stride_y.to(INDEX)
+        i = 1 - far
+        while i <= far:
+            ix = column + i
+            share = weigh(n, table, j, i, half, columns, SPAN, CUBIC, TAPS)
+            seen = usable & (share != 0.0)
+            if MODE == FILLED:
+                seen = seen & within(iy, height) & within(ix, width)
+            covered += tl.where(seen, share, 0.0)
+            pixels = line + fold(ix, width, MODE).to(INDEX) * stride_x.to(INDEX)
+            colour = add_scaled(colour, share, load_channels(pixels, stride_c.to(INDEX), seen, first, C, GROUPS, K, F), K)
+            i += 1
+        j += 1
+    if MODE != FILLED:
+        covered = tl.where(usable, 1.0, 0.0).to(F)
+    return scaled(colour, UNIT, K), covered

@@ -1,0 +1,69 @@
+"""Antialiased warps by the Triton kernels: values, and gradients to picture and colours, against the reference."""
+
+import pytest
+import torch
+
+from pellucid.errors import ImplementationError
+from pellucid.kernels import dispatch
+from pellucid.kernels import warp as warps
+from pellucid.segments.chain import ClipStage, HueStage
+
+from .interpreted import DEVICE, runs  # noqa: F401
+from .test_footprint import turned
+from .warps import reference, warp
+from .warps import triton as kernels
+
+BEND = [[[0.009, -0.013, 1.0]]]
+CASES = {
+    "affine": {},
+    "affine, border": {"padding_mode": "reflect_101"},
+    "homography": {"bend": True},
+    "field": {"field": True},
+    "hue and clip": {"stages": True},
+}
+MORE = {
+    "affine, bicubic, box": {"interpolation": "bicubic", "weights": "box"},
+    "homography, bicubic, wrap": {"bend": True, "interpolation": "bicubic", "padding_mode": "wrap"},
+    "five channels": {"channels": 5},
+}
+
+
+def results(by, dtype, bend=False, field=False, stages=False, channels=3, **options):
+    """The result, and the gradients to picture and colours."""
+    random = torch.Generator().manual_seed(2)
+    draw = lambda *shape: torch.rand(shape, generator=random, dtype=torch.float64)  # noqa: E731
+    maps = torch.cat([turned(2.3, 1.4, 25.0, (9, 10), (3, 4)), turned(0.9, 1.2, -70.0, (9, 10), (3, 4), (2.0, -3.0))])
+    maps = torch.cat((maps, torch.tensor(BEND, dtype=torch.float64).expand(2, 1, 3)), 1) if bend else maps
+    leaves = [draw(2, channels, 9, 10), draw(2, channels, channels), draw(1, channels), draw(2, channels)]
+    leaves = [leaf.to(DEVICE, dtype).requires_grad_() for leaf in leaves]
+    options |= dict(zip(("matrix", "offset", "fill"), leaves[1:], strict=True))
+    options |= {"field": (draw(2, 2, 3, 4) * 2).to(DEVICE, dtype)} if field else {}
+    if stages:
+        options |= {"epilogue": [HueStage(torch.tensor([0.1, -0.2], device=DEVICE, dtype=dtype)), ClipStage()]}
+    out = by.warp(leaves[0], maps.to(DEVICE, dtype), size=(3, 4), footprint=(3, 3), **options)
+    upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(out)
+    return out.detach(), *torch.autograd.grad(out, leaves, upstream)
+
+
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
+def test_values_and_gradients_are_the_references(name):
+    found, truth = (results(by, torch.float64, **(CASES | MORE)[name]) for by in (kernels, reference))
+    for mine, theirs in zip(found, truth, strict=True):
+        assert (mine - theirs).abs().max() <= 1e-11 * (1 + theirs.abs().max())
+
+
+def test_single_precision_is_as_precise_as_the_reference():
+    truth = results(reference, torch.float64)
+    single, found = (results(by, torch.float32) for by in (reference, kernels))
+    for mine, theirs, exact in zip(found, single, truth, strict=True):
+        assert (mine - exact).abs().max() <= 3 * (theirs - exact).abs().max() + 1e-6
+
+
+def test_gradients_to_places_are_left_to_the_reference(monkeypatch):
+    monkeypatch.setattr(dispatch, "_runs_on", lambda impl, device: impl != "cpu")
+    image, maps = torch.rand(1, 1, 9, 10).to("meta"), turned(2.3, 1.4, 25.0, (9, 10), (3, 4)).float().to("meta")
+    for leaf, chosen in ((maps, "triton"), (maps.clone().requires_grad_(), "reference")):
+        packed = warps.pack(leaf, size=(3, 4), footprint=(3, 3))
+        assert warps.implementation("auto", image, packed) == chosen
+    with pytest.raises(ImplementationError, match="where an antialiased warp reads"):
+        warp(image, maps.clone().requires_grad_(), size=(3, 4), footprint=(3, 3), impl="triton")
