@@ -991,6 +991,17 @@ def note_table(notes):
     return "\n".join(["| | |", "|---|---|", *(f"| {note['subject']} | {note['note']} |" for note in notes)])
 
 
+RUNNING = set()
+"""Processes that have begun; each leads a group of its own."""
+
+
+def end_all(*_):
+    """End what runs, and ourselves: a signal's answer."""
+    for child in RUNNING:
+        os.killpg(child.pid, signal.SIGKILL)
+    os._exit(143)
+
+
 def attempt(command, limit, tick=lambda: None, **environment):
     """(exit code or None where it took longer than ``limit`` seconds, the last 20 lines it printed); ``tick`` is called meanwhile.
 
@@ -1001,6 +1012,7 @@ def attempt(command, limit, tick=lambda: None, **environment):
         child = subprocess.Popen(
             command, env={**os.environ, **environment}, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True
         )
+        RUNNING.add(child)
         try:
             while child.poll() is None and time.monotonic() < end:
                 try:
@@ -1009,6 +1021,7 @@ def attempt(command, limit, tick=lambda: None, **environment):
                     tick()
             code = child.returncode
         finally:
+            RUNNING.discard(child)
             if child.returncode is None:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
@@ -1192,6 +1205,7 @@ def main():
     if not (torch.cuda.is_available() or arguments.dry_run):
         print("No CUDA device: nothing to check or time here.")
         return 0
+    signal.signal(signal.SIGTERM, end_all)
     checks, rows, notes, failures = run_all(arguments)
     data = assembled(arguments, checks, rows, notes, failures)
     text = f"{describe(data['environment'])}\n\n{table(checks, rows, arguments.batch, arguments.size)}"

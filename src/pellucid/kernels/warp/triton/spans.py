@@ -58,8 +58,8 @@ def _shape(table, at, plane, lane):  # type: ignore[no-untyped-def]
     """The seven numbers of output pixels ``at``; a circle where there is none."""
     shape = ()
     for k in tl.static_range(7):
-        other: tl.constexpr = 1.0 if k == 0 or k == 3 or k == 4 or k == 5 else 0.0
-        shape = shape + (tl.load(table + k * plane + at, mask=lane, other=other),)
+        none = 1.0 if k == 0 or k == 3 or k == 4 or k == 5 else 0.0
+        shape = shape + (tl.load(table + k * plane + at, mask=lane, other=none),)
     return shape
 
 
