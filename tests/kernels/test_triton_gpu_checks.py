@@ -34,6 +34,7 @@ NAMES = (
         "colors_close",
         "windows_and_channels_close",
         "labels_equal",
+        "resizes_close",
         "nan_shows",
     ),
     "colour_kernels_close",
@@ -80,6 +81,16 @@ def test_parts_that_fail_leave_the_rest_and_a_report(script):
     assert lost["crashes"]["happened"] == "exit -11"
     assert lost["blocks"]["lines"][-2:] == ["98", "1"]
     assert len(lost["blocks"]["lines"]) == 20
+
+
+def test_rows_of_a_part_that_hangs_are_kept(script):
+    """They stand in the file of the part, and so in the report, before the part is ended; what it has not begun is lost."""
+    seen = []
+    parts = script.Parts(600, lambda: None)
+    code = "import sys, time; open(sys.argv[-1], 'w').write('[1]'); time.sleep(60)"
+    assert parts.run("hangs", [sys.executable, "-c", code, "--part"], 3, seen.append) is None
+    assert seen == [[1]]
+    assert parts.failures[0]["happened"] == "not ended after 3 s"
 
 
 def test_nothing_begins_after_the_deadline(script):

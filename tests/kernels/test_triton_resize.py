@@ -5,12 +5,14 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, Phase, given, settings
 
+from pellucid.kernels.warp import pack
 from pellucid.segments.chain import ClipStage, HueStage
 from tests.compare import within_budget
 
 from .interpreted import DEVICE, at_length, runs  # noqa: F401
 from .resizes import resizes
 from .warps import Call, laid_out, reference
+from .warps import operands as of_resample
 from .warps import triton as kernels
 
 CASES = {
@@ -99,3 +101,14 @@ def test_values_and_gradients_equal_the_reference_at_length(call):
     b.backward(weights)
     for name, leaf in theirs.tensors.items():
         assert (ours.tensors[name].grad - leaf.grad).abs().max() <= 1e-9 * (1 + leaf.grad.abs().max()), name
+
+
+@pytest.mark.slow
+def test_operators():
+    tensors, options = operands((2, 3), 1.7, True), {"size": (2, 3), "padding_mode": "constant"}
+    packed = pack(tensors["src_from_dst"], **{k: t for k, t in tensors.items() if k not in ("image", "src_from_dst")}, **options)
+    image, mapping, window, params, *_, size, kinds, cubic, dtype = of_resample(tensors["image"], packed)
+    given = image, mapping, window, params, size, kinds, cubic, dtype
+    torch.library.opcheck(torch.ops.pellucid.triton_resize.default, given)
+    grad = torch.rand(1, 3, 2, 3, dtype=torch.float64, device=DEVICE)
+    torch.library.opcheck(torch.ops.pellucid.triton_resize_backward.default, (grad, *given, [True] * 4))

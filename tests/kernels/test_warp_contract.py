@@ -51,7 +51,7 @@ def jittered(image, src_from_dst, **options):
         ("auto", "cuda", torch.bfloat16, "bicubic", None, "triton"),
         ("auto", "cuda", torch.uint8, "nearest", None, "triton"),
         ("auto", "cuda", torch.uint8, "bilinear", None, "reference"),
-        ("auto", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
+        ("auto", "cuda", torch.float32, "bilinear", (2, 2), "triton"),
         ("auto", "mps", torch.float32, "bilinear", None, "reference"),
         ("reference", "cpu", torch.float32, "bilinear", None, "reference"),
         ("reference", "cuda", torch.float32, "bilinear", (2, 2), "reference"),
@@ -60,7 +60,7 @@ def jittered(image, src_from_dst, **options):
         ("cpu", "cpu", torch.float32, "bilinear", (2, 2), "cpu"),
         ("cpu", "cuda", torch.float32, "bilinear", None, ImplementationError),
         ("triton", "cuda", torch.float32, "bilinear", None, "triton"),
-        ("triton", "cuda", torch.float32, "bilinear", (2, 2), ImplementationError),
+        ("triton", "cuda", torch.float32, "bilinear", (2, 2), "triton"),
         ("triton", "cpu", torch.float32, "bilinear", None, ImplementationError),
     ],
 )
@@ -68,7 +68,7 @@ def test_choice_table(impl, device, dtype, interpolation, footprint, expected, m
     monkeypatch.setattr(compilers, "_triton", True)  # installed or not
 
     def resolve():
-        what = unsupported(dtype, interpolation, footprint, device=device)
+        what = unsupported(dtype, interpolation, footprint)
         return choose(impl, available=AVAILABLE, device=device, unsupported=what)
 
     if isinstance(expected, str):
