@@ -216,7 +216,7 @@ def cropping(count, size, out):
 def resizes_close(impl):
     """Crops and resizes with the flagship's colours: values, gradients to image, map, window and every colour."""
     generator, worst = torch.Generator().manual_seed(13), 0.0
-    image, mix = 0.2 + 0.6 * photographs(2, 40), torch.eye(3) + 0.1 * torch.randn(2, 3, 3, generator=generator)
+    image, mix = 0.2 + 0.6 * photographs(2, 24), torch.eye(3) + 0.1 * torch.randn(2, 3, 3, generator=generator)
     shift, turns = 0.05 * torch.randn(2, 3, generator=generator), torch.tensor([0.02, -0.1])
     for out, options in (
         (17, {}),
@@ -224,7 +224,7 @@ def resizes_close(impl):
         (17, {"interpolation": "bicubic", "padding_mode": "border"}),
         (17, {"antialias": False}),
     ):
-        maps, windows = cropping(2, 40, out)
+        maps, windows = cropping(2, 24, out)
         upstream = torch.randn((2, 3, out, out), generator=generator)
 
         def call(impl, image, maps, window, turns, matrix, offset, out=out, options=options):
@@ -492,9 +492,16 @@ def run_check(name, impl):
 
 
 def backward(forward, images):
-    leaf = images.clone().requires_grad_()
-    upstream = torch.randn_like(images)
-    return lambda: torch.autograd.grad(forward(leaf), leaf, upstream)
+    """A call of ``forward`` and back to the images, with an upstream gradient that the first call draws."""
+    leaf, upstream = images.clone().requires_grad_(), []
+
+    def call():
+        result = forward(leaf)
+        if not upstream:
+            upstream.append(torch.randn_like(result))
+        return torch.autograd.grad(result, leaf, upstream[0])
+
+    return call
 
 
 def both(parameters, prepared, image, upstream):
