@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from pellucid import Key, Pipeline, RandomAffine, RandomGaussianNoise, RandomHorizontalFlip, compilers
+from pellucid.random import compiled
 from pellucid.random.key import draw_words
 from pellucid.random.normals import normal_pairs
+from pellucid.random.patterns import field_words
 from pellucid.random.philox import philox4x32, round_keys, uniforms
 
 KNOWN = [  # Random123, kat_vectors: counter, key, output
@@ -42,6 +44,16 @@ def test_the_compiled_hash_gives_the_same_words(masked, monkeypatch):
     assert torch.equal(fast, draw_words(seed, step, index, slots, keep))
     assert torch.equal(fast[:0], compiled.draw_words(seed, step, index[:0], slots, keep))
     torch.library.opcheck(torch.ops.pellucid.draw_words.default, (seed, step, index, slots, keep))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 5, 7), (3, 40, 41)])
+def test_the_compiled_hash_of_places_gives_the_same_words(shape, monkeypatch):
+    words = torch.tensor([[0, 0], [3, 2**32 - 1], [2**32 - 1, 7], [0x243F6A88, 0x85A308D3]])
+    ours = field_words(words.flip(1), shape), field_words(torch.cat((words, words), 1)[:, ::2], shape)
+    assert compiled.field_words(words, 1) is not None, "otherwise this compares nothing"
+    monkeypatch.setattr(compiled, "numba_works", lambda: False)
+    theirs = field_words(words.flip(1), shape), field_words(torch.cat((words, words), 1)[:, ::2], shape)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 def test_uniforms_are_open_and_uniform():

@@ -1,6 +1,6 @@
 """The hash, compiled: the same words as ``philox.py`` at a fortieth of the calls, on CPU tensors.
 
-Owns: the operator `pellucid::draw_words` and the Numba function behind it.
+Owns: the operator `pellucid::draw_words`, `field_words` and `symmetric_field`, and the Numba functions behind them.
 Must not: be needed: without Numba, and on other devices, the tensor version runs.
 Read next: ``key.py``.
 """
@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.compilers import translated
+from pellucid.compilers import numba_works, translated
 from pellucid.tape import Rows, is_plain_eager
 
-__all__ = ["draw_rows", "draw_words", "triton_works"]
+__all__ = ["draw_rows", "draw_words", "field_words", "symmetric_field", "triton_works"]
 
 torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor index, Tensor slots, Tensor? keep) -> Tensor")
 
@@ -47,6 +47,35 @@ def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor |
     return rows
 
 
+def field_words(words: Tensor, blocks: int) -> Tensor | None:
+    """(b, n, 4) words; see :func:`pellucid.random.patterns.field_words`. None where only the tensor code will do."""
+    plain = type(words) is Tensor and words.is_cpu and words.dtype == torch.int64
+    if not (plain and is_plain_eager() and numba_works()):
+        return None
+    found = words.new_empty((words.shape[0], blocks, 4))
+    _field_kernel()(words.numpy(), found.numpy())
+    return found
+
+
+def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -> Tensor | None:
+    """See :func:`pellucid.random.patterns.symmetric_field`. None where only the tensor code will do.
+
+    By NumPy, which has no threads: torch's would go on spinning beside those of the pass that reads the field.
+    """
+    if type(scale) is not Tensor or scale.dtype != torch.float64 or (torch.is_grad_enabled() and scale.requires_grad):
+        return None
+    count = shape[0] * shape[1] * shape[2]
+    known = field_words(words, (count + 3) // 4)
+    if known is None:
+        return None
+    field = (known.numpy().reshape(len(known), -1)[:, :count] >> 8) + 0.5
+    field *= 2.0**-23
+    field -= 1.0
+    field = field.reshape(-1, *shape)
+    field *= scale.numpy()[:, :, None, None]
+    return torch.from_numpy(field)
+
+
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     words = index.new_empty((index.shape[0], 4 * slots.shape[0]))
     _fill("int64", int(seed), int(step), index, slots, keep, words.numpy())
@@ -71,12 +100,37 @@ def triton_works() -> bool:
     return True
 
 
+_MASK, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_FIRST, _SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL_LOW, _WEYL_HIGH = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+
+
+@cache
+def _field_kernel() -> Callable[..., None]:
+    """The hash of a sample's places by its two words: the counter is the place, the key the words."""
+    mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
+
+    def fill(words: Any, found: Any) -> None:
+        zero = np.uint64(0)
+        for b in range(found.shape[0]):
+            low, high = np.uint64(words[b, 0]) & mask, np.uint64(words[b, 1]) & mask
+            for i in range(found.shape[1]):
+                c0, c1, c2, c3 = np.uint64(i), zero, zero, zero
+                k0, k1 = low, high
+                for _ in range(10):
+                    right, left = first * c0, second * c2
+                    c0, c1, c2, c3 = (left >> half) ^ c1 ^ k0, left & mask, (right >> half) ^ c3 ^ k1, right & mask
+                    k0, k1 = (k0 + weyl_low) & mask, (k1 + weyl_high) & mask
+                found[b, i, 0], found[b, i, 1], found[b, i, 2], found[b, i, 3] = c0, c1, c2, c3
+
+    kernel: Callable[..., None] = translated(fill, "void(int64[:, :], int64[:, :, ::1])", nogil=True)
+    return kernel
+
+
 @cache
 def _kernel(dtype: str) -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    first, second = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-    weyl_low, weyl_high = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+    mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
 
     def fill(seed: Any, step: Any, index: Any, slots: Any, keep: Any, masked: Any, words: Any) -> None:
         for b in range(index.shape[0]):

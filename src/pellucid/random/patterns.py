@@ -1,6 +1,6 @@
 """Fields of numbers from two words: as many as are wanted, each a function of the words and its place.
 
-Owns: hashing places, and `uniform_field`.
+Owns: hashing places, `uniform_field` and `symmetric_field`.
 Must not: keep a field anywhere.
 Read next: ``normals.py``.
 """
@@ -11,9 +11,10 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.random import compiled
 from pellucid.random.philox import philox4x32, round_keys
 
-__all__ = ["as_field", "field_words", "uniform_field"]
+__all__ = ["as_field", "field_words", "symmetric_field", "uniform_field"]
 
 
 def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
@@ -21,10 +22,25 @@ def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtyp
     return as_field(((field_words(words, shape) >> 8).to(dtype) + 0.5) * 2.0**-24, shape)
 
 
+def symmetric_field(
+    words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], scale: Float[Tensor, "b #c"]
+) -> Float[Tensor, "b c h w"]:
+    """The same, uniform on (-scale, scale), with a scale for each channel or one for all.
+
+    Gradient:
+        scale: exact.
+    """
+    known = compiled.symmetric_field(words, shape, scale)
+    return (2.0 * uniform_field(words, shape, scale.dtype) - 1.0) * scale[:, :, None, None] if known is None else known
+
+
 def field_words(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int]) -> Int64[Tensor, "b n 4"]:
     """The hash of every four positions."""
-    count = shape[0] * shape[1] * shape[2]
-    block = torch.arange((count + 3) // 4, dtype=torch.int64, device=words.device)  # n
+    blocks = (shape[0] * shape[1] * shape[2] + 3) // 4
+    known = compiled.field_words(words, blocks)
+    if known is not None:
+        return known
+    block = torch.arange(blocks, dtype=torch.int64, device=words.device)  # n
     zero = words[:, :1] * 0  # b 1
     even = torch.stack((zero + block, zero + 0 * block))  # 2 b n; one call never needs more than 2^34 values
     keys = round_keys(words[:, 0], words[:, 1])[..., None]  # 10 2 b 1

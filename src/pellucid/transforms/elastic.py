@@ -19,7 +19,7 @@ from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.bends import FOLDS, Bend
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.random.patterns import uniform_field
+from pellucid.random.patterns import symmetric_field
 from pellucid.transforms.base import Params, check_choice, drawn
 from pellucid.transforms.warping import Bending, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
@@ -122,11 +122,9 @@ class RandomElastic(Bending):
         magnitude = values["magnitude"]
         (rows, down), (columns, across) = (cells_of(int(length), self.spacing) for length in spec.size)
         spacing = constant((across, down), magnitude.dtype, like.device)
-        control = 2.0 * uniform_field(values["words"], (2, rows + 3, columns + 3), magnitude.dtype) - 1.0
-        if self.border == "locked":
-            control = _locked(control)
+        control = symmetric_field(values["words"], (2, rows + 3, columns + 3), magnitude[:, None] * spacing)
         grid = torch.cat((0.0 * spacing, spacing))[None]
-        return Bend(control * (magnitude[:, None] * spacing)[:, :, None, None], grid)
+        return Bend(_locked(control) if self.border == "locked" else control, grid)
 
 
 def _locked(control: Float[Tensor, "b 2 gh gw"]) -> Float[Tensor, "b 2 gh gw"]:

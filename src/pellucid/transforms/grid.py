@@ -18,7 +18,7 @@ from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.random.patterns import uniform_field
+from pellucid.random.patterns import symmetric_field
 from pellucid.transforms.base import Params, as_size, drawn
 from pellucid.transforms.warping import Bending
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
@@ -79,8 +79,7 @@ class GridDistortion(Bending):
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
         magnitude = values["magnitude"]
         rows, columns = self.cells  # type: ignore[misc] # a pair by now
-        noise = 2.0 * uniform_field(values["words"], (1, 1, rows + columns), magnitude.dtype)[:, 0, 0] - 1.0  # b n
-        lengths = 1.0 + magnitude[:, None] * noise
+        lengths = 1.0 + symmetric_field(values["words"], (1, 1, rows + columns), magnitude[:, None])[:, 0, 0]  # b n
         return stretched(lengths[:, :rows], lengths[:, rows:], spec)
 
 
