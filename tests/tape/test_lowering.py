@@ -5,13 +5,16 @@ import torch
 
 from pellucid import (
     ColorJitter,
+    GridDistortion,
     Key,
     Learnable,
     Normalize,
+    OneOf,
     Pipeline,
     RandomAffine,
     RandomBrightness,
     RandomContrast,
+    RandomElastic,
     RandomGrayscale,
     RandomHorizontalFlip,
     RandomLieAffine,
@@ -42,6 +45,13 @@ PIPELINES = {
     "policy": [TrivialAugmentWide(bins=3)],
     "nearest behind flips": [RandomHorizontalFlip(), RandomAffine(15, interpolation="nearest")],
     "shared": [RandomAffine(15, same_on_batch=True), RandomHorizontalFlip()],
+    "a field": [
+        RandomElastic(4),
+        RandomAffine(15, fill=0.4),
+        RandomResizedCrop((11, 13), antialias=False),
+        ColorJitter(0.2, 0.2, 0.2),
+    ],
+    "a chosen field": [OneOf([GridDistortion(3), RandomAffine(15)]), RandomHorizontalFlip()],
 }
 TAPED = {"flagship", "policy", "nearest behind flips"}
 every = pytest.mark.parametrize("name", PIPELINES)
@@ -105,6 +115,7 @@ def test_runs_are_composed_alike(name):
         if not any(isinstance(transform, RandomLieAffine) for transform in plan.transforms):  # the matrix exponential has no rule
             made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1][0] == "resample"]
             assert all(tape is not None for tape in made), "not taped"
+            assert made or not any(run.bends for run in plan.groups if isinstance(run, Run)), "a run with a field is taped, too"
 
 
 @every

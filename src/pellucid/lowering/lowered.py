@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
+from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Resample, pack
 from pellucid.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.lowering.replayed import Replayed
@@ -24,9 +26,10 @@ from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.plan import Plan, Plans, Run, make_plan
-from pellucid.segments import Segment
+from pellucid.segments import Segment, Warp
 from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
 from pellucid.transforms.base import Transform
+from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
 
 __all__ = ["Cutout", "Lowered"]
@@ -60,8 +63,9 @@ class Lowered:
         frames: of each sample.
         taped: what `taped` says, where that is known.
 
-    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs without a field are composed by playing a
-    tape. ``cutouts`` holds, by step, what pasting layers paste: whoever has the masks fills it in, before any picture is laid.
+    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
+    which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
+    masks fills it in, before any picture is laid.
     """
 
     def __init__(
@@ -140,7 +144,9 @@ class Lowered:
         """The function's result, played from its tape or else computed; with ``follow``, a gradient goes on to the mean."""
         followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
         still = mean if followed is None else followed.detach()
-        if self._taped and not run.bends and (still is None or plain([still])):
+        bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
+        apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
+        if self._taped and (bent is None or apart) and (still is None or plain([still])):
             indices = run.indices if key[0] == "resample" else run.warps
             tape, rows = self._tape((run.indices[0], key), indices, partial(_of_run, function, run.indices[0], self.device), still)
             if tape is not None and rows is not None and len(rows):
@@ -150,7 +156,7 @@ class Lowered:
                 except TapeError:  # for this size
                     played = None
                 if played is not None:
-                    return played
+                    return played if bent is None else _put_in(played, self._segments(bent), dtype)
         return function(self.plan, run, self._segments, mean).to(dtype)
 
     def of_all(self, key: str, function: _OfPlan) -> Any:
@@ -245,7 +251,22 @@ def _of_run(
 ) -> Any:
     """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
     run = next(group for group in plan.groups if isinstance(group, Run) and group.indices[0] == first)
-    return function(plan, run, Segments(plan, values, device), mean)
+    return function(plan, run, Segments(plan, values, device, fields=False), mean)
+
+
+def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:
+    """A resample that was recorded without its field, with it."""
+    assert isinstance(segment, Warp)
+    assert segment.bend is not None
+    assert resample.links is not None
+    bend, links = segment.bend, resample.links
+    # By NumPy: see `symmetric_field`.
+    control = torch.from_numpy(bend.control.numpy().astype(np.float32 if dtype == torch.float32 else np.float64))
+    at = next(k for k, kind in enumerate(resample.recipe.canvases) if kind in BENDS)
+    rows = max(len(links), len(bend.grid))
+    own = torch.cat((links[:, at, :-4].expand(rows, -1), bend.grid.to(dtype).expand(rows, -1)), 1)
+    parts = (links[:, :at].expand(rows, -1, -1), own[:, None], links[:, at + 1 :].expand(rows, -1, -1))
+    return resample._replace(links=torch.cat(parts, 1), table=control)
 
 
 def _of_plan(

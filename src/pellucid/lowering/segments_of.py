@@ -19,6 +19,7 @@ from pellucid.plan import Plan
 from pellucid.segments import Color, Segment, Warp, WarpSpec
 from pellucid.transforms.base import Transform, gated, gated_matrix
 from pellucid.transforms.choices import Choice, Gate
+from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
 
 __all__ = ["Segments", "opened", "widened"]
@@ -37,10 +38,11 @@ class Segments:
         plan: the steps.
         params: drawn values.
         device: of the drawn values.
+        fields: whether warps that bend have theirs; without, they have four knots that move nothing.
     """
 
-    def __init__(self, plan: Plan, params: Params, device: torch.device) -> None:
-        self.plan, self._params, self._device = plan, params, device
+    def __init__(self, plan: Plan, params: Params, device: torch.device, *, fields: bool = True) -> None:
+        self.plan, self._params, self._device, self._fields = plan, params, device, fields
         self._known: dict[int, Segment] = {}
         self._open: dict[Gate, Tensor | None] = {}
 
@@ -61,6 +63,8 @@ class Segments:
     def _lowered(self, index: int) -> Segment:
         transform, spec, values = self.plan.steps[index].transform, self.plan.specs[index], self._params[index]
         like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)
+        if not self._fields and isinstance(transform, Bending):
+            return transform.without_field(like)
         gate = self.opened(index)
         if gate is None:
             return transform.lower(values, spec, like)

@@ -75,8 +75,15 @@ class Bending(Warping):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         bend = self.bend(values, spec, like)
-        still = torch.eye(3, dtype=bend.control.dtype, device=bend.control.device)[None]
-        return Warp(still, None, bend._replace(control=gated(values, bend.control, 0.0), linear=self.linear))
+        return _bent(bend._replace(control=gated(values, bend.control, 0.0), linear=self.linear))
+
+    def without_field(self, like: Tensor) -> Warp:
+        """What it lowers to, with a field of one cell that moves nothing in the place of its own."""
+        return _bent(Bend(like.new_zeros((1, 2, 4, 4)), like.new_zeros((1, 4)), self.linear))
+
+
+def _bent(bend: Bend) -> Warp:
+    return Warp(torch.eye(3, dtype=bend.control.dtype, device=bend.control.device)[None], None, bend)
 
 
 class Fitting(Bending):
