@@ -37,16 +37,19 @@ def chain_rows(chain, grounds, kept):  # type: ignore[no-untyped-def]
 def _unmoved(m):  # type: ignore[no-untyped-def]
     """Whether a map moves nothing."""
     found = True
-    for i in range(9):
+    for i in range(min(len(m), 9)):
         found &= m[i] == m.dtype.type(1.0 if i % 4 == 0 else 0.0)
     return found
 
 
 @exact
 def _project(m, x, y, w):  # type: ignore[no-untyped-def]
-    """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there."""
+    """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there.
+
+    Returns how many have none.
+    """
     noinline()
-    cast = x.dtype.type
+    cast, lost = x.dtype.type, np.int32(0)
     zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     m6, m7, m8 = zero, zero, one
@@ -57,12 +60,15 @@ def _project(m, x, y, w):  # type: ignore[no-untyped-def]
             a, b = m0 * x[u] + (m1 * y[u] + m2), m3 * x[u] + (m4 * y[u] + m5)
             known = abs(a) + abs(b) < far
             x[u], y[u], w[u] = a if known else far, b if known else far, one if known else zero
+            lost += np.int32(0) if known else np.int32(1)
     else:
         for u in range(len(x)):
             z = m6 * x[u] + (m7 * y[u] + m8)
             a, b = (m0 * x[u] + (m1 * y[u] + m2)) / z, (m3 * x[u] + (m4 * y[u] + m5)) / z
             known = (abs(a) + abs(b) < far) & (abs(a) + abs(b) < most * abs(z))
             x[u], y[u], w[u] = a if known else far, b if known else far, z if known else zero
+            lost += np.int32(0) if known else np.int32(1)
+    return lost
 
 
 @exact
@@ -241,10 +247,9 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
         same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1) & (kind < _BEND)
         if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
             continue
-        _project(links[k, : LINK - 4], x, y, w)
+        lost = _project(links[k, : LINK - 4], x, y, w) > 0
         if keeps:
             _keep(x, y, w, share, own[2 + grounds + 4 * k :])
-        lost = _lost(w) > zero
         if kind >= _BEND:
             if lost:
                 if not (cut or keeps):
@@ -266,7 +271,8 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
             for c in range(grounds):
                 if fills[k * grounds + c] != zero:
                     _lay(cover, fills[k * grounds + c], own[2 + c])
-    _project(m, x, y, w)
+    if keeps or not _unmoved(m):
+        _project(m, x, y, w)
     if cut:
         _hide(share, x)
     return cut

@@ -116,8 +116,11 @@ class _Call:
         if links is not None:
             knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
             if control is not None:
-                knots, shape = _polynomials(control, _spline(kinds)).flatten(1).numpy(), (control.shape[2], control.shape[3])
-                most = control.abs().amax((2, 3)).numpy()
+                from pellucid.kernels.warp.cpu.knots import polynomials
+
+                shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
+                knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
+                polynomials(control.contiguous().numpy(), _spline(kinds), knots, most)
             chain = Chain(
                 links.contiguous().numpy(),
                 np.array(kinds, np.int64),
@@ -149,30 +152,9 @@ class _Call:
         return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
 
 
-def _spline(kinds: list[int]) -> tuple[tuple[float, ...], ...]:
-    """The one of the call's field."""
-    return next(spline for name, spline in SPLINES.items() if CANVASES[name] in kinds)
-
-
-def _polynomials(control: Tensor, spline: tuple[tuple[float, ...], ...]) -> Tensor:
-    """The polynomials of y along the columns of knots, (b, rows of cells, numbers, columns, 2)."""
-    cells = control.shape[2] - 3
-    numbers = control.new_zeros((control.shape[0], cells, 4, control.shape[3], 2))
-    for power, weights in zip(numbers.permute(2, 0, 4, 1, 3), spline, strict=True):  # b 2 cells columns
-        for k, weight in enumerate(weights):
-            if weight:
-                power.add_(control[:, :, k : k + cells], alpha=weight)
-    return numbers
-
-
-def _knots(numbers: Tensor, spline: tuple[tuple[float, ...], ...], out: Tensor) -> None:
-    """The adjoint of :func:`_polynomials`, into ``out``, which has the grid's shape."""
-    total = numbers.new_zeros(out.shape)
-    for power, weights in zip(numbers.permute(2, 0, 4, 1, 3), spline, strict=True):
-        for k, weight in enumerate(weights):
-            if weight:
-                total[:, :, k : k + numbers.shape[1]].add_(power, alpha=weight)
-    out.copy_(total)
+def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
+    """The one of the call's field: what the knots around a cell count, by the power of the place in it."""
+    return np.array(next(spline for name, spline in SPLINES.items() if CANVASES[name] in kinds))
 
 
 def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
@@ -251,6 +233,7 @@ def _(
     needs: list[bool],
 ) -> Gradients:
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
+    from pellucid.kernels.warp.cpu.knots import from_polynomials
 
     del dtype
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
@@ -268,10 +251,10 @@ def _(
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_links = results[5].view(-1, 1 if links is None else links.shape[1], LINK).numpy()
-    to_table, polynomials = results[6], None
-    if links is not None and table is not None and to_table.numel():
-        to_table = polynomials = torch.zeros((image.shape[0], table.shape[2] - 3, 4, table.shape[3], 2), dtype=torch.float64)
+    to_table, bends = results[6], links is not None and table is not None and results[6].numel() > 0
     tables = to_table.view(-1, to_table[0].numel() if to_table.numel() else 1).numpy()
+    if bends:
+        tables = np.zeros((image.shape[0], (to_table.shape[2] - 3) * 8 * to_table.shape[3]))
     to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
     apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
 
@@ -287,8 +270,8 @@ def _(
                 round_into(into, to_image[first])
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
-    if polynomials is not None:
-        _knots(polynomials, _spline(options[4:]), results[6])
+    if bends:
+        from_polynomials(tables, _spline(options[4:]), to_table.numpy())
     return results
 
 

@@ -1,0 +1,61 @@
+"""From the knots of a field to polynomials along its columns, and back.
+
+Owns: the numbers that ``bends.py`` reads: for every row of cells, column of knots and power of y, one for x and one for y.
+Must not: know of tensors.
+Read next: ``bends.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, fused, noinline
+
+__all__ = ["from_polynomials", "polynomials"]
+
+
+@fused
+def _sum(knots, spline, cell, power, side, out):  # type: ignore[no-untyped-def]
+    noinline()
+    a, b, c, d = knots[cell], knots[cell + 1], knots[cell + 2], knots[cell + 3]
+    cast = out.dtype.type
+    p, q, r, s = cast(spline[power, 0]), cast(spline[power, 1]), cast(spline[power, 2]), cast(spline[power, 3])
+    for i in range(len(a)):
+        out[2 * i + side] = p * a[i] + q * b[i] + r * c[i] + s * d[i]
+
+
+@entry
+def polynomials(control, spline, numbers, most):  # type: ignore[no-untyped-def]
+    """Fill ``numbers`` (samples, rows of cells * 4 powers * columns * 2), and ``most``, the largest of a sample's knots.
+
+    Args:
+        control: (samples, 2, rows, columns).
+        spline: what the four knots around a cell count, by power.
+    """
+    columns = control.shape[3]
+    for b in range(control.shape[0]):
+        for side in range(2):
+            knots, at = control[b, side], 0
+            most[b, side] = np.abs(knots).max()
+            for cell in range(control.shape[2] - 3):
+                for power in range(4):
+                    _sum(knots, spline, cell, power, side, numbers[b, at : at + 2 * columns])
+                    at += 2 * columns
+
+
+@entry
+def from_polynomials(numbers, spline, control):  # type: ignore[no-untyped-def]
+    """The adjoint: write the gradient of ``control``, given that of ``numbers`` in float64."""
+    columns = control.shape[3]
+    total = np.empty(control.shape[1:])
+    for b in range(control.shape[0]):
+        total[:] = 0.0
+        for side in range(2):
+            at = side
+            for cell in range(control.shape[2] - 3):
+                for power in range(4):
+                    for k in range(4):
+                        for i in range(columns):
+                            total[side, cell + k, i] += spline[power, k] * numbers[b, at + 2 * i]
+                    at += 2 * columns
+        control[b] = total
