@@ -83,8 +83,15 @@ OURS: dict[str, str] = {
     "RandomOrder": "Shuffle",
     "ConvertBoundingBoxFormat": "boxes.convert_boxes",
     "ClampBoundingBoxes": "boxes.clip_boxes",
-    "RandAugment": "policy.rand_augment",
-    "TrivialAugmentWide": "policy.trivial_augment",
+    "AugMix": "policy.AugMix",
+    "AutoAugment": "policy.AutoAugment",
+    "RandAugment": "policy.RandAugment",
+    "TrivialAugmentWide": "policy.TrivialAugmentWide",
+    **dict.fromkeys(("D4", "SquareSymmetry"), "RandomRotation90, RandomHorizontalFlip"),
+    "Crop": "functional.crop",
+    "Downscale": "corruptions.corrupt",
+    "RandomTransplantation": "CopyPaste",
+    "Sharpen": "RandomSharpness",
     "FiveCrop": "functional.five_crop",
     "TenCrop": "functional.ten_crop",
     "RGB": "functional.grayscale_to_rgb",
@@ -97,36 +104,40 @@ OURS: dict[str, str] = {
 """Under which name Pellucid has a transform of theirs, where it is another name."""
 
 _REASONS: dict[str, tuple[str, ...]] = {
-    "not yet: fields of displacements": (
+    "theirs breaks where cells meet; `RandomElastic`, `RandomThinPlateSpline` and `GridDistortion` do not": (
         "GridElasticDeform", "PiecewiseAffine",
     ),
-    "not yet: several pictures in one": (
-        "PatchMix", "RandomTransplantation", "OverlayElements", "PatchSequential",
+    "containers for several inputs; a `Pipeline` takes transforms that mix as they are": (
         "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
     ),
-    "not yet: weather, light and plasma": (
+    "not yet: patches of a picture, each with its own draw": ("PatchMix", "PatchSequential"),
+    "pictures from outside of the batch; within it: `CopyPaste`": ("OverlayElements",),
+    "drawn decoration; ImageNet-C's weather is in `corruptions` and `RandomPlasmaFog`, `RandomRain`, `RandomSnow`": (
         "RandomFog", "RandomShadow", "RandomSunFlare", "RandomGravel", "Spatter",
-        "RandomPlasmaContrast",
-        "Illumination", "RandomGaussianIllumination", "RandomLinearIllumination", "RandomLinearCornerIllumination",
     ),
-    "not yet: ImageNet-C": ("Downscale", "MultiplicativeNoise"),
-    "not yet: crops that look at targets": (
+    "not yet: gradients of light; `RandomPlasmaBrightness` and `RandomPlasmaShadow` are uneven light": (
+        "Illumination", "RandomGaussianIllumination", "RandomLinearIllumination", "RandomLinearCornerIllumination",
+        "RandomPlasmaContrast",
+    ),
+    "not yet: noise that multiplies; `PoissonGaussianNoise` grows with the light as a sensor's does": (
+        "MultiplicativeNoise", "ISONoise",
+    ),
+    "not yet: the crop that looks at boxes is `RandomIoUCrop`": (
         "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
         "CropNonEmptyMaskIfExists", "MaskDropout", "ConstrainedCoarseDropout",
     ),
-    "not yet: volumes": (
+    "volumes are resampled by `functional.warp3`, affinely and by B-splines; no pipeline draws for them": (
         "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "ToTensor3D",
         "RandomAffine3D", "RandomDepthicalFlip3D", "RandomEqualize3D", "RandomHorizontalFlip3D", "RandomMotionBlur3D",
         "RandomPerspective3D", "RandomRotation3D", "RandomTransplantation3D", "RandomVerticalFlip3D",
     ),
-    "not yet: a size of its own for every picture of a batch": (
+    "a size of its own for every picture: a batch would be no tensor": (
         "RandomResize", "RandomShortestSize", "SafeRotate", "CropAndPad", "RandomCropFromBorders",
     ),
+    "a quarter turn and a flip: `RandomRotation90`, `RandomHorizontalFlip`": ("Transpose",),
     "not yet": (
-        "AdvancedBlur", "ChromaticAberration", "D4", "SquareSymmetry", "Transpose", "Crop", "Emboss", "FancyPCA", "ISONoise",
-        "PixelDropout", "RandomToneCurve", "RingingOvershoot", "ToSepia", "UnsharpMask", "XYMasking", "LinearTransformation",
-        "AugMix", "AutoAugment", "Sharpen", "Morphological",
-        "Superpixels", "HEStain",
+        "AdvancedBlur", "ChromaticAberration", "Emboss", "FancyPCA", "PixelDropout", "RandomToneCurve", "RingingOvershoot",
+        "ToSepia", "UnsharpMask", "XYMasking", "LinearTransformation", "Morphological", "Superpixels", "HEStain",
     ),
     "reads other pictures, text or networks; no gradient could pass": (
         "FDA", "HistogramMatching", "PixelDistributionAdaptation", "TextImage", "RandomDissolving",
