@@ -20,7 +20,8 @@ from pellucid.errors import invalid
 from pellucid.geometry.bends import FOLDS, Bend
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import symmetric_field
-from pellucid.transforms.base import Params, check_choice, drawn
+from pellucid.segments import Warp
+from pellucid.transforms.base import Params, check_choice, drawn, gated
 from pellucid.transforms.warping import Bending, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -117,6 +118,11 @@ class RandomElastic(Bending):
             raise invalid("RandomElastic.magnitude", expected=f"at most {FOLDS} of the spacing", got=self.magnitude, fix=fix)
         bounded = interval("RandomElastic.magnitude", self.magnitude, low=0.0, high=math.inf if self.allow_folding else FOLDS)
         object.__setattr__(self, "_fixed", {**self._fixed, "magnitude": bounded})  # a learned one gets the bound that holds
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        gated_first = {**values, "magnitude": gated(values, values["magnitude"], 0.0)}  # one number instead of all knots
+        gated_first.pop("gate", None)
+        return super().lower(gated_first, spec, like)
 
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
         magnitude = values["magnitude"]
