@@ -67,6 +67,12 @@ MOST = {
     ("projective", "gather"): (450, 64),
     ("border", "add_folded"): (380, 40),
     ("displacement field", "gather"): (65, 40),
+    ("crop and resize, flagship colours, to the image alone", "forward"): (325, 64),
+    ("crop and resize, flagship colours, to the image alone", "collect"): (205, 64),
+    ("crop and resize, with parameters", "gradients"): (720, 128),
+    ("antialiased affine, to the image alone", "forward"): (155, 48),
+    ("antialiased affine, to the image alone", "add_weighted"): (245, 40),
+    ("antialiased homography, to the image alone", "forward"): (400, 64),
 }
 """(instructions per pixel, registers) of some kernels; what they are is in docs/cuda.md."""
 TO_THE_IMAGE = {"affine, float32": ("gather",), "flagship, to the image alone": ("gradients", "gather")}
