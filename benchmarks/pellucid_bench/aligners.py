@@ -25,8 +25,9 @@ __all__ = ["FILTERS", "GAIN", "OURS", "methods"]
 
 OURS = "pellucid align"
 
-FILTERS = (1, 5, 11)
+FILTERS = (1, 5, 11, 21)
 """Sides of the Gaussian that ECC is given; the benchmark shows the best one of every set."""
+_IN_LIGHT = ("OpenCV findTransformECC, filter 5", "OpenCV SIFT + MAGSAC")
 GAIN = 1.2
 """How much brighter fixed pictures are: SIFT gets them in bytes, without clipping."""
 
@@ -40,14 +41,21 @@ def methods(model: str) -> dict[str, Method]:
     """Those that are installed; kornia as it comes, without a gain, for similarities only, where it is quick.
 
     Args:
-        model: ``similarity``, ``homography`` or ``bspline``, which only SimpleITK has beside us.
+        model: ``similarity``, ``homography``, ``bspline``, which only SimpleITK has beside us, or ``light``: homographies again,
+            by who is quick and knows something of light.
     """
     found: dict[str, Method] = {OURS: _ours}
+    if model == "light":
+        local = {OURS: _ours, f"{OURS}, photometric local": partial(_ours, photometric="local")}
+        usual = {name: method for name, method in methods("homography").items() if name in _IN_LIGHT}
+        return {name: lambda *given, who=who: who(*given[:3], "homography") for name, who in (local | usual).items()}
     if model == "bspline":
         return found | ({"SimpleITK": partial(_itk_bspline, import_module("SimpleITK"))} if find_spec("SimpleITK") else {})
     if find_spec("cv2"):
         cv2 = import_module("cv2")
         found |= {f"OpenCV findTransformECC, filter {size}": partial(_ecc, cv2, size) for size in FILTERS}
+        if hasattr(cv2, "findTransformECCMultiScale"):  # OpenCV 5
+            found["OpenCV findTransformECCMultiScale"] = partial(_ecc_pyramid, cv2)
         found["OpenCV SIFT + MAGSAC"] = lambda *given: _sift(cv2, *given[:2])
     if find_spec("kornia"):
         kornia = import_module("kornia")
@@ -59,8 +67,8 @@ def methods(model: str) -> dict[str, Method]:
     return found
 
 
-def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
-    found = align(fixed, moving, model=model, start=start, spacing=_SPACING)
+def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str, photometric: str = "gain_bias") -> Tensor | None:
+    found = align(fixed, moving, model=model, start=start, spacing=_SPACING, photometric=photometric)
     return found.matrix[0] if found.field is None else found.field[0]
 
 
@@ -70,6 +78,17 @@ def _ecc(cv2: Any, size: int, fixed: Tensor, moving: Tensor, start: Tensor, mode
     criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 200, 1e-7)
     try:
         _, matrix = cv2.findTransformECC(fixed[0].numpy(), moving[0].numpy(), begin, motion, criteria, None, size)
+    except cv2.error:
+        return None
+    return torch.from_numpy(np.vstack([matrix, [0, 0, 1]]) if len(matrix) == 2 else matrix).float()
+
+
+def _ecc_pyramid(cv2: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
+    options = cv2.ECCParameters()
+    options.motionType = cv2.MOTION_HOMOGRAPHY if model == "homography" else cv2.MOTION_AFFINE
+    begin = start.numpy().astype(np.float32)[: 3 if model == "homography" else 2].copy()
+    try:
+        _, matrix = cv2.findTransformECCMultiScale(fixed[0].numpy(), moving[0].numpy(), begin, options)
     except cv2.error:
         return None
     return torch.from_numpy(np.vstack([matrix, [0, 0, 1]]) if len(matrix) == 2 else matrix).float()

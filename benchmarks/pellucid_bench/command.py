@@ -273,6 +273,9 @@ def register(
     photographs: Annotated[int, typer.Option(min=1, help="Pictures of 512 pixels.")] = 10,
     slow: Annotated[int, typer.Option(min=1, help="Pairs of a set for kornia and SimpleITK beyond 128 pixels.")] = 4,
     only: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(PARTS)}; may be repeated; default all.")] = None,
+    subject: Annotated[
+        list[str] | None, typer.Option(help="Only methods whose names begin so, such as kornia; may be repeated.")
+    ] = None,
     threads: Threads = 1,
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,
@@ -287,7 +290,9 @@ def register(
             raise typer.BadParameter(f"expected one of {', '.join(PARTS)}; got {name}", param_hint="--only")
     path = None if output is None else output / "register.json"
     with _setting(threads):
-        rows = measure_register(draws=draws, photographs=photographs, slow=slow, only=only or (), path=path, say=_say)
+        rows = measure_register(
+            draws=draws, photographs=photographs, slow=slow, only=only or (), subjects=subject or (), path=path, say=_say
+        )
         data = report("register", {"draws": draws, "photographs": photographs, "slow": slow}, rows)
     _finish("register", data, register_table(rows), output, docs_page)
 

@@ -8,6 +8,7 @@ Read next: ``register.py``.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from torch import Tensor
 from pellucid.functional import anneal, resize, rgb_to_grayscale, warp_affine
 from pellucid_bench.compare import Row
 
-__all__ = ["DISTANCES", "measure_reach", "pictures", "reach_table"]
+__all__ = ["DISTANCES", "measure_reach", "pictures", "reach_table", "sequences"]
 
 DISTANCES = (2.0, 4.0, 8.0, 16.0)
 TEXTURES = ("brick", "grass", "gravel")
@@ -32,8 +33,8 @@ _PHOTOGRAPHS = (
 _SIDE, _WINDOW, _STEPS, _RATE, _FOUND = 160, 64, 200, 0.25, 0.25
 
 
-def pictures(side: int = _SIDE) -> dict[str, Tensor]:
-    """The photographs and textures of scikit-image's and scikit-learn's wheels: grey, their middle square shrunk to this side."""
+def pictures(side: int = _SIDE, more: Sequence[Path] = ()) -> dict[str, Tensor]:
+    """Photographs and textures of scikit-image's and scikit-learn's wheels, and more: grey, middle squares shrunk to this side."""
     import numpy as np
     import skimage.data
     import sklearn.datasets
@@ -42,6 +43,7 @@ def pictures(side: int = _SIDE) -> dict[str, Tensor]:
     folder = Path(skimage.data.__file__).parent
     files = {name: next(folder.glob(f"{name}.*g")) for name in (*_PHOTOGRAPHS, *TEXTURES)}
     files |= {name: Path(sklearn.datasets.__file__).parent / "images" / f"{name}.jpg" for name in ("china", "flower")}
+    files |= {str(path): path for path in more}
     found = {}
     for name, file in files.items():
         with Image.open(file) as opened:
@@ -51,6 +53,12 @@ def pictures(side: int = _SIDE) -> dict[str, Tensor]:
         top, left = (grey.shape[-2] - cut) // 2, (grey.shape[-1] - cut) // 2
         found[name] = resize(grey[:, top : top + cut, left : left + cut], (side, side))
     return found
+
+
+def sequences() -> list[Path]:
+    """The first pictures of planar sequences in HPatches layout under ``PELLUCID_DATA``."""
+    folder = os.environ.get("PELLUCID_DATA")
+    return sorted(Path(folder).glob("*/1.ppm")) if folder else []
 
 
 def _window(image: Tensor, shift: Tensor, scale: float | Tensor = 0.0) -> Tensor:
@@ -138,7 +146,7 @@ def measure_reach(*, directions: int = 2, only: Sequence[str] = (), say: Callabl
         only: names of methods; default all.
         say: is told of progress.
     """
-    images = torch.stack(list(pictures().values())).repeat_interleave(directions, 0)
+    images = torch.stack(list(pictures(more=sequences()).values())).repeat_interleave(directions, 0)
     random = torch.Generator().manual_seed(1)
     turns = (torch.arange(len(images)) % directions + torch.rand(len(images), generator=random)) * (2 * math.pi / directions)
     towards = torch.stack((turns.cos(), turns.sin()), 1)

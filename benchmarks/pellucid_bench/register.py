@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -25,19 +24,29 @@ from pellucid.functional import get_perspective_transform, warp
 from pellucid.writing import whole
 from pellucid_bench.aligners import GAIN, OURS, methods
 from pellucid_bench.compare import Row
-from pellucid_bench.reach import pictures
+from pellucid_bench.reach import pictures, sequences
 from pellucid_bench.report import report, write_json
 
 __all__ = ["PARTS", "SHIFTS", "measure_register", "register_table"]
 
-PARTS = ("turns", "corners", "sequences", "bends")
-SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 90.0, 120.0)
+PARTS = ("turns", "corners", "light", "sequences", "bends")
+SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 90.0, 100.0, 120.0)
 """How far each corner of a picture of 512 pixels is moved, in a random direction."""
-_SMALL, _LARGE, _BENT, _INSET = 128, 512, 192, 16
+_FAR = 40.0
+"""What takes long is measured up to this shift."""
+_SMALL, _LIT, _LARGE, _BENT, _INSET = 128, 256, 512, 192, 16
 _TURNS = {
     "turns to 10, scales to 1.1, shifts to 8 px": (10.0, 1.1, 8.0),
     "turns to 20, scales to 1.2, shifts to 12 px": (20.0, 1.2, 12.0),
 }
+_LIGHT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "even": lambda x, _: torch.ones_like(x),
+    "from one side": lambda x, _: 0.7 + 0.5 * x,
+    "less of it in the corners": lambda x, y: 1 - 0.35 * (x**2 + y**2),
+    "a shadow with an edge": lambda x, _: torch.where(x > 0.1, 1.0, 0.4),
+}
+"""By how much the fixed picture is lit at (x, y), both from -1 to 1."""
+_EQUAL = ", equally bright"
 _NOISE, _OFFSET = 0.01, 0.05
 _SLICES = ("cell", "ihc", "microaneurysms", "retina")
 """What scikit-image's wheel has of medical pictures; the rest are photographs."""
@@ -76,6 +85,7 @@ def measure_register(
     photographs: int = 10,
     slow: int = 4,
     only: Sequence[str] = (),
+    subjects: Sequence[str] = (),
     path: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
@@ -84,8 +94,9 @@ def measure_register(
     Args:
         draws: maps per picture of 128 pixels.
         photographs: how many of the pictures at 512 pixels.
-        slow: how many pairs of a set kornia and SimpleITK get beyond 128 pixels, evenly spread.
+        slow: how many pairs of a set kornia and SimpleITK get beyond 128 pixels, evenly spread, and up to shifts of 40 pixels.
         only: of `PARTS`; default all.
+        subjects: how the names of those methods begin that are measured; default all.
         path: a report: rows of the same settings are kept, and every new one is written at once.
         say: is told of progress.
     """
@@ -93,9 +104,11 @@ def measure_register(
     before = json.loads(path.read_text()) if path is not None and path.exists() else {}
     rows: list[Row] = before["rows"] if before.get("settings") == settings else []
     cases = [case for part in PARTS if not only or part in only for case in _cases(part, draws, photographs)]
-    for name in dict.fromkeys(name for case in cases for name in methods(case.model)):
+    named = dict.fromkeys(name for case in cases for name in methods(case.model))
+    for name in (name for name in named if not subjects or name.startswith(tuple(subjects))):
         for case in (case for case in cases if name in methods(case.model)):
-            if any((row["case"], row["subject"]) == (case.name, name) for row in rows):
+            far = case.shift is not None and case.shift > _FAR and not _quick(case, name)
+            if far or any((row["case"], row["subject"]) == (case.name, name) for row in rows):
                 continue
             say(f"{case.name}: {name}")
             rows.append(_measured(case, name, slow))
@@ -103,25 +116,38 @@ def measure_register(
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with whole(path) as draft:
                     write_json(draft, report("register", settings, rows))
-    order = [case.name for part in PARTS for case in _cases(part, draws, photographs)]
-    return sorted(rows, key=lambda row: order.index(row["case"]))
+    every = [case for part in PARTS for case in _cases(part, draws, photographs)]
+    order = [case.name for case in every]
+    names = list(dict.fromkeys([name for case in every for name in methods(case.model)] + [row["subject"] for row in rows]))
+    return sorted(rows, key=lambda row: (order.index(row["case"]), names.index(row["subject"])))
 
 
 def _cases(part: str, draws: int, photographs: int) -> list[Case]:
     if part == "turns":
-        return [Case(f"{_SMALL} px, {label}", "similarity", partial(_turned, draws, *most)) for label, most in _TURNS.items()]
+        return [
+            Case(f"{_SMALL} px, {label}{note}", "similarity", partial(_turned, draws, most, brighter))
+            for note, brighter in (("", True), (_EQUAL, False))
+            for label, most in _TURNS.items()
+        ]
     if part == "corners":
         name = f"{_LARGE} px, corners moved by {{:g}} px"
         return [Case(name.format(shift), "homography", partial(_moved, photographs, shift), shift) for shift in SHIFTS]
+    if part == "light":
+        name = f"{_LIT} px, corners moved by 20 px, light: {{}}"
+        return [Case(name.format(kind), "light", partial(_lit, photographs, kind)) for kind in _LIGHT]
     if part == "sequences":
-        return [Case("real sequences, corners given to 20 px", "homography", _sequences)] if _folders() else []
+        return [Case("real sequences, corners given to 20 px", "homography", _sequences)] if sequences() else []
     name = f"{{}} of {_BENT} px, bent by {_BEND:g} px every 27 px: end points"
     return [Case(name.format(kind), "bspline", partial(_bent_pictures, kind)) for kind in ("photographs", "slices") if _named(kind)]
 
 
+def _quick(case: Case, name: str) -> bool:
+    return name.startswith((OURS, "OpenCV")) or case.model == "similarity"
+
+
 def _measured(case: Case, name: str, slow: int) -> Row:
     method, pairs = methods(case.model)[name], case.pairs()
-    quick = name.startswith((OURS, "OpenCV")) or case.model == "similarity"
+    quick = _quick(case, name)
     count = len(pairs) if quick else min(slow, len(pairs))
     picks = [i * len(pairs) // count for i in range(count)]
     if quick:
@@ -200,14 +226,22 @@ def _reach(rows: Sequence[Row]) -> float:
     return reached
 
 
-def _turned(draws: int, degrees: float, scale: float, shift: float) -> list[Pair]:
+def _turned(draws: int, most: tuple[float, float, float], brighter: bool) -> list[Pair]:
     random, images = torch.Generator().manual_seed(0), _pictures(220).values()
-    return [_pair(image, _similarity(random, degrees, scale, shift), _SMALL, random) for _ in range(draws) for image in images]
+    return [_pair(image, _similarity(random, *most), _SMALL, random, brighter) for _ in range(draws) for image in images]
 
 
 def _moved(photographs: int, shift: float) -> list[Pair]:
     random, images = torch.Generator().manual_seed(0), list(_pictures(680).values())[:photographs]
-    return [_pair(image, _bent(random, shift), _LARGE, random) for image in images]
+    return [_pair(image, _bent(random, shift, _LARGE), _LARGE, random) for image in images]
+
+
+def _lit(photographs: int, kind: str) -> list[Pair]:
+    """Pictures as bright as one another but for the light on the fixed one."""
+    random, images = torch.Generator().manual_seed(0), list(_pictures(340).values())[:photographs]
+    pairs = [_pair(image, _bent(random, 20.0, _LIT), _LIT, random, brighter=False) for image in images]
+    y, x = torch.meshgrid(*[torch.linspace(-1, 1, _LIT)] * 2, indexing="ij")
+    return [pair._replace(fixed=pair.fixed * _LIGHT[kind](x, y)) for pair in pairs]
 
 
 def _named(kind: str) -> list[Tensor]:
@@ -250,14 +284,15 @@ def _corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def _pair(image: Tensor, matrix: Tensor, side: int, random: torch.Generator) -> Pair:
-    """A window of the picture, and the same through the map, brighter and noisy."""
+def _pair(image: Tensor, matrix: Tensor, side: int, random: torch.Generator, brighter: bool = True) -> Pair:
+    """A window of the picture, and the same through the map; noisy, and the first one brighter."""
     inset = (image.shape[-1] - side) // 2
     cut = torch.tensor([[1.0, 0, inset], [0, 1, inset], [0, 0, 1]])
     moving, fixed = (
         warp(image, m, size=(side, side), interpolation="bicubic", padding_mode="reflection") for m in (cut, cut @ matrix)
     )
-    fixed, moving = (part + _NOISE * torch.randn(part.shape, generator=random) for part in (GAIN * fixed + _OFFSET, moving))
+    fixed = GAIN * fixed + _OFFSET if brighter else fixed
+    fixed, moving = (part + _NOISE * torch.randn(part.shape, generator=random) for part in (fixed, moving))
     return Pair(fixed, moving, torch.eye(3), matrix)
 
 
@@ -269,17 +304,11 @@ def _similarity(random: torch.Generator, degrees: float, scale: float, shift: fl
     return about @ torch.tensor([[c, d, shift * x], [-d, c, shift * y], [0, 0, 1]]) @ torch.linalg.inv(about)
 
 
-def _bent(random: torch.Generator, shift: float) -> Tensor:
-    last = _LARGE - 1.0
+def _bent(random: torch.Generator, shift: float, side: int) -> Tensor:
+    last = side - 1.0
     corners = torch.tensor([[0, 0], [last, 0], [last, last], [0, last]])
     turn = 2 * math.pi * torch.rand(4, generator=random)
     return get_perspective_transform(corners, corners + shift * torch.stack((turn.cos(), turn.sin()), 1)).float().reshape(3, 3)
-
-
-def _folders() -> list[Path]:
-    """The first pictures of planar sequences in HPatches layout under ``PELLUCID_DATA``."""
-    folder = os.environ.get("PELLUCID_DATA")
-    return sorted(Path(folder).glob("*/1.ppm")) if folder else []
 
 
 def _sequences() -> list[Pair]:
@@ -287,7 +316,7 @@ def _sequences() -> list[Pair]:
     from pellucid.features.data.photographs import read_gray
 
     found = []
-    for first in _folders():
+    for first in sequences():
         fixed = read_gray(first)
         height, width = fixed.shape[-2] - 1.0, fixed.shape[-1] - 1.0
         corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]])

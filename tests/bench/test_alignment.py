@@ -27,7 +27,7 @@ def test_scales_that_shrink_reach_further(monkeypatch):
 
 @pytest.fixture
 def few(monkeypatch):
-    kept = {side: dict(list(reach.pictures(side).items())[:3]) for side in (96, 220, 680)}
+    kept = {side: dict(list(reach.pictures(side).items())[:3]) for side in (96, 220, 340, 680)}
     monkeypatch.setattr(register, "_pictures", kept.get)
     monkeypatch.setattr(register, "SHIFTS", (5.0,))
     monkeypatch.setattr(register, "_BENT", 64)
@@ -39,7 +39,7 @@ def test_known_maps_are_found(few, monkeypatch):
     real = register.methods
     monkeypatch.setattr(register, "methods", lambda model: {register.OURS: real(model)[register.OURS]})
     rows = register.measure_register()
-    assert [len(row["pairs"]) for row in rows] == [3, 3, 3, 2, 1]  # the last two are photographs and slices, deformed
+    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [2, 1]  # the last two are photographs and slices, deformed
     assert all(max(row["errors"]) < 0.05 for row in rows[:3])
     table = register.register_table(rows)
     assert "2 of" not in table
@@ -58,6 +58,7 @@ def test_a_stopped_run_goes_on_where_it_was(few, monkeypatch, tmp_path):
     monkeypatch.setattr(register, "methods", lambda _: {name: partial(method, name) for name in (register.OURS, "slow peer")})
     path = tmp_path / "new" / "register.json"
     options = {"only": ["turns", "corners"], "slow": 2, "path": path}
+    assert not register.measure_register(**options, subjects=["nobody"])
     with pytest.raises(KeyboardInterrupt):
         register.measure_register(**options)
     before = json.loads(path.read_text())["rows"]
@@ -77,3 +78,7 @@ def test_a_stopped_run_goes_on_where_it_was(few, monkeypatch, tmp_path):
     assert "**missed**" in table
     other = register.measure_register(**{**options, "slow": 1, "only": ["corners"]})  # other settings: measured anew
     assert len(other) == 2
+    monkeypatch.setattr(register, "PARTS", ("corners",))
+    assert register.measure_register(**{**options, "slow": 3, "only": ()}, subjects=["slow"])[0]["subject"] == "slow peer"
+    (ours, peer) = register.measure_register(**{**options, "slow": 3, "only": ()})
+    assert [ours["subject"], peer["subject"]] == [register.OURS, "slow peer"]  # in the table's order, whoever came first

@@ -7,7 +7,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from pellucid.errors import InvalidArgument, InvalidType
-from pellucid.functional import gaussian_blur, get_perspective_transform, remap, warp
+from pellucid.functional import gaussian_blur, get_perspective_transform, remap, resize, warp
 from pellucid.registration import LOSSES, align, align_volumes, refine_matches
 from pellucid.registration.bending import slopes_of
 from pellucid.registration.descent import covered
@@ -330,6 +330,73 @@ def test_sizes_bytes_and_starts():
     assert float(corner_distance(found.matrix, wanted, (SIDE, SIDE))) < 0.2
     begun = align(fixed, moving, model="similarity", start=KNOWN["similarity"], levels=1)
     assert float(corner_distance(begun.matrix, KNOWN["similarity"][None], (SIDE, SIDE))) < 0.15
+
+
+SIZES = {
+    "a window of it": ((120, 128), (56, 64), 1.0),
+    "what lies around": ((56, 64), (120, 128), 1.0),
+    "portrait on landscape": ((112, 72), (72, 112), 1.0),
+    "twice as large": ((72, 88), (144, 176), 2.0),
+    "half as large": ((144, 176), (72, 88), 0.5),
+}
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_pictures_of_different_sizes_need_no_start(case):
+    """Their middles lie on one another, or all of them is seen; a small turn beside."""
+    fixed_size, moving_size, scale = SIZES[case]
+    whole, pictures = picture(200, seed=4)[0], []
+
+    def centred(size, zoom):
+        return torch.tensor([[zoom, 0, 99.5 - zoom * (size[1] - 1) / 2], [0, zoom, 99.5 - zoom * (size[0] - 1) / 2], [0, 0, 1]])
+
+    whole_from_fixed, whole_from_moving = (
+        centred(fixed_size, max(1.0, scale)) @ about(4.0, 1.03),
+        centred(moving_size, max(1.0, 1 / scale)),
+    )
+    for matrix, size in ((whole_from_fixed, fixed_size), (whole_from_moving, moving_size)):
+        pictures.append(warp(whole, matrix, size=size, interpolation="bicubic", padding_mode="reflection", antialias=True))
+    found = align(1.1 * pictures[0] + 0.02, pictures[1], model="similarity")
+    assert found.reason == ("converged",)
+    assert float(corner_distance(found.matrix, (torch.linalg.inv(whole_from_moving) @ whole_from_fixed)[None], fixed_size)) < 0.2
+
+
+def test_what_agrees_in_its_coarse_parts_alone_is_not_converged():
+    """Two pictures with one slow gradient of brightness and details of their own."""
+    y, x = torch.meshgrid(torch.linspace(-1, 1, 96), torch.linspace(-1, 1, 96), indexing="ij")
+    fixed, moving = (0.3 * picture(seed=seed) + 0.4 * x + 0.2 * y**2 for seed in (7, 8))
+    found = align(fixed, moving, model="affine")
+    assert float(found.correlation) > 0.8
+    assert "the pictures do not agree: the correlation of their details is" in found.reason[0]
+    assert align(fixed, fixed.roll(2, -1)).reason == ("converged",)
+
+
+def test_photographs_that_do_not_belong_together_are_told_so():
+    """Mirrored, or of something else: large bright and dark parts fit anywhere."""
+    data = pytest.importorskip("skimage.data")
+    shown = [torch.from_numpy(getattr(data, name)()) for name in ("astronaut", "chelsea", "coffee", "rocket")]
+    batch = torch.stack([resize(each[..., :3].permute(2, 0, 1).float().mean(0, keepdim=True) / 255, (120, 120)) for each in shown])
+    assert align(batch, batch.roll((2, 3), (-1, -2)), model="affine").reason == ("converged",) * 4
+    for wrong in (batch.flip(-1), batch.roll(1, 0)):
+        assert not bool(align(batch, wrong, model="affine").converged.any())
+
+
+@pytest.mark.parametrize("model", ["homography", "affine+bspline"])
+def test_light_that_differs_from_place_to_place(model):
+    """A lamp from one side, a shadow with an edge: what one gain and one offset do not make up for."""
+    fixed, moving = pair(KNOWN["affine"], gain=1.0, offset=0.0)
+    x = torch.linspace(0, 1, SIDE)
+    lit = fixed * (0.3 + 1.4 * x) * torch.where(x > 0.6, 1.0, 0.5)
+    found = align(lit, moving, model=model, photometric="local")
+    assert found.reason == ("converged",)
+    assert float(corner_distance(found.matrix, KNOWN["affine"][None], (SIDE, SIDE))) < 0.5
+    assert float(corner_distance(align(lit, moving, model="affine").matrix, KNOWN["affine"][None], (SIDE, SIDE))) > 1.0
+    covered_up = lit.clone()
+    covered_up[..., 20:36, 30:46] = 50.0
+    mask = torch.ones(1, SIDE, SIDE)
+    mask[:, 20:36, 30:46] = 0.0
+    masked = align(covered_up, moving, model="affine", photometric="local", mask=mask)
+    assert float(corner_distance(masked.matrix, KNOWN["affine"][None], (SIDE, SIDE))) < 0.5
 
 
 def test_mistakes():

@@ -32,7 +32,7 @@ def register(
         ),
     ] = None,
     loss: Annotated[str, typer.Option(help="ssd, ncc, charbonnier, barron, local_ncc or mutual_information")] = "ssd",
-    photometric: Annotated[str, typer.Option(help="none, gain_bias or (pictures) gain_bias_gamma")] = "gain_bias",
+    photometric: Annotated[str, typer.Option(help="none, gain_bias, or of pictures gain_bias_gamma or local")] = "gain_bias",
     spacing: Annotated[float | None, typer.Option(help="between a B-spline's control points; 16 pixels, 8 voxels")] = None,
     mask: Annotated[
         Path | None, typer.Option(help="What counts of A: a picture of its size, white counts; or an .npy file.")

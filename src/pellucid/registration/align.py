@@ -23,7 +23,7 @@ from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend, slopes_of
 from pellucid.registration.descent import Bends, covered, descend
-from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
+from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, evened, robust
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
 from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
@@ -40,6 +40,9 @@ _SHIFTS = (0.0, -0.15, 0.15)
 """Shifts along both axes that it begins with, as shares of the sides."""
 _KEPT = (8, 4, 1)
 """How many maps go from the coarsest level to the next, and from there on."""
+
+_DETAILS = (2.0, 8.0)
+"""Pixels: pictures that agree share what a blur by the first leaves and one by the second does not; less of small pictures."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Alignment:
         converged: of each pair.
         reason: why, in words.
         loss, overlap, correlation: at the end, of the full pictures.
-        brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 where not solved for.
+        brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 where not solved for;
+            of pictures in units of their local spread where the light was local.
         covariance: of the model's parameters in the normalised frame (1 is half the longer side from the centre), were the
             residuals independent noise; None for descents by Adam and for what bends.
         history: every step.
@@ -155,11 +159,13 @@ def align(
             it; where Adam descends, all of it at once.
         loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
         method: ``gauss_newton`` (all but lenses, under the first four losses), ``adam`` (all), or ``auto``: the first where it can.
-        photometric: ``none``, ``gain_bias``, or ``gain_bias_gamma`` (Gauss-Newton only; pictures in [0, 1]).
-        start: moving pixel from fixed pixel, one or one for each pair; default the identity.
+        photometric: ``none``, ``gain_bias``, ``gain_bias_gamma`` (Gauss-Newton of matrices only; pictures in [0, 1]), or ``local``:
+            pictures without their local mean and in units of their local spread, for light that differs from place to place.
+        start: moving pixel from fixed pixel, one or one for each pair; default the identity; of pictures of different sizes
+            Gauss-Newton tries middle on middle, and all of one on all of the other, too.
         mask, moving_mask: weights from 0 of what counts.
         features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
-        width: of the robust losses, in the pictures' units.
+        width: of the robust losses, in the pictures' units, or in those of their spread.
         spacing: pixels between a B-spline's control points; on coarse levels half as many of their pixels.
         stiffness: weight of their squared second differences, in square pixels.
         levels: of the pyramid, each half the size; None: down to 16 pixels.
@@ -168,7 +174,7 @@ def align(
 
     Returns:
         See :class:`Alignment`. A pair that cannot be aligned does not disturb the others and is told so: not finite, constant, no
-        overlap, out of steps, or a correlation below 0.3 at the end.
+        overlap, out of steps, or a correlation below 0.3 at the end: of the pictures, or of their details.
 
     Gradient:
         none; the result is detached.
@@ -190,25 +196,28 @@ def align(
     """
     matrix_model, bends = parts_of(model)
     check_choice("loss", loss, LOSSES)
-    check_choice("photometric", photometric, ("none", "gain_bias", "gain_bias_gamma"))
+    check_choice("photometric", photometric, ("none", "gain_bias", "gain_bias_gamma", "local"))
     exact = loss in RESIDUAL and method != "adam"
     check_choice(
         "method", method, ("auto", "gauss_newton", "adam") if loss in RESIDUAL and "lens" not in bends else ("auto", "adam")
     )
     if photometric == "gain_bias_gamma" and (not exact or bends):
-        raise invalid("photometric", expected="none or gain_bias where Adam descends", got=photometric)
+        raise invalid("photometric", expected="none, gain_bias or local where Adam descends, or something bends", got=photometric)
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
         size, other = (pair.fixed.shape[-2], pair.fixed.shape[-1]), (pair.moving.shape[-2], pair.moving.shape[-1])
-        matrix = _start(start, pair)
+        if photometric == "local":
+            pair = pair._replace(fixed=evened(pair.fixed, pair.mask), moving=evened(pair.moving, pair.moving_mask))
+        starts = _starts(start, pair, matrix_model)
+        matrix = starts[0]
         if levels is None:
             levels = 1 + max(0, round(math.log2(min(*size, *other) / _COARSEST)))
-        photometric = "gain_bias" if loss == "ncc" else photometric
+        photometric = "gain_bias" if loss == "ncc" or photometric == "local" else photometric
         run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
         history: tuple[Step, ...] = ()
         if exact and matrix_model:
-            found = run.newton(matrix, levels, problems)
+            found = run.newton(starts, levels, problems)
             if not bends:
                 return found
             matrix, history = found.matrix, found.history
@@ -230,9 +239,9 @@ class _Run:
     steps: int
     tolerance: float
 
-    def newton(self, start: Tensor, levels: int, problems: list[str]) -> Alignment:
+    def newton(self, starts: Tensor, levels: int, problems: list[str]) -> Alignment:
         assert self.model is not None
-        matrix, power = start[None], start.new_ones((1, len(start)))  # k b 3 3, k b
+        matrix, power = starts if levels > 1 else starts[:1], starts.new_ones((1, starts.shape[1]))  # k b 3 3, k b
         history: list[Step] = []
         for level in range(levels - 1, -1, -1):
             model = _model_of(level, levels, self.model)
@@ -240,13 +249,13 @@ class _Run:
             size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             if level == levels - 1 and levels > 1:
-                begin = begin @ _fan(size, begin, turned=self.model != "translation")[:, None]
+                begin = (begin[:, None] @ _fan(size, begin, turned=self.model != "translation")[:, None]).flatten(0, 1)
                 power = power.expand(len(begin), -1)
             found = minimise(
                 partial(self._equations, _repeated(pair, len(begin)), model),
                 begin.flatten(0, 1),
                 plane_moves(model, size, begin),
-                steps=self.steps if len(begin) == 1 else math.ceil(self.steps / 3),
+                steps=math.ceil(self.steps / 3) if level and len(begin) > 1 else self.steps,
                 tolerance=self.tolerance,
                 exponent=power.flatten(),
             )
@@ -260,7 +269,7 @@ class _Run:
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
         covariance = noise_covariance(last, used, len(basis(self.model, used))) / _kept_noise(_FINEST)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
-        return self._told(matrix, start, None, None, settled, problems, measured, covariance, history)
+        return self._told(matrix, starts[0], None, None, settled, problems, measured, covariance, history)
 
     def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
         return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self._weigh())
@@ -368,7 +377,8 @@ class _Run:
         history: list[Step],
     ) -> Alignment:
         loss, overlap, agreed, brightness = measured
-        reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled)
+        details = None if self.loss == "mutual_information" else _details(self.pair, matrix, field)
+        reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, details)
         converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool)
         usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).all(2).all(1)
         matrix = torch.where(usable[:, None, None], matrix, start)
@@ -381,6 +391,22 @@ class _Run:
 def _repeated(pair: Pair, times: int) -> Pair:
     fixed, moving, mask = (part.repeat(times, 1, 1, 1) for part in (pair.fixed, pair.moving, pair.mask))
     return Pair(fixed, moving, mask, None if pair.moving_mask is None else pair.moving_mask.repeat(times, 1, 1, 1))
+
+
+def _details(pair: Pair, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b"]:
+    """The correlation of what is neither as fine as noise nor as coarse as what any two pictures may share."""
+    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    weight = covered(pair, matrix, field)
+    out = warp(pair.moving, matrix, size=size, displacement=field, padding_mode="border")
+    unit = min(1.0, min(size) / 128)
+
+    def smooth(picture: Tensor, sigma: float) -> Tensor:
+        blur = partial(gaussian_blur, kernel_size=2 * math.ceil(3 * sigma) + 1, sigma=sigma)
+        return blur(picture * weight) / blur(weight).clamp_min(1e-6)
+
+    fine, coarse = (sigma * unit for sigma in _DETAILS)
+    shown, wanted = (smooth(picture, fine) - smooth(picture, coarse) for picture in (out, pair.fixed))
+    return correlation(shown, wanted, weight)
 
 
 def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
@@ -487,12 +513,16 @@ def _weight(name: str, mask: object, like: Tensor) -> Tensor | None:
     return batch.to(like.dtype).expand(wanted)
 
 
-def _start(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair) -> Float[Tensor, "b 3 3"]:
-    count = len(pair.fixed)
+def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model: str | None) -> Float[Tensor, "k b 3 3"]:
+    """The given start; or the identity and, for pictures of different sizes, middle on middle, and whole on whole."""
+    like, count = pair.fixed, len(pair.fixed)
     if start is None:
-        return torch.eye(3, dtype=pair.fixed.dtype).repeat(count, 1, 1)
-    given = torch.as_tensor(start, dtype=pair.fixed.dtype).detach()
+        (h, w), (h2, w2) = like.shape[-2:], pair.moving.shape[-2:]
+        zooms = [] if (h, w) == (h2, w2) else [1.0] if model == "translation" else [1.0, math.sqrt(h2 * w2 / (h * w))]
+        middles = [[[z, 0, (w2 - 1 - z * (w - 1)) / 2], [0, z, (h2 - 1 - z * (h - 1)) / 2], [0, 0, 1]] for z in zooms]
+        return torch.tensor([torch.eye(3).tolist(), *middles], dtype=like.dtype)[:, None].repeat(1, count, 1, 1)
+    given = torch.as_tensor(start, dtype=like.dtype).detach()
     batch = given if given.dim() == 3 else given[None]
     if batch.shape not in ((1, 3, 3), (count, 3, 3)) or not bool(torch.isfinite(batch).all()):
         raise invalid("start", expected=f"finite numbers of shape (3, 3) or ({count}, 3, 3)", got=f"shape {tuple(given.shape)}")
-    return (batch / batch[:, 2:, 2:]).repeat(count // len(batch), 1, 1)
+    return (batch / batch[:, 2:, 2:]).repeat(count // len(batch), 1, 1)[None]

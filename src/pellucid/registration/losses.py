@@ -7,6 +7,7 @@ Read next: ``newton.py``, ``descent.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -15,7 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "robust"]
+from pellucid.functional import gaussian_blur, resize
+
+__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "evened", "robust"]
 
 RESIDUAL: Final = {"ssd": None, "ncc": None, "charbonnier": 1.0, "barron": -2.0}
 """Losses that are a sum over residuals, with the exponent of Barron's family; None is least squares."""
@@ -57,6 +60,24 @@ def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Ten
 def correlation(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
     """The correlation of two pictures (b, c, h, w) under weights (b, 1, h, w)."""
     return brightness(value.flatten(2), target.flatten(2), _shares(weight, value.shape[1]))[2]
+
+
+def evened(picture: Float[Tensor, "b c h w"], weight: Float[Tensor, "b 1 h w"] | None) -> Float[Tensor, "b c h w"]:
+    """A picture less its local mean, in units of its local spread: both under Gaussians of a tenth of its shorter side."""
+    size = (picture.shape[-2], picture.shape[-1])
+    sigma = min(size) / 10
+    step = max(1, int(sigma / 4))  # so wide a blur is as good on a smaller picture
+    small, kernel = (max(4, size[0] // step), max(4, size[1] // step)), 2 * math.ceil(3 * sigma / step) + 1
+    weight = torch.ones_like(picture[:, :1]) if weight is None else weight
+
+    def blur(values: Tensor) -> Tensor:
+        return resize(gaussian_blur(resize(values, small), kernel, sigma / step), size)
+
+    mass = blur(weight).clamp_min(1e-6)
+    apart = picture - blur(picture * weight) / mass
+    squares = apart.square() * weight
+    floor = 1e-3 * squares.mean((1, 2, 3), keepdim=True) / weight.mean((1, 2, 3), keepdim=True).clamp_min(1e-6) + 1e-12
+    return apart / (blur(squares) / mass + floor).sqrt()
 
 
 def distance(name: str, value: Tensor, target: Tensor, weight: Tensor, *, photometric: str, width: float) -> Float[Tensor, "b"]:

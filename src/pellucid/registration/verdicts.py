@@ -63,17 +63,26 @@ def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor
 
 
 def reasons_of(
-    problems: list[str], found: Tensor, loss: Tensor, overlap: Tensor, correlation: Tensor, settled: Tensor, what: str = "picture"
+    problems: list[str],
+    found: Tensor,
+    loss: Tensor,
+    overlap: Tensor,
+    correlation: Tensor,
+    settled: Tensor,
+    details: Tensor | None = None,
+    what: str = "picture",
 ) -> tuple[str, ...]:
-    """For each pair *converged*, or why it is not; what ran out of steps must agree the more, the less of it overlaps.
+    """For each pair *converged*, or why it is not; pairs must agree the more, the less of them overlaps.
 
     Args:
         problems: of :func:`problems_of`.
         found: (B, ...) what the descent ended with: matrices, fields.
         loss, overlap, correlation, settled: (B,), at the end.
+        details: (B,), their correlation; None is not looked at.
         what: the pair is of.
     """
     reasons = []
+    agreed = {"their correlation": correlation} | ({} if details is None else {"the correlation of their details": details})
     usable = torch.isfinite(found).flatten(1).all(1) & torch.isfinite(loss)
     for i, problem in enumerate(problems):
         if problem:
@@ -82,11 +91,19 @@ def reasons_of(
             reasons.append("no map was found: the numbers ran away")
         elif not overlap[i] > LEAST_OVERLAP:
             reasons.append(f"the {what}s overlap by {100 * float(overlap[i]):.0f} %")
-        elif not correlation[i] * (1.0 if settled[i] else overlap[i].sqrt()) >= _LEAST_CORRELATION:
-            reasons.append(f"the {what}s do not agree: their correlation is {float(correlation[i]):.2f}")
+        elif doubts := [doubt for name, each in agreed.items() if (doubt := _doubt(name, each[i], overlap[i]))]:
+            reasons.append(f"the {what}s do not agree: {doubts[0]}")
         else:
             reasons.append("converged" if settled[i] else "out of steps")
     return tuple(reasons)
+
+
+def _doubt(name: str, correlation: Tensor, overlap: Tensor) -> str:
+    """What speaks against a pair that agrees by so much, or nothing."""
+    if bool(correlation * overlap.sqrt() >= _LEAST_CORRELATION):
+        return ""
+    where = f" on {100 * float(overlap):.0f} % of the fixed one" if correlation >= _LEAST_CORRELATION else ""
+    return f"{name} is {float(correlation):.2f}{where}"
 
 
 _ELEMENTS: Final = {"picture": "pixels", "volume": "voxels"}

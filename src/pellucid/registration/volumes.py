@@ -198,7 +198,7 @@ def align_volumes(
         agreed = torch.ones_like(brightness[:, 0]) if loss == "mutual_information" else correlation(out, pair.fixed, seen)
         value = distance(loss, out, pair.fixed, seen, photometric=photometric, width=width)
         overlap = seen.flatten(1).sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
-    reason = reasons_of(problems, matrix, value, overlap, agreed, settled, "volume")
+    reason = reasons_of(problems, matrix, value, overlap, agreed, settled, what="volume")
     usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).flatten(1).all(1)
     matrix = torch.where(usable[:, None, None], matrix, begin)
     field = None if field is None else torch.where(usable[:, None, None, None, None], field, 0.0)
