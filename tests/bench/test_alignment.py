@@ -51,7 +51,7 @@ def test_a_stopped_run_goes_on_where_it_was(few, monkeypatch, tmp_path):
 
     def method(name, *given):
         calls.append(name)
-        if calls.count("slow peer") == 2 and len(calls) < 20:
+        if calls.count("slow peer") == 2 and len(calls) < 40:
             raise KeyboardInterrupt
         return None if name == "slow peer" else torch.eye(3)
 
@@ -62,17 +62,14 @@ def test_a_stopped_run_goes_on_where_it_was(few, monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         register.measure_register(**options)
     before = json.loads(path.read_text())["rows"]
-    assert [row["subject"] for row in before] == [register.OURS] * 3
-    calls += ["begun again"] * 20
+    assert [row["subject"] for row in before] == [register.OURS] * 5
+    calls += ["begun again"] * 40
     rows = register.measure_register(**options)
     assert calls[-1] == "slow peer"
     assert register.OURS not in calls[calls.index("begun again") :]
     assert [row for row in rows if row["subject"] == register.OURS] == before
-    assert [(len(row["pairs"]), row["of"], row["errors"][0]) for row in rows if row["subject"] != register.OURS] == [
-        (3, 3, None),
-        (3, 3, None),
-        (2, 3, None),
-    ]
+    theirs = [(len(row["pairs"]), row["of"], row["errors"][0]) for row in rows if row["subject"] != register.OURS]
+    assert theirs == [(3, 3, None)] * 4 + [(2, 3, None)]
     table = register.register_table(rows)
     assert "| slow peer | 2 of 3; `align` on them: 0 %" in table
     assert "**missed**" in table
