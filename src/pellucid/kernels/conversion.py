@@ -19,7 +19,7 @@ from pellucid.tape import is_plain_eager
 
 __all__ = ["as_bytes", "as_colors"]
 
-_PIXELS = 1 << 17  # the fewest worth handing to another thread
+_PIXELS = 1 << 19  # the fewest worth handing to another thread
 _FLOATS = (torch.float32, torch.float64)
 
 

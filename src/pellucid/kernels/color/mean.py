@@ -22,7 +22,7 @@ from pellucid.tape import is_plain_eager
 
 __all__ = ["mean_color", "pixels_of", "with_mean"]
 
-_BYTES = 1 << 17  # the fewest worth handing to another thread
+_BYTES = 1 << 19  # the fewest worth handing to another thread
 _SLIVER = 1 / 64  # of a pixel: what rounding may have added to a frame, and no more, does not count
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ADDED = {torch.uint8: np.uint32, **dict.fromkeys(_FLOATS, np.float64)}

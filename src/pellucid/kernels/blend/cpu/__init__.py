@@ -22,7 +22,7 @@ from pellucid.tape import is_plain_eager
 __all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
-_STRIPS = 8  # the fewest worth handing to another thread
+_STRIPS = 16  # the fewest worth handing to another thread
 
 
 def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> Tensor:

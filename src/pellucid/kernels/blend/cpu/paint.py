@@ -19,7 +19,7 @@ from pellucid.kernels.threads import run_split
 
 __all__ = ["cover", "cover_backward", "cover_forward", "cover_in_place"]
 
-_BYTES = 1 << 17  # the fewest worth handing to another thread
+_BYTES = 1 << 19  # the fewest worth handing to another thread
 
 
 def cover(image: Tensor, down: Tensor, across: Tensor, values: Tensor) -> Tensor:

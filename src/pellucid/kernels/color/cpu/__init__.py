@@ -21,7 +21,7 @@ from pellucid.kernels.threads import run_split
 __all__ = ["jitter_backward", "jitter_forward", "jitter_steps"]
 
 _STRIP = 512  # pixels that go through all steps together: with their intermediate values they fill a close cache
-_PIXELS = 1 << 14  # the fewest worth handing to another thread
+_PIXELS = 1 << 16  # the fewest worth handing to another thread
 
 
 def jitter_steps(image: Tensor, order: Tensor, factors: Tensor, present: int) -> Tensor:

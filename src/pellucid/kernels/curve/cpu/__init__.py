@@ -20,7 +20,7 @@ from pellucid.kernels.threads import run_split
 
 __all__ = ["bent", "histograms", "look_up", "tone", "tone_backward", "tone_forward"]
 
-_BYTES = 1 << 17  # the fewest worth handing to another thread
+_BYTES = 1 << 19  # the fewest worth handing to another thread
 
 
 def tone(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> Tensor:

@@ -35,7 +35,7 @@ sample.
 backward = torch.ops.pellucid.cpu_layers_backward.default
 """The same arguments after the result's gradient; ``needs`` has one for each tensor. What is not needed has no elements."""
 
-_PIXELS = 1 << 14  # the fewest worth handing to another thread
+_PIXELS = 1 << 15  # the fewest worth handing to another thread
 
 
 @torch.library.register_fake("pellucid::cpu_layers")

@@ -44,7 +44,7 @@ had. What is not needed has no elements.
 """
 
 _STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
-_PIXELS = 1 << 14  # the fewest pixels worth handing to another thread
+_PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
 
 def _gradients(
