@@ -5,8 +5,9 @@ import torch
 
 from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness, compilers
 from pellucid.explain import explain
-from pellucid.kernels.blend import gaussian_field, noise
+from pellucid.kernels.blend import gaussian_field, noise, poisson_quantile, reference
 from pellucid.plan import make_plan
+from pellucid.random import patterns
 from pellucid.types import ImageSpec
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
@@ -102,3 +103,13 @@ def test_explaining_names_whoever_computes_each_pass(monkeypatch):
     for device, expected in (("cpu", ["cpu"] * 4), ("cuda", ["triton", "reference", "triton", "reference"])):
         passes = [line for line in explain(made, impl="auto", device=device).splitlines() if line.startswith("pass")]
         assert [line.partition("(by ")[2].rstrip(")") for line in passes] == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_poisson_counts_have_the_bits_of_the_tensor_code(dtype):
+    words = torch.randint(0, 2**32, (3, 2), generator=torch.Generator().manual_seed(4))
+    field = patterns.uniform_field(words, (3, 40, 51), dtype)
+    rate = torch.rand(field.shape, dtype=dtype, generator=torch.Generator().manual_seed(5)) * 80
+    rate[0, 0, 0, :3] = torch.tensor([float("nan"), 0.0, 100.0])
+    for levels in (field, field[:, :, :1, :1]):
+        assert torch.equal(poisson_quantile(rate, levels, 60.0), reference.poisson_quantile(rate, levels, 60.0))

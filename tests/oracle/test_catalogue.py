@@ -123,7 +123,7 @@ def test_a_grid_covers_the_square_of_its_ratio():
 def test_counts_are_scipys_poisson_quantiles():
     from scipy.stats import poisson
 
-    from pellucid.kernels.blend.grain import poisson_quantile
+    from pellucid.kernels.blend import poisson_quantile
 
     rate = torch.linspace(0, 60, 200, dtype=torch.float64)[:, None].expand(-1, 257)
     field = (torch.arange(257, dtype=torch.float64) + 0.5) / 257

@@ -1,6 +1,6 @@
 """Per-sample mixing of the image with something else.
 
-Owns: the names `patch`, `paint`, `noise` and `gaussian_field`, which pick an implementation.
+Owns: the names `patch`, `paint`, `noise`, `gaussian_field` and `poisson_quantile`, which pick an implementation.
 Must not: draw randomness; noise comes from words that are arguments.
 Read next: ``reference.py``.
 """
@@ -11,12 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.compilers import numba_works
 from pellucid.kernels.blend import cpu, reference, triton
 from pellucid.kernels.blend.cpu import paint as painting
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.tape import is_plain_eager
 
-__all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch"]
+__all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch", "poisson_quantile"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -92,3 +95,15 @@ def gaussian_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtyp
     """See :func:`pellucid.kernels.blend.reference.gaussian_field`; ``impl`` says who computes it."""
     half = "" if dtype in (torch.float32, torch.float64) else f"noise in {dtype}"
     return _FIELDS[choose(impl, available=AVAILABLE, device=words.device.type, unsupported=half)](words, shape, dtype)
+
+
+def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:
+    """See :func:`pellucid.kernels.blend.reference.poisson_quantile`; the same bits, compiled where nothing listens."""
+    if rate.dtype in (torch.float32, torch.float64) and _alone(rate) and _alone(field) and not needs_grad(rate, field):
+        return cpu.poisson_counts(rate, field, reference.terms(most))
+    return reference.poisson_quantile(rate, field, most)
+
+
+def _alone(tensor: Tensor) -> bool:
+    """Whether a compiled loop may read a tensor, past torch's dispatcher."""
+    return tensor.is_cpu and is_plain_eager() and type(tensor) is Tensor and numba_works()

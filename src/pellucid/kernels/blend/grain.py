@@ -7,15 +7,14 @@ Read next: ``../../execute.py``.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.kernels.blend import poisson_quantile
 from pellucid.random.patterns import uniform_field
 
-__all__ = ["poisson_gaussian", "poisson_quantile", "salt_and_pepper", "shot"]
+__all__ = ["poisson_gaussian", "salt_and_pepper", "shot"]
 
 
 def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
@@ -74,22 +73,3 @@ def shot(
     # Of (rate + sqrt(rate) n) / photons, with the n that gives this count.
     slope = (rate - count) / (2.0 * held**2)
     return count / held + (light - light.detach()) + (scale - held) * slope
-
-
-def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:
-    """The smallest count whose cumulative probability is at least ``field``.
-
-    Nothing is counted beyond what a rate of ``most`` makes likely to one in 2 ** 24.
-
-    Gradient:
-        none.
-    Source:
-        ``scipy.stats.poisson.ppf``.
-    """
-    share = torch.exp(-rate)
-    below, count = share, torch.zeros_like(rate)
-    for k in range(1, math.ceil(most + 6.0 * math.sqrt(most)) + 12):
-        count = count + (field > below).to(rate.dtype)
-        share = share * (rate / k)
-        below = below + share
-    return count

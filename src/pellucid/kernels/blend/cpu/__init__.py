@@ -1,6 +1,6 @@
 """Noise compiled for the CPU: hashed, mapped to normal numbers and added strip by strip; no field in memory, in neither direction.
 
-Owns: the operators `noise`, with its gradients, and `gaussian_field`, on contiguous memory of one dtype.
+Owns: the operators `noise`, with its gradients, and `gaussian_field`, on contiguous memory of one dtype; `poisson_counts`.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.kernels.threads import run_split
 from pellucid.random.normals import series
 from pellucid.tape import is_plain_eager
 
-__all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward"]
+__all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward", "poisson_counts"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
 _STRIPS = 16  # the fewest worth handing to another thread
@@ -102,6 +102,16 @@ def gaussian_field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) ->
 @torch.library.register_fake("pellucid::cpu_gaussian_field")
 def _(words: Tensor, shape: list[int], dtype: torch.dtype) -> Tensor:
     return words.new_empty((words.shape[0], *shape), dtype=dtype)
+
+
+def poisson_counts(rate: Tensor, level: Tensor, terms: int) -> Tensor:
+    """How many of Poisson's terms, fewer than ``terms``, add up to less than a level; float32 or float64, without gradients."""
+    from pellucid.kernels.blend.cpu.sweep import counts
+
+    out = in_large_pages(torch.empty_like(rate, memory_format=torch.contiguous_format))
+    arrays = [part.contiguous().view(-1).numpy() for part in (rate, torch.exp(-rate), level.expand_as(rate), out)]
+    run_split(lambda start, stop: counts(*arrays[:3], terms, arrays[3], start, stop), out.numel(), 4 * _BLOCKS * _STRIPS)
+    return out
 
 
 def _field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pellucid.kernels.blend.cpu.normals import normals
 from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
 
-__all__ = ["backward", "field", "forward"]
+__all__ = ["backward", "counts", "field", "forward"]
 
 
 @exact
@@ -69,6 +69,27 @@ def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop): 
         into = out[b, 4 * block : 4 * block + some]
         for i in range(some):
             into[i] = noise[i]
+
+
+@exact
+def _terms(rates, shares, levels, most, out):  # type: ignore[no-untyped-def]
+    noinline()
+    cast = out.dtype.type
+    for u in range(len(out)):
+        rate, share, level = rates[u], shares[u], levels[u]
+        below, k = share, 1
+        while k < most and level > below:
+            share = share * (rate / cast(k))
+            below = below + share
+            k += 1
+        out[u] = cast(k - 1)
+
+
+@entry
+def counts(rates, shares, levels, most, out, start, stop):  # type: ignore[no-untyped-def]
+    """Numbers [start, stop): how many terms of Poisson's sum, fewer than ``most``, stay below a level; ``shares`` are the first."""
+    rates, shares, levels = without_refcount((rates[start:stop], shares[start:stop], levels[start:stop]))
+    _terms(rates, shares, levels, most, without_refcount(out[start:stop]))
 
 
 @entry
