@@ -23,7 +23,7 @@ from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.record import Record
 from pellucid.several import View
-from pellucid.sticker import Sticker
+from pellucid.sticker import Sticker, read_sticker
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
@@ -48,6 +48,8 @@ def eot(pipeline: Pipeline, images: Float[Tensor, "b c h w"], k: int, *, key: Ke
 
     Gradient:
         to the images, from all draws.
+    Errors:
+        InvalidType for what is no pipeline; InvalidArgument for k below 1.
     Source:
         Athalye et al., "Synthesizing robust adversarial examples", ICML 2018.
 
@@ -57,6 +59,8 @@ def eot(pipeline: Pipeline, images: Float[Tensor, "b c h w"], k: int, *, key: Ke
         >>> out.shape, record.samples
         (torch.Size([10, 3, 8, 8]), 10)
     """
+    if not isinstance(pipeline, Pipeline):
+        raise wrong_type("pipeline", expected="a Pipeline", got=repr(pipeline))
     views = pipeline.views(images, k, key=key)
     return View(torch.cat([view.result for view in views]), Record.cat([view.record for view in views]))
 
@@ -154,7 +158,7 @@ class Adversary:
             >>> attack.perturbation(torch.full((1, 3, 4, 4), 0.5), torch.tensor([0])).mean()
             tensor(0.1000)
         """
-        _check_pictures(images, labels)
+        _check_pictures(images, labels, key)
         still = images.detach()
         delta = torch.zeros_like(still[:1] if self.universal else still)
         length = 2.5 * self.radius / max(self.steps, 1) if self.step_size is None else self.step_size
@@ -253,7 +257,7 @@ class PatchAdversary:
 
     def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "*b c h2 w2"]:
         """The patch, (1, C, h, w), or one for each picture. Of ``key`` seed and step count."""
-        _check_pictures(images, labels)
+        _check_pictures(images, labels, key)
         still = images.detach()
         patch = still.new_full((1 if self.universal else len(still), still.shape[1], *self.size), (self.low + self.high) / 2)
         many, answers = still.repeat(self.draws, 1, 1, 1), labels.repeat(self.draws, *[1] * (labels.dim() - 1))
@@ -328,19 +332,28 @@ class PatchAdversary:
 
     def _sticker(self, images: Tensor, patch: Tensor, key: Key | None) -> Sticker:
         """The patch, placed by a draw."""
+        _check_pictures(images, key=key)
+        if not isinstance(patch, Tensor):
+            raise wrong_type("patch", expected="a tensor", got=type(patch).__name__)
         record = self.placement.draw(images, key=None if key is None else Key(key.seed + 1, key.step, key.index))
         size = (images.shape[-2], images.shape[-1])
         if record.size_out != size:
             raise invalid("placement", expected=f"one that keeps pictures of {size}", got=record.size_out)
         centred = ((patch.shape[-2] - size[0]) / 2, (patch.shape[-1] - size[1]) / 2)
         maps = record.src_from_dst
-        return Sticker(patch, scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps)
+        return read_sticker((patch, scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps), [images], "patch")
 
 
-def _check_pictures(images: Tensor, labels: Tensor) -> None:
-    if not images.is_floating_point() or images.dim() != 4 or len(labels) != len(images):
-        got = f"{images.dtype} {tuple(images.shape)} and {tuple(labels.shape)}"
-        raise invalid("images", expected="floating-point (B, C, H, W), and a label for each", got=got)
+def _check_pictures(images: Tensor, labels: Tensor | None = None, key: Key | None = None) -> None:
+    for name, value in (("images", images), ("labels", labels)):
+        if not isinstance(value, Tensor) and not (name == "labels" and value is None):
+            raise wrong_type(name, expected="a tensor", got=type(value).__name__)
+    if not images.is_floating_point() or images.dim() != 4:
+        raise invalid("images", expected="floating-point (B, C, H, W)", got=f"{images.dtype} {tuple(images.shape)}")
+    if labels is not None and (labels.dim() == 0 or len(labels) != len(images)):
+        raise invalid("labels", expected=f"one for each of {len(images)} images", got=tuple(labels.shape))
+    if key is not None and not isinstance(key, Key):
+        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
 
 
 def _length(rows: Tensor) -> Tensor:
@@ -377,8 +390,7 @@ def flow_attack(
         >>> moved.shape, field.shape
         (torch.Size([1, 1, 6, 6]), torch.Size([1, 2, 6, 6]))
     """
-    if not images.is_floating_point() or images.dim() != 4:
-        raise invalid("images", expected="floating-point (B, C, H, W)", got=f"{images.dtype} {tuple(images.shape)}")
+    _check_pictures(images)
     whole_number("steps", steps, 0, 1 << 20)
     still = images.detach()
     field = torch.zeros((len(images), 2, *images.shape[2:]), dtype=images.dtype, device=images.device, requires_grad=True)

@@ -75,8 +75,8 @@ class Sticker(NamedTuple):
         return rounded(color.stages(out, (*stages, *resample.epilogue)), resample.recipe.dtype)
 
 
-def read_sticker(over: object, images: Sequence[Tensor]) -> Sticker:
-    """What a caller means to lie over images: a picture, and the map to its pixels from theirs for each image or for all."""
+def read_sticker(over: object, images: Sequence[Tensor], name: str = "over[0]") -> Sticker:
+    """What a caller means to lie over images: a picture, which errors call so, and the maps to its pixels from theirs."""
     if not (isinstance(over, tuple) and len(over) == 2 and all(isinstance(part, Tensor) for part in over)):
         raise wrong_type("over", expected="a picture and the maps to its pixels, both tensors", got=type(over).__name__)
     picture, maps = over
@@ -89,7 +89,7 @@ def read_sticker(over: object, images: Sequence[Tensor]) -> Sticker:
         batch, channels = image.shape[:2]
         if picture.dim() != 4 or picture.shape[0] not in (1, batch) or picture.shape[1] != channels or picture.dtype != image.dtype:
             expected = f"{image.dtype} (1 or {batch}, {channels}, h, w)"
-            raise invalid("over[0]", expected=expected, got=f"{picture.dtype} {tuple(picture.shape)}")
+            raise invalid(name, expected=expected, got=f"{picture.dtype} {tuple(picture.shape)}")
         if maps.shape[0] not in (1, batch) or maps.shape[1:] != (3, 3) or not maps.is_floating_point():
             raise invalid("over[1]", expected=f"maps ({batch}, 3, 3)", got=f"{maps.dtype} {tuple(maps.shape)}")
     return Sticker(picture, maps.expand(len(images[0]), 3, 3) if images else maps)

@@ -201,3 +201,9 @@ def test_other_targets_are_not_covered():
     out = pipeline.apply(batch, record, over=(torch.ones(3, 8, 8), torch.eye(3)))
     assert torch.equal(out["mask"], mask.flip(-1))
     assert bool((out["image"] == 1).all())
+
+
+def test_no_pictures_are_no_mistake():
+    one = attack(Pipeline([RandomAffine(20)]), [RandomAffine(20)])
+    assert one.show(torch.zeros(0, 3, 8, 8), torch.zeros(1, 3, 6, 4)).shape == (0, 3, 8, 8)
+    assert one.paste(torch.zeros(0, 3, 8, 8), torch.zeros(1, 3, 6, 4)).shape == (0, 3, 8, 8)

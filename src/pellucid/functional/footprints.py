@@ -52,6 +52,7 @@ def read_antialias(
             fix = "With antialias=4, for instance, an output pixel spans at most four input pixels along an axis."
             raise invalid("antialias", expected=expected, got="True", fix=fix)
         with torch.no_grad():
-            longest = float(longer_axis(steps_of(src_from_dst, field, size)).amax())
+            lengths = longer_axis(steps_of(src_from_dst, field, size))
+            longest = float(lengths.amax()) if lengths.numel() else 1.0
         value = min(math.ceil(longest - 1e-6), _LOOKED_UP)
     return (value, value) if value > 1 else None
