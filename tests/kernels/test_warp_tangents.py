@@ -1,6 +1,7 @@
 """Forward mode of the compiled warp: the reference's tangents, reverse mode's products, and who computes."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,10 +9,27 @@ from hypothesis import given, settings
 from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pellucid import (
+    CenterCrop,
+    ColorJitter,
+    Key,
+    Pipeline,
+    RandomAffine,
+    RandomElastic,
+    RandomPerspective,
+    RandomRotation,
+    RandomShear,
+    RandomTranslate,
+)
 from pellucid.errors import ImplementationError
+from pellucid.kernels.warp import reference as reference_warp
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
 from .warps import INTERPOLATIONS, PADDINGS, Call, calls, warp
+
+
+def refuse(*_, **__):
+    raise AssertionError("the reference was asked")
 
 
 class Counting(TorchDispatchMode):
@@ -114,6 +132,43 @@ def test_stages_behind_the_pass_do_not_send_it_to_the_reference():
         out = torch.autograd.forward_ad.unpack_dual(run(torch.autograd.forward_ad.make_dual(image, image.flip(-1)), "auto"))
     torch.testing.assert_close((out.primal, out.tangent), expected)
     assert counting.seen["pellucid.cpu_warp"] == 2
+
+
+CHAINS = {
+    "canvases": [RandomRotation(30, fill=0.3), RandomPerspective(0.3, p=1.0, fill=(0.1, 0.2, 0.3)), CenterCrop((9, 8))],
+    "canvases and colours": [RandomRotation(30), ColorJitter(0.4, 0.4, 0.4, 0.1), RandomTranslate((0.2, 0.2), fill=0.4)],
+    "a border": [RandomRotation(30), RandomShear(20, padding_mode="border")],
+    "a field": [RandomElastic(p=1.0), RandomRotation(30), RandomAffine(20)],
+}
+
+
+@pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("picture_too", [False, True])
+def test_drawn_values_through_canvases(steps, picture_too, monkeypatch):
+    image = example()[0]
+    slow, fast = (Pipeline(steps, impl=impl) for impl in ("reference", "cpu"))
+    drawn = slow.draw(image, key=Key(3, 4))
+    values = {(at, n): v for at, one in enumerate(drawn.params) for n, v in one.items() if v.is_floating_point()}
+    generator = torch.Generator().manual_seed(2)
+    by = {name: 0.1 * torch.randn(v.shape, dtype=v.dtype, generator=generator) for name, v in values.items()}
+    change = torch.randn(image.shape, dtype=image.dtype, generator=generator) if picture_too else torch.zeros_like(image)
+
+    def through_it(pipeline):
+        def run(x, values):
+            params = tuple({n: values.get((at, n), v) for n, v in one.items()} for at, one in enumerate(drawn.params))
+            return pipeline.apply(x, replace(drawn, params=params))
+
+        if picture_too:
+            return jvp(run, (image, values), (change, by))[1]
+        return jvp(lambda values: run(image, values), (values,), (by,))[1]
+
+    expected = through_it(slow)
+    monkeypatch.setattr(reference_warp, "warp", refuse)
+    with Counting() as counting:
+        found = through_it(fast)
+    assert counting.seen["pellucid.cpu_warp_moved"]
+    assert expected.abs().max() > 0.01
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_columns_by_vmap():

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.constants import constant
 from pellucid.kernels import color
-from pellucid.kernels.derivatives import forward_mode, needs_grad
+from pellucid.kernels.derivatives import first_moves_alone, forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.softened import softened, with_slopes
@@ -144,7 +144,7 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     recipe = resample.recipe
-    if chosen == "triton" and resample.links is not None and not _bends(image, resample):
+    if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _bends(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
     if recipe.flags & (STAGES if forward_mode() else POWER if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
@@ -152,6 +152,12 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     if chosen == "triton" and mixes_many(image, resample):
         return mixed_after(partial(_compiled, chosen), image, resample)
     return compiled(_PRIMITIVES[chosen], image, resample)
+
+
+def _moves_links(image: Tensor, resample: Resample) -> bool:
+    """Whether tangents go through canvases that are not linear in the picture alone."""
+    moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
+    return forward_mode() and (bool(resample.recipe.flags & STAGES) or not first_moves_alone(image, *moves))
 
 
 def _bends(image: Tensor, resample: Resample) -> bool:

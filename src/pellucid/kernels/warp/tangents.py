@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.derivatives import first_moves_alone, forward_alone
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
+from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX
 from pellucid.kernels.warp.operators import arguments
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -22,16 +22,16 @@ __all__ = ["has_tangent", "tangents"]
 
 def has_tangent(image: Tensor, resample: Resample) -> bool:
     """Whether forward mode is all that asks for a derivative of floating-point images, and only they move through what is linear
-    in them, or the pass has no canvases, antialiasing or blurred slopes, on the CPU.
+    in them, or the pass has no antialiasing or blurred slopes, on the CPU.
     """
     recipe = resample.recipe
     stages = [part for stage in (*resample.prologue, *resample.epilogue) for part in stage]
     moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
     if not image.is_floating_point() or not forward_alone(image, *moves, *(p for p in stages if isinstance(p, Tensor))):
         return False
-    if first_moves_alone(image, *moves) and not (recipe.canvases and recipe.flags & STAGES):
+    if first_moves_alone(image, *moves):
         return True
-    plain = recipe.footprint is None and not recipe.canvases and resample.slopes is None
+    plain = recipe.footprint is None and resample.slopes is None
     return plain and recipe.dtype in (None, torch.float32, torch.float64) and image.device.type == "cpu"
 
 
