@@ -84,19 +84,23 @@ def corners(pair: Matches, second: Tensor, pick: Tensor | slice = slice(None)) -
 
 def table(pairs: list[Matches]) -> None:
     """Print what each rule makes of all pairs."""
-    for name in (*RULES, ORACLE):
-        within, median, worse, ends = [], [], [], []
+    last = list(RULES)[-1]
+    for name, alone in (*((name, False) for name in RULES), (last, True), (ORACLE, False)):
+        within, median, worse, kept, ends = [], [], [], [], []
         for pair in pairs:
+            second, agrees = pair.refined[name]
+            pick = agrees if alone else torch.ones_like(agrees)
             before = (pair.truth - pair.second.double()).norm(dim=1)
-            after = (pair.truth - pair.refined[name][0].double()).norm(dim=1)
-            near = before <= _REACH
-            within.append(float((after <= 1).double().mean()))
+            after = (pair.truth - second.double()).norm(dim=1)
+            near = pick & (before <= _REACH)
+            within.append(float((after[pick] <= 1).double().mean()))
             median.append(float(after[near].median()))
             worse.append(float((after > before + 0.25)[near].double().mean()))
-            ends.append(corners(pair, pair.refined[name][0]))
-        means = [sum(numbers) / len(numbers) for numbers in (within, median, worse)]
-        print(f"{name:42s} MMA@1 {means[0]:.3f}  median {means[1]:.3f} px  worse {means[2]:.3f}  ", end="")
-        print(f"AUC@1 {area(ends, 1):.3f}  AUC@3 {area(ends, 3):.3f}")
+            kept.append(float((after[pick] <= 1).sum() / (after <= 1).sum()))
+            ends.append(corners(pair, second, pick))
+        means = [sum(numbers) / len(numbers) for numbers in (within, median, worse, kept)]
+        print(f"{name + ', no others' * alone:53s} MMA@1 {means[0]:.3f}  median {means[1]:.3f} px  worse {means[2]:.3f}  ", end="")
+        print(f"of the right ones {means[3]:.2f}  AUC@1 {area(ends, 1):.3f}  AUC@3 {area(ends, 3):.3f}")
 
 
 def doubts(pairs: list[Matches], draws: int = 23) -> None:

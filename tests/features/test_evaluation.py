@@ -220,6 +220,19 @@ def test_methods_and_sequences_are_asked_for():
         baselines("sift,surf")
 
 
+def test_matches_that_do_not_agree_are_no_matches():
+    sequences = list(warped_sequences(bundled_photographs(("coins",)), views=2))
+    rows = []
+    for how in ({}, {"refine": True}, {"refine": True, "agreeing": True}):
+        rows += evaluate_methods(sequences, baselines("rootsift"), Protocol(keypoints=300), **how).rows
+    before, refined, agreeing = rows
+    assert refined.matches == before.matches > agreeing.matches
+    assert agreeing.correct > 0.75 * refined.correct  # what it costs
+    assert agreeing.matching_accuracy["1"] > before.matching_accuracy["1"] + 0.08
+    with pytest.raises(InvalidArgument, match="agreeing"):
+        evaluate_methods(sequences, baselines("rootsift"), agreeing=True)
+
+
 def test_a_picture_of_matches_is_drawn(tmp_path):
     points, rows = torch.tensor([[5.0, 5], [20, 20]]), torch.eye(2)
     both = (Described(points, rows, (30, 40)), Described(points, rows.flip(0), (30, 40)))

@@ -45,6 +45,9 @@ def eval_descriptor(
     refine: Annotated[
         bool, typer.Option("--refine", help="move matched points to parts of a pixel where the pictures agree")
     ] = False,
+    agreeing: Annotated[
+        bool, typer.Option("--agreeing", help="with --refine: keep only matches around which the pictures do agree")
+    ] = False,
 ) -> None:
     """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
     import json as text
@@ -74,7 +77,7 @@ def eval_descriptor(
     keep = None if pictures is None else _keep_pictures(drawn, list(methods))
     with waiting("Measuring") as say:
         told = (_told(sequence, say) for sequence in sequences)
-        report = evaluate_methods(told, methods, protocol, on_pair=keep, refine=refine)
+        report = evaluate_methods(told, methods, protocol, on_pair=keep, refine=refine, agreeing=agreeing)
     typer.echo(plain_table(report))
     if json is not None:
         write_bytes(json, (text.dumps(report.to_dict(), indent=1) + "\n").encode())

@@ -98,6 +98,7 @@ def measure_pair(
     protocol: Protocol,
     *,
     images: tuple[Float[Tensor, "1 h w"], Float[Tensor, "1 h2 w2"]] | None = None,
+    agreeing: bool = False,
 ) -> PairResult:
     """Match two described images and compare with the truth.
 
@@ -105,15 +106,18 @@ def measure_pair(
     where the homography sends its first. Average precision ranks matches by descriptor distance; what there is to find is the
     number of first keypoints that fall on the second image within ``protocol.correct`` pixels of any keypoint there, whatever
     the descriptors; so missing matches cost as much as wrong ones. With ``images``, the second point of each match is first
-    refined in them (:func:`pellucid.registration.refine_matches`), where both have frames.
+    refined in them (:func:`pellucid.registration.refine_matches`), where both have frames; if ``agreeing``, matches around which
+    the images do not agree are no matches.
     """
     moved, seen = covisible(first.points, second_from_first, second.size)
-    matches = mutual_nearest(first.descriptors, second.descriptors)
-    left, right_points = first.points[matches.pairs[:, 0]], second.points[matches.pairs[:, 1]]
+    pairs, distances = mutual_nearest(first.descriptors, second.descriptors)
+    right_points = second.points[pairs[:, 1]]
     if images is not None and first.frames is not None and second.frames is not None:
-        frames = first.frames[matches.pairs[:, 0]], second.frames[matches.pairs[:, 1]]
-        right_points, _ = refine_matches(*images, *frames)
-    errors = (moved[matches.pairs[:, 0]] - right_points.double()).norm(dim=1)
+        right_points, agrees = refine_matches(*images, first.frames[pairs[:, 0]], second.frames[pairs[:, 1]])
+        if agreeing:
+            pairs, distances, right_points = pairs[agrees], distances[agrees], right_points[agrees]
+    left = first.points[pairs[:, 0]]
+    errors = (moved[pairs[:, 0]] - right_points.double()).norm(dim=1)
     errors = torch.where(errors.isnan(), torch.inf, errors)
     right = errors <= protocol.correct
     to_find = int((nearest_distance(moved[seen], second.points) <= protocol.correct).sum())
@@ -121,12 +125,12 @@ def measure_pair(
     return PairResult(
         repeatability(first.points, second.points, second_from_first, (first.size, second.size), protocol.thresholds),
         accuracy_under(errors, protocol.thresholds),
-        average_precision(matches.distances, right, to_find),
+        average_precision(distances, right, to_find),
         len(errors),
         int(right.sum()),
         inliers,
         corner_error(estimate, second_from_first, first.size),
-        matches.pairs,
+        pairs,
         right,
     )
 

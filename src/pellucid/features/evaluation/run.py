@@ -71,6 +71,7 @@ def evaluate_methods(
     *,
     on_pair: OnPair | None = None,
     refine: bool = False,
+    agreeing: bool = False,
 ) -> Report:
     """Measure every method on the pairs (1, k) of every sequence.
 
@@ -80,11 +81,14 @@ def evaluate_methods(
         protocol: the default is that of docs/features.md.
         on_pair: called after each pair with sequence, method, k, the two views, their descriptions and the result.
         refine: move the second point of each match to where the pictures agree, before errors are measured.
+        agreeing: with ``refine``, keep the matches around which the pictures do agree, and no others.
 
     Errors:
-        ``InvalidArgument`` without sequences or methods.
+        ``InvalidArgument`` without sequences or methods, and for ``agreeing`` without ``refine``.
     """
     protocol = protocol or Protocol()
+    if agreeing and not refine:
+        raise invalid("agreeing", expected="refine=True beside it, which finds where pictures agree", got="refine=False")
     if not methods:
         raise invalid("methods", expected="at least one method to measure", got="none")
     results_of: dict[str, dict[str, PairResult]] = {name: {} for name in methods}
@@ -98,7 +102,9 @@ def evaluate_methods(
             counts[name] += [len(one.points) for one in described]
             for k in range(1, len(views)):
                 images = (views[0].image, views[k].image) if refine else None
-                result = measure_pair(described[0], described[k], sequence.view_from_first[k], protocol, images=images)
+                result = measure_pair(
+                    described[0], described[k], sequence.view_from_first[k], protocol, images=images, agreeing=agreeing
+                )
                 results_of[name][f"{sequence.name}/1-{k + 1}"] = result
                 if on_pair is not None:
                     on_pair(sequence.name, name, k, (views[0], views[k]), (described[0], described[k]), result)
