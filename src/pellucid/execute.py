@@ -178,11 +178,10 @@ def apply_image(
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
     elif over is not None:
         image = over.on(image)
-    painted = _painted(groups, lowered, image, dtype, impl)
-    body = groups if painted is None else groups[:-1]
-    out = _through(body, lowered, image, scale, impl, dtype)
+    painted = _painted(groups, lowered, image, dtype, impl) if len(groups) > 1 else None
     if painted is None:
-        return out
+        return _through(groups, lowered, image, scale, impl, dtype)
+    out = _through(groups[:-1], lowered, image, scale, impl, dtype)
     if not _is_new(out, image):
         return apply_open(painted, out, scale, impl)
     blend.paint(out, painted.box.to(dtype), patch_value(painted, out, impl))
@@ -206,7 +205,7 @@ def _through(
 
 def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
     """The last pass, where it is rectangles that can be painted over what the others make, without a gradient."""
-    if len(groups) < 2 or dtype != compute_dtype(image.dtype) or dtype not in (torch.float32, torch.float64):
+    if dtype != compute_dtype(image.dtype) or dtype not in (torch.float32, torch.float64):
         return None
     before, last = groups[-2:]
     if not isinstance(last, Single) or not isinstance(before, Run) or not lowered.taped or not blend.paints(impl, image.device):

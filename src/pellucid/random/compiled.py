@@ -68,10 +68,10 @@ def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -
     known = field_words(words, (count + 3) // 4)
     if known is None:
         return None
-    field = (known.numpy().reshape(len(known), -1)[:, :count] >> 8) + 0.5
+    field = (known.numpy().reshape(len(known), 4 * known.shape[1])[:, :count] >> 8) + 0.5
     field *= 2.0**-23
     field -= 1.0
-    field = field.reshape(-1, *shape)
+    field = field.reshape(len(known), *shape)
     field *= scale.numpy()[:, :, None, None]
     return torch.from_numpy(field)
 
