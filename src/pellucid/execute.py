@@ -232,7 +232,7 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
         still = taken(image, openings.resting)
         put_last(openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
     ended: list[Tensor] = []  # samples whose last curve is known
-    for group, rows, first, last in openings:
+    for group, rows, first, last, moves in openings:
         bend = openings.bend(group)
         for held, some in ((False, rows),) if curves is None else curves.parted(rows):
             if held and curves is not None and bend is not None:
@@ -245,7 +245,10 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
                 curves.leave(some)
             else:
                 part = taken(image if first else between, some)
-            made = _apply_group(group, lowered.of(some), part, 255.0, impl, dtype if last else computed)
+            if moves and last and part.dtype == dtype:
+                made = _moved(group, lowered.of(some), part, impl)
+            else:
+                made = _apply_group(group, lowered.of(some), part, 255.0, impl, dtype if last else computed)
             put_last(some, made) if last else put(between, some, made)
     if curves is not None and ended:
         all_rows = torch.cat(ended).sort().values  # as rows are everywhere: all of them are the batch itself
@@ -362,6 +365,13 @@ def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: st
         return _colored(image, resample)
     # Nearest warps have a gradient to their maps that kernels know nothing of.
     return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)
+
+
+def _moved(run: Group, lowered: Lowered, image: Tensor, impl: str) -> Tensor:
+    """A nearest run over bytes whose colours are closed: pixels are copied."""
+    assert isinstance(run, Run)
+    geometry = lowered.geometry(run, compute_dtype(image.dtype))
+    return _warped_field(run, geometry, image, "nearest", None, 0.0, impl, None)
 
 
 def _colored(image: Tensor, resample: Resample) -> Tensor:

@@ -29,12 +29,13 @@ _CLIPS = ("end", "each", True)
 
 
 class Opening(NamedTuple):
-    """Samples for which a pass is the first that changes them or not, and the last or not."""
+    """Samples for which a pass is the first that changes them or not, and the last or not, and changes no colour."""
 
     group: Group
     rows: Int64[Tensor, "n"]
     first: bool
     last: bool
+    moves: bool
 
 
 class Openings:
@@ -45,16 +46,16 @@ class Openings:
 
     Args:
         groups: the passes.
-        open_in: (passes, samples), whether a pass changes a sample.
+        open_in, moved: (passes, samples), whether a pass changes a sample, and whether only its place.
         steps: for all samples.
     """
 
-    def __init__(self, groups: Sequence[Group], open_in: Rows, steps: Sequence[_Step]) -> None:
+    def __init__(self, groups: Sequence[Group], open_in: Rows, moved: Rows, steps: Sequence[_Step]) -> None:
         self._groups, self._open_in, self._steps = groups, open_in, steps
         self._bends: dict[int, Bend | None] = {}
         self.looks_up = any(steps[group.index].curve is not None for group in groups if isinstance(group, Single))
         counts = open_in.cumsum(0)
-        self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
+        self._kinds = 4 * moved + 2 * (counts == 1) + (counts == counts[-1:])
         self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
 
     @classmethod
@@ -75,15 +76,22 @@ class Openings:
         ):
             return None
         steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
-        open_in = np.ones((len(groups), len(image)), bool)
+        open_in, moved = np.ones((len(groups), len(image)), bool), np.zeros((len(groups), len(image)), bool)
         for g, group in enumerate(groups):
-            gates = [steps[index].gate for index in _indices(group)]
-            known = [gate.numpy() != 0.0 for gate in gates if gate is not None and len(gate) == len(image)]
+            indices = _indices(group)
+            gates = [steps[index].gate for index in indices]
+            known = {
+                i: gate.numpy() != 0.0
+                for i, gate in zip(indices, gates, strict=True)
+                if gate is not None and len(gate) == len(image)
+            }
             if len(known) == len(gates) and (g > 0 or plan.size_in == plan.size_out):
-                open_in[g] = np.any(known, 0)
+                open_in[g] = np.any(list(known.values()), 0)
+            if isinstance(group, Run) and group.warps and known.keys() >= set(group.colors) and _shows_bytes(plan, group):
+                moved[g] = ~np.any([known[i] for i in group.colors], 0) if group.colors else True
             if not _bounded(plan, group):
                 break
-        return None if open_in.all() else cls(groups, open_in, steps)
+        return None if open_in.all() and not moved.any() else cls(groups, open_in, moved, steps)
 
     def bend(self, group: Group) -> Bend | None:
         """The curve of a pass that is one, for all samples."""
@@ -100,7 +108,7 @@ class Openings:
             kinds = self._kinds[g, rows]
             for kind in np.unique(kinds)[::-1]:
                 some = rows if (kinds == kind).all() else rows[kinds == kind]
-                yield Opening(group, torch.from_numpy(some), kind >= 2, kind % 2 == 1)
+                yield Opening(group, torch.from_numpy(some), bool(kind & 2), bool(kind & 1), bool(kind & 4))
 
 
 class _Step(NamedTuple):
@@ -144,6 +152,11 @@ def _one_size(plan: Plan) -> bool:
     """Whether every pass ends in one size, so that only the first may have read another."""
     sizes = {run.size_out for run in plan.groups if isinstance(run, Run)}
     return sizes <= {plan.size_out} and ((bool(plan.groups) and isinstance(plan.groups[0], Run)) or plan.size_in == plan.size_out)
+
+
+def _shows_bytes(plan: Plan, run: Run) -> bool:
+    """Whether what a run shows while its colours are closed are bytes as they were, or 0."""
+    return run.interpolation == "nearest" and {getattr(plan.segments[i], "fill", 0.0) for i in run.warps} == {0.0}
 
 
 def _bounded(plan: Plan, group: Group) -> bool:

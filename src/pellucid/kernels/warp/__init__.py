@@ -32,9 +32,9 @@ from pellucid.kernels.warp.around import (
     parts,
 )
 from pellucid.kernels.warp.chain import follow, laid_over
-from pellucid.kernels.warp.dtypes import rounded
+from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import BENDS, GROUND, POWER, STAGES
+from pellucid.kernels.warp.layout import BENDS, GROUND, LEVELS, POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
@@ -100,7 +100,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "a
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
     recipe = resample.recipe
-    if recipe.dtype is None and recipe.interpolation == "nearest" and not image.dtype.is_floating_point:
+    if _copies(chosen, image, resample):
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
@@ -109,6 +109,19 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
     if chosen == "reference":
         return between_stages(_by_reference, image, resample)
     return between_stages(partial(_compiled, chosen), image, resample, partial(_by_passes, chosen))
+
+
+def _copies(chosen: str, image: Tensor, resample: Resample) -> bool:
+    """Whether each pixel of the result is a copy of one pixel, or the fill: of labels, and of colours that nothing changes."""
+    recipe = resample.recipe
+    if recipe.interpolation != "nearest":
+        return False
+    if recipe.dtype is None and not image.dtype.is_floating_point:
+        return True
+    if chosen != "cpu" or recipe.flags & ~LEVELS or resample.links is not None or resample.prologue or resample.epilogue:
+        return False
+    made = compute_dtype(image, resample.mapping) if recipe.dtype is None else recipe.dtype
+    return made == image.dtype and not needs_grad(image, resample.mapping, resample.window, resample.field)
 
 
 def stages_by(chosen: str) -> Stages:

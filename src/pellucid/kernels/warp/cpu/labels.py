@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 from pellucid.kernels.warp.cpu.links import follow
 
 __all__ = ["copy_labels"]
+
+_FEW = 1 << 31  # places in a plane that 32 bits hold
+_FAR = 1 << 20
 
 
 @fused
@@ -42,6 +45,108 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
         out[u] = img[base + np.uint64(index[u])] if index[u] >= 0 else fill
 
 
+@exact
+def _places(m, v, ramp, last, half, held, strides, index):  # type: ignore[no-untyped-def]
+    """As `locate` and `_nearest` for an affine map, in one loop and in 32 bits."""
+    noinline()
+    cast = m.dtype.type
+    zero, far, top = cast(0.0), cast(np.inf), cast(v)
+    last_x, last_y, half_x, half_y = last[0], last[1], half[0], half[1]
+    m0, m3, a, d = m[0], m[3], m[1] * top + m[2], m[4] * top + m[5]
+    sx, sy, none = np.int32(strides[0]), np.int32(strides[1]), np.int32(-1)
+    for u in range(len(ramp)):
+        x, y = m0 * ramp[u] + a, m3 * ramp[u] + d
+        finite = (abs(x) < far) & (abs(y) < far)
+        column, row = np.floor(x + half_x), np.floor(y + half_y)
+        seen = finite & (held | ((column >= zero) & (column <= last_x) & (row >= zero) & (row <= last_y)))
+        column, row = min(max(column, zero), last_x), min(max(row, zero), last_y)
+        index[u] = np.int32(row if seen else zero) * sy + np.int32(column if seen else zero) * sx if seen else none
+
+
+@exact
+def _line(m, v, width, last, half, held, strides, index, ramp):  # type: ignore[no-untyped-def]
+    """What the pixels of a row see: (first, end) of those that see the image, and the place that the first one does.
+
+    The place is -1 where they do not follow one another there, and ``index`` has them. Both coordinates are monotonous along a row, so
+    that all pixels between two which see the image do.
+    """
+    cast = m.dtype.type
+    zero, one, top = cast(0.0), cast(1.0), cast(v)
+    if m[0] == one and m[3] == zero and strides[0] == 1 and not held:
+        # Rounded twice, a pixel's place is off by far less than this, and so every one is a pixel after the one before.
+        a, d = m[1] * top + m[2] + half[0], m[4] * top + m[5] + half[1]
+        spare, column, row = (abs(a) + cast(width) + cast(2.0)) * cast(2.0**-20), np.floor(a), np.floor(d)
+        if a - column > spare and column + one - a > spare and abs(a) < cast(_FAR):
+            if not (row >= zero and row <= last[1]):
+                return 0, 0, 0
+            shift = np.int64(column)
+            first = min(max(-shift, 0), width)
+            return first, max(min(width, np.int64(last[0]) + 1 - shift), first), np.int64(row) * strides[1] + shift + first
+    _places(m, v, ramp, last, half, held, strides, index)
+    first, end = 0, width
+    while first < end and index[first] < 0:
+        first += 1
+    while first < end and index[end - 1] < 0:
+        end -= 1
+    return first, end, -1
+
+
+@fused
+def _fill_ends(fill, first, end, row):  # type: ignore[no-untyped-def]
+    for u in range(first):
+        row[u] = fill
+    for u in range(end, len(row)):
+        row[u] = fill
+
+
+@fused
+def _follow(img, at, row):  # type: ignore[no-untyped-def]
+    noinline()
+    line = img[at : at + len(row)]
+    for u in range(len(row)):
+        row[u] = line[u]
+
+
+@fused
+def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(row)):
+        row[u] = img[base + np.uint64(np.uint32(index[u]))]
+
+
+@fused
+def _copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Rows under affine maps: some of them at a time, a channel after the other, while what they see is in the closest cache."""
+    noinline()
+    cast, width, height, channels = ramp.dtype.type, call.out_width, call.out_height, call.channels
+    last = cast(call.width - 1), cast(call.height - 1)
+    half, strides, held = (
+        (half_up(call.width, cast), half_up(call.height, cast)),
+        (call.stride_x, call.stride_y),
+        call.mode == BORDER,
+    )
+    most = len(cells) // width
+    ends, r = np.empty((most, 3), np.int64), start
+    while r < stop:
+        b, v = r // height, r % height
+        count = min(most, height - v, stop - r)
+        for k in range(count):
+            first, end, at = _line(
+                maps[b * call.map_step], v + k, width, last, half, held, strides, cells[k * width : (k + 1) * width], ramp
+            )
+            ends[k, 0], ends[k, 1], ends[k, 2] = first, end, at
+        for c in range(channels):
+            base, fill = b * call.stride_b + c * call.stride_c, fills[b * call.param_step, c]
+            for k in range(count):
+                row, first, end, at = out[(b * channels + c) * height + v + k], ends[k, 0], ends[k, 1], ends[k, 2]
+                _fill_ends(fill, first, end, row)
+                if at >= 0:
+                    _follow(img, base + at, row[first:end])
+                else:
+                    _gather(img, np.uint64(base), cells[k * width + first : k * width + end], row[first:end])
+        r += count
+
+
 @entry
 def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps, start, stop):  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; the parameters are the fills: the image's, then the canvases'."""
@@ -59,6 +164,11 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
     numbers = np.zeros(0 if chain is None else len(chain.kinds), floats.dtype)
     for k in range(len(numbers)):
         numbers[k] = k + 1
+    plain = chain is None and not call.projective and (fields is None or fields.size == 0)
+    small = (shape[0] - 1) * call.stride_y + (shape[1] - 1) * call.stride_x < _FEW
+    if plain and small and windows.shape[1] == 0 and mode <= BORDER:
+        _copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop)
+        return
     for r in range(start, stop):
         b = r // height
         v = r - b * height
@@ -69,7 +179,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
             if fields is not None and fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
-            cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells, pairs, lines[5:])
+            cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells[:width], pairs, lines[5:])
         if len(window) == 0 and mode <= BORDER:
             _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)
         else:

@@ -172,7 +172,7 @@ def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
 def _moves_rows(mapping: Tensor) -> bool:
     """Whether every row of the result is one of the image, as it is or reversed."""
     a, b, c, d, *_ = mapping.numpy().T
-    return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (c % 1.0 == 0.0) & (d == 0.0)).all())
+    return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (np.floor(c) == c) & (d == 0.0)).all())
 
 
 def _moves_nothing(image: Tensor, mapping: Tensor, *moves: Any) -> bool:
@@ -338,7 +338,8 @@ def _(
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 10 * size[1], call.work), scratch("labels", size[1], np.int64)
-        copy_labels(*call.arguments[:5], rows, floats, index, scratch("index", size[1], np.int32), call.room(), start, stop)
+        cells = scratch("index", size[1] * max(1, min(16, _BLOCK * 64 // max(size[1], 1))), np.int32)
+        copy_labels(*call.arguments[:5], rows, floats, index, cells, call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()
