@@ -67,8 +67,8 @@ def _places(m, v, ramp, last, half, held, strides, index):  # type: ignore[no-un
 def _line(m, v, width, last, half, held, strides, index, ramp):  # type: ignore[no-untyped-def]
     """What the pixels of a row see: (first, end) of those that see the image, and the place that the first one does.
 
-    The place is -1 where they do not follow one another there, and ``index`` has them. Both coordinates are monotonous along a row, so
-    that all pixels between two which see the image do.
+    The place is -1 where they do not follow one another there, and ``index`` has them. Both coordinates are monotonous along a row,
+    so that all pixels between two which see the image do.
     """
     cast = m.dtype.type
     zero, one, top = cast(0.0), cast(1.0), cast(v)
