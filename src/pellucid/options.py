@@ -123,8 +123,15 @@ def dtype_named(name: object) -> torch.dtype:
 
 
 def check_no_more(unknown: Mapping[str, Any]) -> None:
-    """Refuse what a call does not take, such as the ``params`` of other libraries."""
+    """Refuse what a call does not take, such as the ``params`` of other libraries, or their targets by name."""
     for name in unknown:
+        if kind_of(name, {}) is not None:
+            raise wrong_type(
+                name,
+                expected="the targets as one batch, a tensor or a dict",
+                got=f"{', '.join(f'{key}=...' for key in unknown)}",
+                fix=f"Call pipeline({{{', '.join(f'{key!r}: ...' for key in unknown)}}}), which returns such a dict.",
+            )
         raise wrong_type(
             name,
             expected="no such argument; a call takes key=, return_record= and gradient_scale=",

@@ -166,9 +166,9 @@ class Pipeline(nn.Module):
         self._looked = False
 
     def forward(
-        self, batch: Any, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
+        self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
     ) -> Any:
-        """Augment a batch.
+        """Augment a batch, in evaluation mode as in training mode.
 
         Args:
             batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of

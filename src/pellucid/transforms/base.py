@@ -210,7 +210,7 @@ class Transform:
         """
         raise NotImplementedError
 
-    def __call__(self, batch: Any, **options: Any) -> Any:
+    def __call__(self, batch: Any = None, **options: Any) -> Any:
         """Run this transform on its own, as a pipeline of one; same arguments as `Pipeline`'s call."""
         if _runner is None:
             raise RuntimeError("Import pellucid (not pellucid.transforms alone) to call a transform on its own.")
