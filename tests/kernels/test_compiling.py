@@ -1,6 +1,8 @@
 """How kernels are compiled: once, where Python enters, and found again by the next process."""
 
+import operator
 import os
+import re
 import subprocess
 import sys
 import types
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.kernels import jit
+from pellucid.kernels import jit, levels
 
 KERNEL = """
 import numpy as np
@@ -44,6 +46,29 @@ def test_only_what_python_calls_is_translated():
     assert {name for name, library in libraries.items() if isinstance(library, jit._Part)} == {"inner", "outer"}
 
 
+def test_the_passes_left_out_change_no_machine_code():
+    kernel, arguments = levels.to_colors, (np.zeros(9, np.uint8), np.zeros(9, np.float32), 0, 9)
+
+    def instructions(pipeline):
+        options = {key: kernel.targetoptions[key] for key in ("boundscheck", "error_model", "fastmath", "no_cfunc_wrapper")}
+        made = jit.numba.njit(pipeline_class=pipeline, **options)(kernel.py_func)
+        made.compile(jit.numba.typeof(arguments).types)
+        (code,) = made.inspect_asm().values()
+        return re.findall(r"^\t([a-z]\w*)", code, re.MULTILINE)
+
+    assert len(instructions(jit._EntryCompiler)) > 50
+    assert instructions(jit._EntryCompiler) == instructions(jit.Compiler)
+
+
+def test_a_signature_is_searched_once():
+    x = jit.numba.float32
+    context = jit._Remembering(jit.numba.core.registry.cpu_target.typing_context)
+    first = context.resolve_function_type(operator.add, (x, x), {})
+    assert context.resolve_function_type(operator.add, (x, x), {}) is first
+    assert first.return_type == x
+    assert context.resolve_function_type(operator.add, (x, jit.numba.float64), {}).return_type == jit.numba.float64
+
+
 def broken(*_):
     raise AttributeError("no such internals")
 
@@ -54,8 +79,9 @@ def test_a_numba_with_other_internals_compiles_all_the_same(change, monkeypatch)
         monkeypatch.setattr(jit._Part, "__init__", broken)
     else:
         monkeypatch.setattr(jit._PartCompiler, "__init__", lambda *arguments: jit.Compiler.__init__(*arguments))
+        entered = lambda inner: lambda x: 41  # noqa: E731
         monkeypatch.setattr(
-            jit.numba, "njit", lambda function=None, **_: (lambda inner: inner) if function is None else lambda x: 41
+            jit.numba, "njit", lambda pipeline_class, **_: entered if pipeline_class is jit._EntryCompiler else lambda inner: inner
         )
     jit.parts_work.cache_clear()
     try:

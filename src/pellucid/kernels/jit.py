@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import PassManager
 from numba.extending import intrinsic
 
 from pellucid.compilers import translated
@@ -93,27 +94,79 @@ class _Nowhere:
         """Nothing to set."""
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _Remembering:
+    """Numba's typing context, which finds the signature of a function for the same types once.
+
+    Numba would search all variants of ``+``, say, at every use and in every round of its inference: a sixth of all compiling.
+    """
+
+    _signatures: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
+        key = function, tuple(args), tuple(kws.items())
+        found = self._signatures.get(key)
+        if found is None:
+            found = self._context.resolve_function_type(function, args, kws)
+            if found is not None and found.return_type.is_precise():
+                self._signatures[key] = found
+        return found
+
+
+# Passes for what no kernel has: closures, sums of whole arrays, ``with``, functions inlined as Python, messages of errors.
+_UNUSED = {
+    "DumpParforDiagnostics", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables", "InlineOverloads",
+    "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction", "NopythonRewrites", "RewriteDynamicRaises",
+    "WithLifting",
+}  # fmt: skip
+
+
+class _EntryCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler without the passes that no kernel needs: the machine code is the same."""
+
+    def __init__(self, typingctx: Any, *rest: Any) -> None:
+        super().__init__(_Remembering(typingctx), *rest)
+
+    def define_pipelines(self) -> list[Any]:
+        manager = PassManager("kernels")
+        for kind, purpose in super().define_pipelines()[0].passes:
+            if kind.__name__ not in _UNUSED:
+                manager.add_pass(kind, purpose)
+        manager.finalize()
+        return [manager]
+
+
+class _PartCompiler(_EntryCompiler):
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
         super().__init__(typingctx, targetctx, library or _Part(targetctx.codegen(), "part"), *rest)
 
 
-class _Checked(Compiler):  # type: ignore[misc]
+class _CheckedPart(Compiler):  # type: ignore[misc]
     """Compile parts as parts where this Numba can, and as Numba usually does where it cannot."""
 
     def __new__(cls, *arguments: Any) -> Any:
         return (_PartCompiler if parts_work() else Compiler)(*arguments)
 
 
+class _CheckedEntry(Compiler):  # type: ignore[misc]
+    def __new__(cls, *arguments: Any) -> Any:
+        return (_EntryCompiler if parts_work() else Compiler)(*arguments)
+
+
 @cache
 def parts_work() -> bool:
-    """Whether `_Part` does what it is for, which uses Numba's internals: one is compiled and called before the first kernel is.
+    """Whether these compilers do what they are for, by Numba's internals: two functions are compiled and called before any kernel.
 
     Where it fails, a warning says so once, and compiling takes longer.
     """
     try:
         part = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_PartCompiler)(lambda x: x + 1)
-        result = numba.njit(lambda x: 2 * part(x))(20)
+        result = numba.njit(pipeline_class=_EntryCompiler)(lambda x: 2 * part(x))(20)
         problem = "" if result == 42 else f"the result was {result}"
     except Exception as error:  # internals that have changed raise many things
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -126,8 +179,8 @@ def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callabl
     def decorate(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
-            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Checked, **options)(function)
-        return _uncollected(translated(function, stamp=_sources, no_cfunc_wrapper=True, **options))
+            return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_CheckedPart, **options)(function)
+        return _uncollected(translated(function, stamp=_sources, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
 
     return decorate
 

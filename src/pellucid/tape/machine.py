@@ -120,7 +120,7 @@ def player() -> Callable[..., None]:
                 for s in range(count):
                     result[first * inputs.shape[0] + (start + s) * width + k - first] = file[register, s]
 
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     signature = "void(float64[:, ::1], int64[:, ::1], float64[::1], int64[:, ::1], int64, float64[::1])"
     machine: Callable[..., None] = translated(play, signature, **options)
     return machine
