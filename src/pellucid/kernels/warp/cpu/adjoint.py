@@ -274,7 +274,7 @@ def backward(  # type: ignore[no-untyped-def]
                     to_tables[b if needs_slopes else 0], along_x, along_y,
                 )  # fmt: skip
         elif not whole:
-            if cubics is not None and not reads:
+            if cubics is not None and call.taps == 4 and not reads:
                 weigh(strip[2], strip[3], cubic, cubics)
             scatter_strip(
                 img, call, cubic, unit, base, window, strip, frame, quad, into, cubics, quads, here, where, shares, to_source,

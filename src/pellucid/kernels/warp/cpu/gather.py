@@ -65,12 +65,12 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
     """Read what was laid out of up to three channels, the rows of ``out``. Pixels that see nothing become zeros.
 
     Args:
-        cubics: weights of cubic interpolation, or None.
+        cubics: weights of cubic interpolation, which has four taps; None: it is not compiled.
         quads: scratch, four numbers per pixel.
     """
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    if cubics is not None:
+    if cubics is not None and taps == 4:
         for u in range(len(index)):
             cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
     elif taps == 1:
@@ -116,11 +116,11 @@ def gather_edge(  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+def gather_moved(pixels, columns, taps, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
     """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    if cubics is not None:
+    if cubics is not None and taps == 4:
         for u in range(len(index)):
             i, at = np.uint64(index[u]), np.uint64(4 * u)
             cubic_moved(pixels, i, row, cubics, count, np.uint64(u), dx[u], dy[u], quads, at)

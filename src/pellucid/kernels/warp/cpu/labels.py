@@ -164,7 +164,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
     numbers = np.zeros(0 if chain is None else len(chain.kinds), floats.dtype)
     for k in range(len(numbers)):
         numbers[k] = k + 1
-    plain = chain is None and not call.projective and (fields is None or fields.size == 0)
+    plain = chain is None and not call.projective and fields.size == 0
     small = (shape[0] - 1) * call.stride_y + (shape[1] - 1) * call.stride_x < _FEW
     if plain and small and windows.shape[1] == 0 and mode <= BORDER:
         _copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop)
@@ -176,7 +176,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
         m, cut = maps[b * call.map_step], False
         if chain is None:
             locate(m, v, call.projective, ramp, zeros, x, y, w)
-            if fields is not None and fields.size > 0:
+            if fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells[:width], pairs, lines[5:])

@@ -71,11 +71,12 @@ class _Call:
         self.powers = True if flags & POWER else None  # where it is None, they are not compiled
         if self.powers:
             self.floats += out_channels + 3
-        self.cubic = taps == 4 and table is None
-        # Only rules that fold know pixels too far outside to be laid out; with None what reads those is not compiled.
-        self.folds = mode > MODES["border"] and window is None and table is None
+        # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
+        # together or not at all: every choice doubles what there is to compile.
+        folds = mode > MODES["border"] and window is None and table is None
+        self.rare, self.cubics = table is None and (folds or taps == 4), taps == 4
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
-        tall = wide = 3 if self.folds else 1
+        tall = wide = 3 if folds else 1
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
@@ -109,7 +110,7 @@ class _Call:
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         # None where nothing but corners tells what an affine map reads: the rest is not compiled.
-        fields = None if mapping.shape[1] == 6 or links is not None else np.empty((1, 0), work)
+        fields = None if (mapping.shape[1] == 6 and not self.rare) or links is not None else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         chain = None
@@ -143,8 +144,8 @@ class _Call:
         quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
         index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
         floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
-        cubics = scratch("cubics", 16 * self.strip, work) if self.cubic else None
-        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.folds else None, self.powers
+        cubics = scratch("cubics", 16 * self.strip if self.cubics else 0, work) if self.rare else None
+        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.powers
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
@@ -335,11 +336,13 @@ def _(
     field, control = (field, None) if links is None else (None, field)
     call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
     out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype))
+    pixels, numbers_of, rows_of, fields, chain, *_ = call.arguments
+    fields = np.empty((1, 0), call.work) if fields is None else fields  # compiled either way
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 10 * size[1], call.work), scratch("labels", size[1], np.int64)
         cells = scratch("index", size[1] * max(1, min(16, _BLOCK * 64 // max(size[1], 1))), np.int32)
-        copy_labels(*call.arguments[:5], rows, floats, index, cells, call.room(), start, stop)
+        copy_labels(pixels, numbers_of, rows_of, fields, chain, rows, floats, index, cells, call.room(), start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

@@ -37,7 +37,7 @@ def scatter_staged(  # type: ignore[no-untyped-def]
     ``needs[0]``.
 
     Args:
-        cubics: weights of cubic interpolation, or None.
+        cubics: weights of cubic interpolation, which has four taps; None: it is not compiled.
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
         quads: scratch, four numbers per pixel.
     """
@@ -50,7 +50,7 @@ def scatter_staged(  # type: ignore[no-untyped-def]
         for c in range(len(g)):
             _join(g[c], c, quads)
         _join(to_cover, 3, quads)
-    if cubics is not None:
+    if cubics is not None and taps == 4:
         if needs[1]:
             for u in range(len(index)):
                 at = np.uint64(4 * u)

@@ -24,6 +24,7 @@ __all__ = [
     "ROWS",
     "STAGED",
     "copy_pixels",
+    "folds",
     "is_copy",
     "lay_out",
     "load_strip",
@@ -61,6 +62,12 @@ def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-
 def rule_of(call, window):  # type: ignore[no-untyped-def]
     """The border rule; a window clamps, whatever it is."""
     return BORDER if len(window) == 4 else call.mode
+
+
+@fused
+def folds(call, window):  # type: ignore[no-untyped-def]
+    """Whether the border rule folds coordinates back; then pixels may lie too far outside to be laid out."""
+    return (call.mode > BORDER) & (len(window) == 0)
 
 
 @fused
@@ -124,17 +131,17 @@ def lay_out(img, call, unit, base, window, strip, frame, kind, k, quad):  # type
 def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, out, edge):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
-    Where ``cubics`` or ``edge`` is None, what would need it is not compiled.
+    Where ``cubics`` and ``edge`` are None, what would need them is not compiled.
     """
     channels, cover = call.channels, strip[7]
-    if cubics is not None:
+    if cubics is not None and call.taps == 4:
         weigh(strip[2], strip[3], parameter, cubics)
     for k in range((channels + 2) // 3):
         pixels, rows = lay_out(img, call, unit, base, window, strip, frame, kind, k, quad), out[3 * k : min(3 * k + 3, channels)]
         gather_staged(pixels, frame[COLUMNS], call.taps, index, strip[2], strip[3], cubics, quads, rows, cover)
-    if cubics is not None and rule_of(call, window) != FILLED:
+    if cubics is not None and call.taps == 4 and rule_of(call, window) != FILLED:
         _cover_fully(kind, cover)
-    if edge is not None:
+    if edge is not None and folds(call, window):
         tap_index, weight, slope = edge
         sc, sy, sx = np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
         gather_edge(
@@ -175,7 +182,7 @@ def scatter_strip(  # type: ignore[no-untyped-def]
             _, _, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
             own = owned + 3 * k * call.height * call.width
             add_apart(into, count, shape, rule, call.taps, held, strip[0], strip[1], kind, quads, to_image, own)
-    if edge is not None:
+    if edge is not None and folds(call, window):
         tap_index, weight, slope = edge
         strides = (call.stride_c, call.stride_y, call.stride_x)
         scatter_edge(

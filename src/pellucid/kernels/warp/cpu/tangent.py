@@ -17,6 +17,7 @@ from pellucid.kernels.warp.cpu.stages import mix
 from pellucid.kernels.warp.cpu.strips import (
     COLUMNS,
     ROWS,
+    folds,
     lay_out,
     next_band,
     parameter_places,
@@ -117,15 +118,15 @@ def tangent(  # type: ignore[no-untyped-def]
         clamped = rule == BORDER and taps == 2
         _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
         _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
-        if cubics is not None:
+        if cubics is not None and taps == 4:
             weigh(strip[2], strip[3], cubic, cubics)
         for k in range((channels + 2) // 3):
             pixels = lay_out(img, call, unit, np.uint64(b * call.stride_b), window, strip, frame, here, k, quad)
             read = source[3 * k : min(3 * k + 3, channels)]
-            gather_moved(pixels, frame[COLUMNS], where, strip[2], strip[3], dx, dy, cubics, quads, read, cover)
+            gather_moved(pixels, frame[COLUMNS], taps, where, strip[2], strip[3], dx, dy, cubics, quads, read, cover)
         if rule != FILLED:
             cover[:] = cast(0.0)
-        if edge is not None:
+        if edge is not None and folds(call, window):
             gather_moved_edge(
                 img, np.uint64(b * call.stride_b), channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic,
                 call.mode, window, x, y, dx, dy, here, edge[0], edge[1], edge[2], source, cover,
