@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from .warps import STAGES, Call
+from .warps import Call, draw_colors
 
 
 @st.composite
@@ -34,21 +34,7 @@ def resizes(draw: Any) -> Call:
     src_from_dst[:, 0, 0], src_from_dst[:, 1, 1], src_from_dst[:, 2, 2] = scale[:, 0], scale[:, 1], 1.0
     src_from_dst[:, :2, 2] = torch.rand(rows, 2, dtype=torch.float64) * torch.tensor([width, height])
     tensors["src_from_dst"] = src_from_dst[:, : draw(st.sampled_from((2, 3)))]
-    out_channels = channels
-    if draw(st.booleans()):
-        out_channels = draw(st.sampled_from((channels, channels, 2)))
-        tensors["matrix"] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, channels, dtype=torch.float64)
-    for name in ("offset", "fill"):
-        if draw(st.booleans()):
-            tensors[name] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, dtype=torch.float64)
-    stages = tuple(s for s in draw(st.sampled_from(STAGES)) if s != "hue" or out_channels == 3)
-    for number, stage in enumerate(stages):
-        if stage == "hue":
-            tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
-        elif stage == "power":
-            tensors["exponent"], tensors["gain"] = (torch.rand(batch, dtype=torch.float64) + 0.5 for _ in range(2))
-        elif stage == "affine":
-            tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
+    stages = draw_colors(draw, tensors, channels, batch)
     options = {"size": size, "filled": draw(st.booleans()), "interpolation": draw(st.sampled_from(("bilinear", "bicubic")))}
     options["antialias"] = draw(st.booleans())
     layout = draw(st.sampled_from(("contiguous", "channels_last", "transposed", "expanded", "cropped")))

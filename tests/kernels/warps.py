@@ -109,6 +109,29 @@ STAGES = (
 )
 
 
+def draw_colors(draw: Any, tensors: dict[str, torch.Tensor], channels: int, batch: int) -> tuple[str, ...]:
+    """Add a matrix, an offset, a fill and the numbers of stages to a call's tensors, each or none; return the stages."""
+    out_channels = channels
+    if draw(st.booleans()):
+        out_channels = draw(st.sampled_from((channels, channels, 2)))
+        tensors["matrix"] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, channels, dtype=torch.float64)
+    for name in ("offset", "fill"):
+        if draw(st.booleans()):
+            tensors[name] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, dtype=torch.float64)
+    stages = tuple(s for s in draw(st.sampled_from(STAGES)) if s != "hue" or out_channels == 3)
+    for number, stage in enumerate(stages):
+        if stage == "hue":
+            tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
+        elif stage == "power":
+            tensors["exponent"] = torch.rand(batch, dtype=torch.float64) + 0.5
+            tensors["gain"] = torch.rand(draw(st.sampled_from((1, batch))), dtype=torch.float64) + 0.5
+        elif stage == "affine":
+            tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
+            if draw(st.booleans()):
+                tensors[f"stage_offset_{number}"] = torch.randn(1, out_channels, dtype=torch.float64)
+    return stages
+
+
 @st.composite
 def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDINGS, fields: bool = False) -> Call:
     torch.manual_seed(draw(st.integers(0, 2**31)))
@@ -128,24 +151,7 @@ def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDI
         tensors["field"] = torch.randn(draw(st.sampled_from((1, batch))), 2, *size, dtype=torch.float64) * 3
         if draw(st.booleans()):  # somewhere it leads nowhere
             tensors["field"][0, draw(st.integers(0, 1)), -1, 0] = draw(st.sampled_from((torch.nan, torch.inf, -torch.inf)))
-    out_channels = channels
-    if draw(st.booleans()):
-        out_channels = draw(st.sampled_from((channels, channels, 2)))
-        tensors["matrix"] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, channels, dtype=torch.float64)
-    for name in ("offset", "fill"):
-        if draw(st.booleans()):
-            tensors[name] = torch.randn(draw(st.sampled_from((1, batch))), out_channels, dtype=torch.float64)
-    stages = tuple(s for s in draw(st.sampled_from(STAGES)) if s != "hue" or out_channels == 3)
-    for number, stage in enumerate(stages):
-        if stage == "hue":
-            tensors["turns"] = torch.rand(batch, dtype=torch.float64) - 0.5
-        elif stage == "power":
-            tensors["exponent"] = torch.rand(batch, dtype=torch.float64) + 0.5
-            tensors["gain"] = torch.rand(draw(st.sampled_from((1, batch))), dtype=torch.float64) + 0.5
-        elif stage == "affine":
-            tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
-            if draw(st.booleans()):
-                tensors[f"stage_offset_{number}"] = torch.randn(1, out_channels, dtype=torch.float64)
+    stages = draw_colors(draw, tensors, channels, batch)
     options = {
         "size": size,
         "interpolation": draw(st.sampled_from(interpolations)),

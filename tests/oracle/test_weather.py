@@ -68,7 +68,7 @@ def test_snow_is_imagenet_cs_mixed_with_the_picture(severity):
 
 
 def test_the_gradient_moves_a_strength_to_what_was_used():
-    x = pictures(4, 3, 32, 32)
+    x = pictures(2, 3, 16, 16)
     wanted = P.Pipeline([P.RandomRain(0.6, density=0.1, p=1.0)], seed=5)(x)
     learned = P.Pipeline([P.RandomRain(P.Learnable(0.3, low=0.0, high=1.0), density=0.1, p=1.0)], seed=5)
     optimizer = torch.optim.Adam(learned.parameters(), lr=0.1)
