@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Where pytest may not keep the test modules that it has rewritten, every worker rewrites all of them in every run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs lint types imports wheel dist clean
 

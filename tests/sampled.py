@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-SHARE = 0.45
+SHARE = 0.4
 """CPU seconds that the default run gives to one test function with several cases, without what Numba compiles."""
 
 LONGEST = 0.6
