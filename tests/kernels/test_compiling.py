@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 import types
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pellucid
+from pellucid import compilers
 from pellucid.kernels import jit, levels
 
 KERNEL = """
@@ -52,7 +54,8 @@ def test_the_passes_left_out_change_no_machine_code():
     def instructions(pipeline):
         options = {key: kernel.targetoptions[key] for key in ("boundscheck", "error_model", "fastmath", "no_cfunc_wrapper")}
         made = jit.numba.njit(pipeline_class=pipeline, **options)(kernel.py_func)
-        made.compile(jit.numba.typeof(arguments).types)
+        with compilers.quick_compiling() if pipeline is jit._EntryCompiler else nullcontext():
+            made.compile(jit.numba.typeof(arguments).types)
         (code,) = made.inspect_asm().values()
         return re.findall(r"^\t([a-z]\w*)", code, re.MULTILINE)
 
@@ -60,13 +63,24 @@ def test_the_passes_left_out_change_no_machine_code():
     assert instructions(jit._EntryCompiler) == instructions(jit.Compiler)
 
 
-def test_a_signature_is_searched_once():
-    x = jit.numba.float32
-    context = jit._Remembering(jit.numba.core.registry.cpu_target.typing_context)
-    first = context.resolve_function_type(operator.add, (x, x), {})
-    assert context.resolve_function_type(operator.add, (x, x), {}) is first
-    assert first.return_type == x
-    assert context.resolve_function_type(operator.add, (x, jit.numba.float64), {}).return_type == jit.numba.float64
+def test_a_signature_is_searched_once(monkeypatch):
+    functions, context = jit.numba.core.types.functions.BaseFunction, jit.numba.core.registry.cpu_target.typing_context
+    search, searched, x = functions.get_call_type, [], jit.numba.float32
+
+    def counted(self, context, args, kws):
+        searched.append(args)
+        return search(self, context, args, kws)
+
+    monkeypatch.setattr(functions, "get_call_type", counted)
+    monkeypatch.setattr(compilers, "_signatures", {})
+    plus = context.resolve_value_type(operator.add)
+    with compilers.quick_compiling():
+        with compilers.quick_compiling():
+            first = plus.get_call_type(context, (x, x), {})
+        assert plus.get_call_type(context, (x, x), {}) is first
+        assert plus.get_call_type(context, (x, jit.numba.float64), {}).return_type == jit.numba.float64
+    assert (len(searched), first.return_type) == (2, x)
+    assert functions.get_call_type is counted
 
 
 def broken(*_):

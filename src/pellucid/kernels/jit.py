@@ -7,20 +7,19 @@ Read next: ``warp/cpu/sweep.py``.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numba
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.extending import intrinsic
 
-from pellucid.compilers import translated
+from pellucid.compilers import quick_compiling, translated
 
 try:
     from numba.core.codegen import JITCodeLibrary
@@ -40,20 +39,14 @@ def sources() -> list[Path]:
 _sources = hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()
 
 
-def _uncollected(dispatcher: Any) -> Any:
-    """Compile without garbage collection, which would spend a sixth of the time on objects of the compiler that are all in use."""
+def _quickly(dispatcher: Any) -> Any:
     compiling = dispatcher.compile
 
-    def without(signature: Any) -> Any:
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+    def quick(signature: Any) -> Any:
+        with quick_compiling():
             return compiling(signature)
-        finally:
-            if collecting:
-                gc.enable()
 
-    dispatcher.compile = without
+    dispatcher.compile = quick
     return dispatcher
 
 
@@ -94,30 +87,6 @@ class _Nowhere:
         """Nothing to set."""
 
 
-class _Remembering:
-    """Numba's typing context, which finds the signature of a function for the same types once.
-
-    Numba would search all variants of ``+``, say, at every use and in every round of its inference: a sixth of all compiling.
-    """
-
-    _signatures: ClassVar[dict[Any, Any]] = {}
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
-        key = function, tuple(args), tuple(kws.items())
-        found = self._signatures.get(key)
-        if found is None:
-            found = self._context.resolve_function_type(function, args, kws)
-            if found is not None and found.return_type.is_precise():
-                self._signatures[key] = found
-        return found
-
-
 # Passes for what no kernel has: closures, sums of whole arrays, ``with``, functions inlined as Python, messages of errors.
 _UNUSED = {
     "DumpParforDiagnostics", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables", "InlineOverloads",
@@ -128,9 +97,6 @@ _UNUSED = {
 
 class _EntryCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler without the passes that no kernel needs: the machine code is the same."""
-
-    def __init__(self, typingctx: Any, *rest: Any) -> None:
-        super().__init__(_Remembering(typingctx), *rest)
 
     def define_pipelines(self) -> list[Any]:
         manager = PassManager("kernels")
@@ -180,7 +146,7 @@ def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callabl
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
             return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_CheckedPart, **options)(function)
-        return _uncollected(translated(function, stamp=_sources, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
+        return _quickly(translated(function, stamp=_sources, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
 
     return decorate
 
