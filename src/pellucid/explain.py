@@ -23,6 +23,7 @@ __all__ = ["explain"]
 _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
     ConvolveSpec(): convolve.SEPARABLE,
     ConvolveSpec("interior"): convolve.AVAILABLE,
+    ConvolveSpec("dense"): convolve.AVAILABLE,
     BlendSpec(noise=True): blend.AVAILABLE,
     CodecSpec(): codec.AVAILABLE,
 }

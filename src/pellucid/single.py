@@ -98,7 +98,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
     if isinstance(segment, Filter):
-        return convolve.dense(image, segment.kernel.to(dtype))
+        return convolve.dense(image, segment.kernel.to(dtype), impl=impl)
     if isinstance(segment, Median):
         return _mixed(convolve.median(image, segment.taps), image, segment.gate)
     if isinstance(segment, Sharpen):

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from scipy.ndimage import correlate1d
+from scipy.ndimage import correlate, correlate1d
 
-from pellucid import Pipeline, RandomGaussianBlur
-from pellucid.kernels.convolve import interior, separable
+from pellucid import Pipeline, RandomGaussianBlur, RandomMotionBlur
+from pellucid.kernels.convolve import dense, interior, separable
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
 SIZES = [(9, 11), (1, 7), (6, 1), (4, 5), (2, 2), (40, 90)]
@@ -26,8 +26,18 @@ def sharpenings(batch=2, channels=3, size=(9, 11), rows=None, dtype=torch.float6
     return image, kernel
 
 
+def lines(batch=2, channels=3, size=(9, 11), taps=5, rows=None, dtype=torch.float64, seed=0):
+    """Square kernels of which a third is nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.randn(batch, channels, *size, generator=generator, dtype=dtype)
+    kernel = torch.randn(rows or batch, taps, taps, generator=generator, dtype=dtype)
+    return image, torch.where(kernel.abs() < 0.4, torch.zeros_like(kernel), kernel)
+
+
 BLUR = Kernel(separable, blurs, "pellucid::cpu_separable")
+SQUARE = Kernel(dense, lines, "pellucid::cpu_dense")
 SHARPEN = Kernel(interior, sharpenings, "pellucid::cpu_interior", (0,))
+KERNELS = pytest.mark.parametrize("kernel", [BLUR, SQUARE, SHARPEN], ids=["blur", "square", "sharpen"])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -46,6 +56,38 @@ def test_blur_is_scipys():
             correlate1d(image[b].numpy(), vertical[b], axis=1, mode="mirror"), horizontal[b], axis=2, mode="mirror"
         )
         assert (separable(image, vertical, horizontal, impl="cpu")[b] - torch.from_numpy(expected)).abs().max() < 1e-13
+
+
+@pytest.mark.parametrize("size", [*SIZES, (300, 60)])
+@pytest.mark.parametrize("taps", [1, 3, 21])
+@pytest.mark.parametrize("rows", [1, None])
+def test_the_square_filter_and_its_gradients_equal_the_reference_in_double(size, taps, rows):
+    """Of several strips, and of kernels that reach farther than the picture is wide."""
+    tensors = lines(size=size, taps=taps, rows=rows)
+    for ours, theirs in zip(*(gradients(dense, tensors, impl=impl) for impl in ("cpu", "reference")), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [(40, 90), (3, 7)])
+def test_the_square_filter_is_scipys(size):
+    image, kernel = lines(size=size, taps=9)
+    for b in range(2):
+        expected = correlate(image[b].numpy(), kernel[b, None].numpy(), mode="mirror")
+        assert (dense(image, kernel, impl="cpu")[b] - torch.from_numpy(expected)).abs().max() < 1e-13
+
+
+def test_taps_that_are_nothing_spread_nothing():
+    image = torch.randn(2, 3, 20, 30)
+    image[:, :, 5, 7] = torch.nan
+    kernel = torch.zeros(2, 9, 9)
+    kernel[0, 4, 4] = 1.0
+    kernel[1, 4, 3:6] = torch.tensor([0.25, 0.5, 0.25])
+    kernel[1, 0, 0] = 1e-35
+    out = dense(image, kernel, impl="cpu")
+    assert torch.equal(out[0].nan_to_num(9.0), image[0].nan_to_num(9.0))
+    assert int(out[1, 0].isnan().sum()) == 3
+    kernel[0, 0, 8] = torch.nan
+    assert bool(dense(image, kernel, impl="cpu")[0].isnan().all())
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -88,17 +130,18 @@ def test_layouts_and_empty_batches():
     assert torch.equal(separable(spread, vertical, horizontal, impl="cpu"), expected)
     assert separable(image[:0], vertical[:0], horizontal[:0], impl="cpu").shape == (0, 3, 9, 11)
     assert interior(image[:0], torch.zeros(0, 3, 3, dtype=image.dtype), impl="cpu").shape == (0, 3, 9, 11)
+    assert dense(image[:0], torch.zeros(0, 3, 3, dtype=image.dtype), impl="cpu").shape == (0, 3, 9, 11)
     one = image[:1].expand(2, -1, -1, -1).requires_grad_()
     separable(one, vertical, horizontal, impl="cpu").sum().backward()
 
 
-@pytest.mark.parametrize("kernel", [BLUR, SHARPEN], ids=["blur", "sharpen"])
+@KERNELS
 @pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
 def test_contract(kernel, check):
     check(kernel)
 
 
-@pytest.mark.parametrize("kernel", [BLUR, SHARPEN], ids=["blur", "sharpen"])
+@KERNELS
 def test_gradients_agree_with_finite_differences(kernel):
     slow_gradients(kernel, size=(4, 5))
 
@@ -107,6 +150,7 @@ def test_the_pipeline_uses_it_and_says_so():
     blur = Pipeline([RandomGaussianBlur(sigma=(0.5, 2.0))], seed=3)
     image = torch.rand(2, 3, 20, 30)
     assert "by cpu" in blur.explain(image)
+    assert "by cpu" in Pipeline([RandomMotionBlur()]).explain(image)
     plain = Pipeline([RandomGaussianBlur(sigma=(0.5, 2.0))], seed=3, impl="reference")
     assert "by reference" in plain.explain(image)
     torch.testing.assert_close(blur(image), plain(image), atol=1e-6, rtol=0)

@@ -16,6 +16,7 @@ from pellucid import (
     RandomElastic,
     RandomGaussianBlur,
     RandomGaussianNoise,
+    RandomMotionBlur,
     RandomPerspective,
     RandomResizedCrop,
     RandomRotation,
@@ -33,11 +34,13 @@ RUNS = {
     "canvases": [Pad(2, fill=0.4), RandomRotation(30), CenterCrop(9), RandomRotation(30, fill=0.2), Normalize(0.5, 0.2)],
     "field": [RandomElastic(p=1.0)],
     "blur": [RandomGaussianBlur(5, (0.5, 1.5), p=1.0)],
+    "motion": [RandomMotionBlur()],
     "noise": [RandomGaussianNoise(0.1, clip="none", p=1.0)],
 }
 PRIMITIVES = {
     "warp": (warp._PRIMITIVES, "cpu"),
     "separable": (convolve._SEPARABLE, "cpu"),
+    "dense": (vars(convolve), "_DENSE"),
     "noise": (blend._NOISE, "cpu"),
     "resize": (resize._PRIMITIVES, "cpu"),
     "patches": (vars(patches), "_PATCHES"),

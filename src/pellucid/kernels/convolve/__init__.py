@@ -1,6 +1,6 @@
 """Per-sample convolution with small kernels.
 
-Owns: the names `separable` and `interior`, which pick an implementation, `dense` and `median`, which have one.
+Owns: the names `separable`, `dense` and `interior`, which pick an implementation, and `median`, which has one.
 Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve import cpu, reference, triton
-from pellucid.kernels.convolve.reference import dense, median
+from pellucid.kernels.convolve.reference import median
 from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
 
 __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
@@ -27,6 +27,7 @@ _SEPARABLE = {
         linear=as_it_is,
     ),
 }
+_DENSE = Primitive("the square filter", reference.dense, cpu.dense, cpu.dense_forward, cpu.dense_backward, linear=as_it_is)
 _INTERIOR = Primitive(
     "the 3x3 filter",
     lambda image, kernel, clip: reference.interior(image, kernel, clip=bool(clip)),
@@ -47,6 +48,17 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
         return reference.separable(image, vertical, horizontal)
     work, result = _dtypes(image, vertical, horizontal)
     return run(_SEPARABLE[chosen], (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
+
+
+def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.dense`; ``impl`` says who computes it.
+
+    Compiled, taps too small to change a sum (as in :func:`separable`) are not read. 16-bit floats are read as float32.
+    """
+    if implementation(impl, image.device, AVAILABLE, image, kernel) == "reference":
+        return reference.dense(image, kernel)
+    work, result = _dtypes(image, kernel)
+    return run(_DENSE, (), image.to(work), kernel.to(work)).to(result)
 
 
 def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "auto") -> Tensor:

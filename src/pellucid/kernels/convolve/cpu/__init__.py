@@ -1,6 +1,6 @@
 """Convolution compiled for the CPU: no padded copy and nothing of the image's size in between; rows split over threads.
 
-Owns: the operators `separable` and `interior`, with their gradients, on contiguous memory of one dtype.
+Owns: the operators `separable`, `dense` and `interior`, with their gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -15,9 +15,13 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import run_split, scratch
 
-__all__ = ["interior", "interior_backward", "interior_forward", "separable", "separable_backward", "separable_forward"]
+__all__ = [
+    *("dense", "dense_backward", "dense_forward"),
+    *("interior", "interior_backward", "interior_forward"),
+    *("separable", "separable_backward", "separable_forward"),
+]
 
 _PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
 
@@ -70,11 +74,61 @@ def _split(sweep: Any, image: Tensor, kernels: tuple[Any, Any], others: list[Ten
     length = 3 * width + 4 * reach
 
     def task(start: int, stop: int) -> None:
-        scratch = np.empty(length, work)
+        line = np.empty(length, work)
         if sums:
-            sweep(*planes, *kernels, channels, rows, info.tiny / info.eps, totals, scratch, start, stop)
+            sweep(*planes, *kernels, channels, rows, info.tiny / info.eps, totals, line, start, stop)
         else:
-            sweep(planes[0], *kernels, channels, rows, info.tiny / info.eps, planes[1], scratch, start, stop)
+            sweep(planes[0], *kernels, channels, rows, info.tiny / info.eps, planes[1], line, start, stop)
+
+    run_split(task, strips, _PIXELS // (rows * width) + 1)
+    return totals
+
+
+def dense(image: Tensor, kernel: Tensor) -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.dense`; all of one dtype, float32 or float64."""
+    from pellucid.kernels.convolve.cpu.square import square
+
+    image = image.contiguous()
+    out = in_large_pages(torch.empty_like(image))
+    if out.numel():
+        _split_square(square, image, kernel.contiguous().numpy(), out)
+    return out
+
+
+def _dense_back(grad: Tensor, image: Tensor, kernel: Tensor, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.convolve.cpu.square import square_back, square_sums
+
+    gradients = empty_gradients((image, kernel), needs)
+    if image.numel() == 0:
+        return [f.zero_() for f in gradients]
+    kernels, grad = kernel.contiguous().numpy(), grad.contiguous()
+    if needs[0]:
+        _split_square(square_back, grad, kernels, gradients[0])
+    if needs[1]:
+        sums = _split_square(square_sums, grad, kernels, image.contiguous(), sums=True)
+        gradients[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, *kernel.shape[1:]).sum(1))
+    return gradients
+
+
+def _split_square(sweep: Any, image: Tensor, kernels: Any, other: Tensor, *, sums: bool = False) -> Any:
+    """Run a pass of the square filter over strips; with ``sums`` it returns a number per tap for each strip."""
+    _, channels, height, width = image.shape
+    taps = kernels.shape[1]
+    rows = min(height, max(_PIXELS // width, 2 * taps))  # few of a strip's rows are another's border
+    strips = image.shape[0] * channels * -(-height // rows)
+    planes = image.view(-1, height, width).numpy()
+    others = other.view(-1, height, width).numpy()
+    work = planes.dtype.type
+    info = np.finfo(work)
+    totals = np.empty((strips, taps * taps if sums else 0))
+
+    def task(start: int, stop: int) -> None:
+        buffer = scratch("dense", (rows + 2 * taps) * (width + 2 * taps), work)
+        if sums:
+            sweep(planes, others, taps, rows, totals, buffer, start, stop)
+            return
+        lists = np.empty(taps * taps, np.int64), np.empty(taps * taps, work), np.empty(taps + 1, np.int64)
+        sweep(planes, kernels, channels, rows, info.tiny / info.eps, others, buffer, *lists, start, stop)
 
     run_split(task, strips, _PIXELS // (rows * width) + 1)
     return totals
@@ -107,8 +161,8 @@ def _interior_back(grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs
     sums = np.empty((planes.shape[0], 9))
 
     def task(start: int, stop: int) -> None:
-        scratch = np.empty(4 * planes.shape[2] + 15, planes.dtype)
-        sweep(upstream, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, scratch, start, stop)
+        lines = np.empty(4 * planes.shape[2] + 15, planes.dtype)
+        sweep(upstream, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, lines, start, stop)
 
     run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
     if needs[1]:
@@ -123,4 +177,5 @@ def _planes(tensor: Tensor) -> Any:
 separable_forward, separable_backward = register(
     "cpu_separable", "Tensor image, Tensor vertical, Tensor horizontal", separable, _back
 )
+dense_forward, dense_backward = register("cpu_dense", "Tensor image, Tensor kernel", dense, _dense_back)
 interior_forward, interior_backward = register("cpu_interior", "Tensor image, Tensor kernel, int clip", interior, _interior_back)

@@ -11,6 +11,7 @@ from pellucid.kernels.jit import exact, fused, noinline, summing
 
 __all__ = [
     "add_nine",
+    "add_taps",
     "clip_row",
     "copy_row",
     "dot",
@@ -83,6 +84,21 @@ def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-d
         t += 4
     while t < last:
         _add_one(out, image[fold(at + t, height)], kernel[t])
+        t += 1
+
+
+@fused
+def add_taps(flat, at, weights, first, last, out, less=0):  # type: ignore[no-untyped-def]
+    """Add weights[t] * flat[at[t] - less + i] for taps [first, last)."""
+    noinline()
+    n, t = len(out), first
+    while t + 4 <= last:
+        i, j, k, m = at[t] - less, at[t + 1] - less, at[t + 2] - less, at[t + 3] - less
+        a, b, c, d = flat[i : i + n], flat[j : j + n], flat[k : k + n], flat[m : m + n]
+        _add_four(out, a, b, c, d, weights[t], weights[t + 1], weights[t + 2], weights[t + 3])
+        t += 4
+    while t < last:
+        _add_one(out, flat[at[t] - less : at[t] - less + n], weights[t])
         t += 1
 
 

@@ -1,0 +1,125 @@
+"""The compiled square filter: tap by tap over whole rows, forward, adjoint, and the sums for the kernel's gradient.
+
+Owns: the loops over strips, and the list of a kernel's taps.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``rows.py``.
+
+A kernel that is a line is mostly zeros, so its taps are listed once a strip. The rows that a strip reads lie in ``scratch`` with
+their borders, and each tap is a multiply-add of one of them, shifted.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.convolve.cpu.rows import add_taps, copy_row, dots, fold, fold_back, mirror_ends, pad_zeros
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+
+__all__ = ["square", "square_back", "square_sums"]
+
+
+@fused
+def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[no-untyped-def]
+    """List the taps that are not nothing, row by row: how far into rows of ``step`` numbers they read, and their weights.
+
+    The taps of row i are the [begin[i], begin[i + 1])-th. ``turned`` gives the rows and columns of the adjoint.
+    """
+    noinline()
+    count, taps = 0, kernel.shape[0]
+    for i in range(taps):
+        begin[i] = count
+        for j in range(taps):
+            weight = kernel[taps - 1 - i, taps - 1 - j] if turned else kernel[i, j]
+            if not abs(weight) < threshold:
+                at[count], weights[count] = i * step + j, weight
+                count += 1
+    begin[taps] = count
+
+
+@fused
+def _mirrored(image, first, rows, reach, padded):  # type: ignore[no-untyped-def]
+    """Rows [first - reach, first + rows + reach) of a plane, with mirrored borders."""
+    noinline()
+    height, width = image.shape
+    for r in range(rows + 2 * reach):
+        line = padded[r]
+        copy_row(image[fold(first - reach + r, height)], line[reach : reach + width])
+        mirror_ends(line, reach, width)
+
+
+@entry
+def square(images, kernels, channels, rows, threshold, out, scratch, at, weights, begin, start, stop):  # type: ignore[no-untyped-def]
+    """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
+    images, kernels, out, scratch = without_refcount((images, kernels, out, scratch))
+    at, weights, begin = without_refcount((at, weights, begin))
+    height, width, taps = images.shape[1], images.shape[2], kernels.shape[1]
+    strips, reach = (height + rows - 1) // rows, taps // 2
+    step = width + 2 * reach
+    flat = scratch[: (rows + 2 * reach) * step]
+    for s in range(start, stop):
+        plane = s // strips
+        first = (s - plane * strips) * rows
+        here = min(rows, height - first)
+        _taps(kernels[plane // channels % len(kernels)], threshold, step, False, at, weights, begin)
+        _mirrored(images[plane], first, here, reach, flat.reshape(rows + 2 * reach, step))
+        for v in range(here):
+            row = out[plane, first + v]
+            row[:] = images.dtype.type(0.0)
+            add_taps(flat[v * step :], at, weights, 0, begin[taps], row)
+
+
+@entry
+def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weights, begin, start, stop):  # type: ignore[no-untyped-def]
+    """The adjoint of :func:`square`; the arguments are its own.
+
+    An output row that read a row of the image through the border lies no farther from it than ``reach``, as mirroring brings places
+    nearer: the rows around the strip are all that is needed.
+    """
+    grad, kernels, out, scratch = without_refcount((grad, kernels, out, scratch))
+    at, weights, begin = without_refcount((at, weights, begin))
+    height, width, taps = grad.shape[1], grad.shape[2], kernels.shape[1]
+    strips, reach = (height + rows - 1) // rows, taps // 2
+    step, period = width + 4 * reach, max(2 * (height - 1), 1)
+    flat, wide = scratch[: (rows + 2 * reach) * step], scratch[(rows + 2 * reach) * step :][: width + 2 * reach]
+    padded = flat.reshape(rows + 2 * reach, step)
+    for s in range(start, stop):
+        plane = s // strips
+        first = (s - plane * strips) * rows
+        here = min(rows, height - first)
+        _taps(kernels[plane // channels % len(kernels)], threshold, step, True, at, weights, begin)
+        for r in range(here + 2 * reach):
+            pad_zeros(padded[r], 2 * reach, width)
+            if 0 <= first - reach + r < height:
+                copy_row(grad[plane, first - reach + r], padded[r, 2 * reach : 2 * reach + width])
+        for v in range(first, first + here):
+            wide[:] = grad.dtype.type(0.0)
+            # Places v and -v of the rows with their borders, and each again every period.
+            for turn in range(-(reach // period) - 1, reach // period + 2):
+                for side in range(2):
+                    q = turn * period + (v if side == 0 else -v)
+                    if (side == 0 or (2 * v) % period != 0) and -reach <= q < height + reach:
+                        top = max(0, reach - q)  # of the taps' rows: those whose row of the gradient is one
+                        bottom = min(taps, height + reach - q)
+                        if top < bottom:
+                            # Tap row i reads gradient row q - reach + i, which lies at i + q - first.
+                            move = (q - first + top) * step
+                            add_taps(flat[move:], at, weights, begin[top], begin[bottom], wide, top * step)
+            fold_back(wide, reach, out[plane, v])
+
+
+@entry
+def square_sums(grad, images, taps, rows, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """The kernel's gradient, a row of float64 sums per strip."""
+    grad, images, sums, scratch = without_refcount((grad, images, sums, scratch))
+    height, width = grad.shape[1], grad.shape[2]
+    strips, reach = (height + rows - 1) // rows, taps // 2
+    step = width + 2 * reach
+    padded = scratch[: (rows + 2 * reach) * step].reshape(rows + 2 * reach, step)
+    for s in range(start, stop):
+        plane = s // strips
+        first = (s - plane * strips) * rows
+        here = min(rows, height - first)
+        _mirrored(images[plane], first, here, reach, padded)
+        into = sums[s]
+        into[:] = 0.0
+        for v in range(here):
+            for i in range(taps):
+                dots(grad[plane, first + v], padded[v + i], into[i * taps : (i + 1) * taps])
