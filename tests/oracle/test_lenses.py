@@ -19,7 +19,7 @@ from pellucid import (
     RandomWave,
     RollingShutter,
 )
-from pellucid.geometry.bends import Bend, displaced, fitted
+from pellucid.geometry.bends import Bend, displaced, fitted, sampled
 from pellucid.random.patterns import uniform_field
 
 HEIGHT, WIDTH = 256, 320
@@ -47,20 +47,23 @@ def bend_of(transform, values, height, width):
     return transform.bend(values, ImageSpec(1, height, width), torch.zeros((), dtype=torch.float64))
 
 
-@pytest.mark.parametrize("knots", [4, 5, 9, 40])
+@pytest.mark.parametrize("knots", [3, 4, 5, 9, 40])
 def test_a_fit_is_the_interpolating_spline_of_scipy(knots):
-    values = torch.randn(2, 2, knots, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    """Through values at the knots and halfway in the outer cells."""
+    values = torch.randn(2, 2, knots + 2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     at = np.linspace(0, knots - 1, 61)
     bend = Bend(fitted(values), torch.tensor([[0.0, 0.0, 1.0, 1.0]], dtype=torch.float64))
-    for column in (0, 2, 4):
-        x, y = torch.full((2, 61), float(column), dtype=torch.float64), torch.from_numpy(at)[None].expand(2, -1)
+    places = sampled(knots, values).numpy()
+    for column, place in ((0, 0.0), (1, 0.5), (2, 1.0), (4, 2.0)):
+        x, y = torch.full((2, 61), place, dtype=torch.float64), torch.from_numpy(at)[None].expand(2, -1)
         moved = torch.stack(displaced(x, y, bend), 1) - torch.stack((x, y), 1)
-        expected = make_interp_spline(np.arange(knots), values[..., column].movedim(-1, 0).numpy(), 3)(at)
+        numbers = values[..., column].movedim(-1, 0).numpy()
+        expected = make_interp_spline(places, numbers, 3, t=np.arange(-3.0, knots + 3.0))(at)
         assert np.abs(moved.movedim(-1, 0).numpy() - expected).max() < 1e-12
 
 
 def test_the_gradient_of_a_fit():
-    values = torch.randn(1, 2, 4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    values = torch.randn(1, 2, 5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
     assert gradcheck(fitted, (values,))
 
 
@@ -73,7 +76,7 @@ def test_a_lens_is_that_of_opencv(k):
     coefficients = np.array([k[0], k[1], *p, k[2]])
     # OpenCV's own map: rectified pixel to pixel of the picture. It is float32: 3e-5 px here.
     x, y = cv2.initUndistortRectifyMap(camera, coefficients, np.eye(3), camera, (WIDTH, HEIGHT), cv2.CV_32FC1)
-    assert np.abs(found[0] - np.stack((x, y), -1)).max() < 1e-3
+    assert np.abs(found[0] - np.stack((x, y), -1)).max() < 2e-4
 
 
 @pytest.mark.parametrize("angle", [5.0, 40.0, 60.0])
@@ -87,7 +90,7 @@ def test_a_fisheye_is_that_of_opencv(angle):
     )
     points = pixels().reshape(-1, 1, 2)
     expected = cv2.fisheye.undistortPoints(points, fisheye, np.zeros(4), P=pinhole).reshape(HEIGHT, WIDTH, 2)
-    assert np.abs(found[0] - expected).max() < 5e-3
+    assert np.abs(found[0] - expected).max() < 5e-4
     assert np.abs(found[0, 0, 0]).max() < 1e-9  # a corner stays
 
 
@@ -114,7 +117,7 @@ def test_waves_are_sines():
     for sample in range(20):
         period, phase = (float(record.params[0][name][sample]) for name in ("period", "phase"))
         moved = 0.1 * period * np.sin(2 * np.pi * ((at - CENTER)[..., ::-1] / period + phase))
-        assert np.abs(found[sample] - at - moved).max() < 0.003 * 0.1 * period
+        assert np.abs(found[sample] - at - moved).max() < 5e-4 * 0.1 * period
 
 
 @pytest.mark.parametrize("points", [2, 4, 5])
@@ -127,7 +130,7 @@ def test_a_plate_is_that_of_scipy(points):
         moved = 0.15 * jitter[sample].flatten(1).T.numpy()
         plate = RBFInterpolator(knots, moved, kernel="thin_plate_spline", degree=1)
         expected = pixels() + (plate(pixels().reshape(-1, 2) / step) * step).reshape(HEIGHT, WIDTH, 2)
-        assert np.abs(found[sample] - expected).max() < 0.1
+        assert np.abs(found[sample] - expected).max() < 0.04
 
 
 STRONG = [

@@ -1,6 +1,6 @@
 """Cubic B-spline displacements of points, and maps that hold one, both ways.
 
-Owns: `Bend`, `BentMap`, `fitted`, and the solver that runs a field backwards.
+Owns: `Bend`, `BentMap`, `fitted` with `sampled`, and the solver that runs a field backwards.
 Must not: see images, or know where a grid's numbers come from.
 Read next: ``points.py``.
 """
@@ -20,7 +20,7 @@ from pellucid.constants import constant
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import slopes_of, transform_points
 
-__all__ = ["FOLDS", "Bend", "BentMap", "displaced", "fitted", "inverted"]
+__all__ = ["FOLDS", "Bend", "BentMap", "displaced", "fitted", "inverted", "sampled"]
 
 FOLDS = 0.48866
 """The share of the spacing within which a grid's numbers cannot fold the plane.
@@ -81,38 +81,45 @@ def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, l
     return _Cells(first.long(), weights, tuple(slope * scale for slope in slopes))
 
 
-def fitted(values: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c gh gw"]:
-    """The numbers of the cubic B-spline that has these values at its knots; at least four along each axis.
+def sampled(knots: int, like: Tensor) -> Float[Tensor, "g"]:
+    """Where `fitted` wants values: at so many knots, in units of their distance, and halfway in the first cell and in the last."""
+    whole = torch.arange(knots, dtype=like.dtype, device=like.device)
+    return torch.cat((whole[:1], whole[:1] + 0.5, whole[1:-1], whole[-1:] - 0.5, whole[-1:]))
 
-    The first two cells share one cubic along each axis, and so do the last two (not-a-knot): cubics are met exactly, anything
-    smooth to the fourth order of the spacing.
+
+def fitted(values: Float[Tensor, "b c gh gw"]) -> Float[Tensor, "b c gh gw"]:
+    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis.
+
+    It has as many numbers as that. Cubics are met exactly, anything smooth to the fourth order of the distance of knots, at
+    the border as well as inside: conditions there on derivatives alone (not-a-knot) cost ten times the error.
 
     Gradient:
         exact: it is linear.
     Source:
         ``scipy.interpolate.make_interp_spline``, to 1e-12 in float64. Kernel: Unser, Aldroubi, Eden, 1993.
     """
-    down, across = (_filter(count, values) for count in values.shape[2:])
+    down, across = (_filter(count - 2, values) for count in values.shape[2:])
     return down @ values @ across.mT
 
 
-def _filter(count: int, like: Tensor) -> Float[Tensor, "g n"]:
-    """From the values at so many knots to the numbers of the spline, one more at either end.
+def _filter(count: int, like: Tensor) -> Float[Tensor, "g g"]:
+    """From the values at so many knots, and in the middles of the outer cells, to the numbers of the spline.
 
-    The answer on an endless line is a two-sided exponential. What it lacks at the ends are multiples of the two sequences that
-    are zero at every knot: the powers of the pole from either end.
+    The answer on an endless line is a two-sided exponential. What it lacks in the outer cells are multiples of the two sequences
+    that are zero at every knot: the powers of the pole from either end.
     """
     place = torch.arange(-1, count + 1, dtype=like.dtype, device=like.device)  # g
     endless = math.sqrt(3.0) * torch.pow(_POLE, (place[:, None] - place[None, 1:-1]).abs())  # g n
     ends = torch.stack((torch.pow(_POLE, place + 1.0), torch.pow(_POLE, count - place)), 1)  # g 2
-    # The jump of the third derivative at the second knot and at the last but one.
-    jump = constant((1.0, -4.0, 6.0, -4.0, 1.0), like.dtype, like.device)[None]
-    first, own, last = (jump @ part[:5] for part in (endless, ends, endless.flip(0)))
+    middle = constant((1.0 / 48.0, 23.0 / 48.0, 23.0 / 48.0, 1.0 / 48.0), like.dtype, like.device)[
+        None
+    ]  # of a cell, from four numbers
+    first, own, last = middle @ endless[:4], middle @ ends[:4], middle @ endless[-4:]
     near, far = own[:, :1], own[:, 1:]  # the ends mirror one another
     determinant = near * near - far * far
-    return (
-        endless - ends[:, :1] * (near * first - far * last) / determinant - ends[:, 1:] * (near * last - far * first) / determinant
-    )
+    low, high = (near * ends[:, :1] - far * ends[:, 1:]) / determinant, (near * ends[:, 1:] - far * ends[:, :1]) / determinant
+    inside = endless - low * first - high * last
+    return torch.cat((inside[:, :1], low, inside[:, 1:-1], high, inside[:, -1:]), 1)
 
 
 def displaced(x: Float[Tensor, "#b n"], y: Float[Tensor, "#b n"], bend: Bend) -> tuple[Tensor, Tensor]:

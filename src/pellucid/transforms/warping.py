@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.geometry.bends import Bend, fitted
+from pellucid.geometry.bends import Bend, fitted, sampled
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, by_options, drawn_names, gated, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
@@ -87,7 +87,9 @@ def _bent(bend: Bend) -> Warp:
 
 
 class Fitting(Bending):
-    """A relative gives ``moves``, a smooth field by formula; a cubic B-spline through its values at the knots stands for it."""
+    """A relative gives ``moves``, a smooth field by formula; a cubic B-spline through its values at the knots, and halfway in
+    the outer cells, stands for it.
+    """
 
     def moves(
         self, values: Params, x: Float[Tensor, "1 1 w"], y: Float[Tensor, "1 h 1"], spec: ImageSpec
@@ -96,21 +98,24 @@ class Fitting(Bending):
         raise NotImplementedError
 
     def spacing_of_knots(self) -> float:
-        """The most pixels between knots, about; not-a-knot splines have four at least."""
+        """The most pixels between knots, about."""
         return 8.0
 
+    def cells(self, length: int) -> tuple[int, float]:
+        """Between knots along an axis of so many pixels: how many, three at least, and how long they are."""
+        return cells_of(length, self.spacing_of_knots(), least=3)
+
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
-        (rows, down), (columns, across) = (cells_of(int(length), self.spacing_of_knots(), least=3) for length in spec.size)
-        x, y = (
-            step * (torch.arange(cells + 1, dtype=like.dtype, device=like.device) - cells / 2)
-            for cells, step in ((columns, across), (rows, down))
-        )
+        (rows, down), (columns, across) = (self.cells(int(length)) for length in spec.size)
+        x, y = (step * (sampled(cells + 1, like) - cells / 2) for cells, step in ((columns, across), (rows, down)))
         named = {name: value if name == "words" else value[:, None, None] for name, value in values.items()}
         moved = torch.broadcast_tensors(*self.moves(named, x[None, None], y[None, :, None], spec), (x + y[:, None])[None])
         return Bend(fitted(torch.stack(moved[:2], 1)), constant((0.0, 0.0, across, down), like.dtype, like.device)[None])
 
 
-def cells_of(length: int, spacing: float, least: int = 1) -> tuple[int, float]:
-    """Between knots, the outer ones on the picture's border: as many whole cells as come nearest, and how long they are."""
-    cells = max(least, round((length - 1) / spacing))
+def cells_of(length: int, spacing: float, least: int = 1, times: int = 1) -> tuple[int, float]:
+    """Between knots, the outer ones on the picture's border: as many whole cells as come nearest, and how long they are; a multiple
+    of ``times``.
+    """
+    cells = times * max(-(-least // times), round((length - 1) / (times * spacing)))
     return cells, max(1, length - 1) / cells
