@@ -38,6 +38,7 @@ from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
 from pellucid_bench.sizes import MOST, measure_sizes, ratios, sizes_table
 from pellucid_bench.tones import measure_tones, tones_table
+from pellucid_bench.volumes import measure_volumes, volumes_table
 
 __all__ = ["app"]
 
@@ -359,6 +360,22 @@ def penalty(
         rows = measure_penalty(batch=batch, size=size, budget=budget, say=_say)
         data = report("penalty", {"batch": batch, "size": size, "budget_s": budget}, rows)
     _finish("penalty", data, penalty_table(rows), output, docs_page)
+
+
+@app.command()
+def volumes(
+    batch: Annotated[int, typer.Option(min=1, help="Volumes.")] = 1,
+    size: Annotated[int, typer.Option(min=8, help="Depth, height and width.")] = 96,
+    threads: Threads = 1,
+    budget: Budget = 3.0,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on volumes to rewrite.")] = None,
+) -> None:
+    """Volumes through an affine map and an elastic field, beside affine_grid + grid_sample, SciPy and MONAI."""
+    with _setting(threads):
+        rows = measure_volumes(batch=batch, size=size, budget=budget, say=_say)
+        data = report("volumes", {"batch": batch, "size": size, "budget_s": budget}, rows)
+    _finish("volumes", data, volumes_table(rows), output, docs_page)
 
 
 def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:
