@@ -4,13 +4,15 @@
 
 Data: squares of the photographs that come with scikit-image; three photographs are kept for the test, which uses none of our
 transforms: Pillow rotates, crops and writes JPEG files.
-Result: seed 0, 34.1 dB: 0.970 of the bits after a rotation, 0.986 after JPEG 50, 0.770 after crop, rotation and JPEG 70; training
-and test take 55 s of one core.
+Result: seed 0, 34.1 dB: 0.984 of the bits after a rotation, 0.966 after JPEG 50, 0.894 after crop, rotation and JPEG 70 (0.780
+in one look); training and test take 45 s of one core.
 """
 
 import argparse
 import io
 import math
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -26,8 +28,12 @@ SEEN = ("astronaut", "rocket", "hubble_deep_field", "retina", "immunohistochemis
 HELD = ("chelsea", "coffee", "camera")
 ARMS = ("nothing", "none", "straight_through", "proximity")
 """Training through nothing; or through distortions, with this gradient of JPEG."""
+PLACES = [(angle, 1.0, (0.0, 0.0)) for angle in (0, -8, 8)]
+PLACES += [(angle, 0.9, (3.4 * x, 3.4 * y)) for angle in (0, -8, 8) for x in (-1, 0, 1) for y in (-1, 0, 1)]
+"""Where a decoder looks: angles within those of training; the whole picture, or a crop of a middling area, put back."""
 
 
+@cache
 def patches(names: tuple[str, ...], count: int, seed: int) -> Tensor:
     """Squares of 3 to 25 % of each photograph, brought to one size."""
     cut = pl.Pipeline([pl.RandomResizedCrop(SIZE, scale=(0.03, 0.25), ratio=(1.0, 1.0))], seed=seed)
@@ -73,6 +79,13 @@ def decode(decoder: nn.Module, images: Tensor) -> Tensor:
     """Logits of the bits."""
     logits: Tensor = decoder((images - 0.5).contiguous(memory_format=torch.channels_last))
     return logits
+
+
+def search(decoder: nn.Module, images: Tensor) -> Tensor:
+    """Logits of the bits, from the place in which the decoder is surest of each picture."""
+    looks = (decode(decoder, pl.functional.affine(images, angle, shift, scale)) for angle, scale, shift in PLACES)
+    logits = torch.stack(list(looks))  # (places, b, bits)
+    return logits[logits.abs().mean(2).argmax(0), torch.arange(len(images))]
 
 
 def distortions(arm: str, seed: int) -> pl.Pipeline:
@@ -155,26 +168,32 @@ TESTS = {
 
 
 @torch.no_grad()
-def measure(marked: Tensor, images: Tensor, bits: Tensor, decoder: nn.Module) -> dict[str, float]:
-    """PSNR of the 8-bit pictures, and the share of bits found after each of Pillow's distortions."""
+def measure(marked: Tensor, images: Tensor, bits: Tensor, read: Callable[[Tensor], Tensor]) -> dict[str, float]:
+    """PSNR of the 8-bit pictures, and the share of bits that is read after each of Pillow's distortions."""
     rng, marked = np.random.default_rng(0), (marked * 255).round().to(torch.uint8)
     pictures = [Image.fromarray(one.movedim(0, -1).numpy()) for one in marked]
     result = {"PSNR": float((-10 * (marked / 255 - images).square().mean((1, 2, 3)).log10()).mean())}
     for name, distort in TESTS.items():
         seen = torch.from_numpy(np.stack([np.asarray(distort(one, rng)) for one in pictures])).movedim(-1, 1) / 255
-        result[name] = float(((decode(decoder, seen) > 0) == bits.bool()).float().mean())
+        result[name] = float(((read(seen) > 0) == bits.bool()).float().mean())
     return result
 
 
 def main(arm: str = "proximity", steps: int = 500, seed: int = 0, count: int = 50) -> dict[str, float]:
-    """Train, and test on `count` squares of each photograph that was held out; names with "network:" are before refinement."""
+    """Train, and test on `count` squares of each photograph that was held out.
+
+    Names with "network:" are before refinement, those with "one look:" without the search for the place.
+    """
     encoder, decoder = train(arm, steps, seed)
     images = (patches(HELD, count, 1000) * 255).round() / 255
     bits = torch.randint(0, 2, (len(images), BITS), generator=torch.Generator().manual_seed(seed)).float()
     marked = encoder(images, bits).detach()
-    before = {f"network: {name}": value for name, value in measure(marked, images, bits, decoder).items()}
     refined = refine(marked, images, bits, decoder, distortions(arm, 1000 + seed))
-    return {**before, **measure(refined, images, bits, decoder)}
+    once, searched = partial(decode, decoder), partial(search, decoder)
+    before, after = measure(marked, images, bits, once), measure(refined, images, bits, once)
+    result = {f"network: {name}": value for name, value in before.items()}
+    result |= {f"one look: {name}": after[name] for name in TESTS}
+    return result | measure(refined, images, bits, searched)
 
 
 if __name__ == "__main__":

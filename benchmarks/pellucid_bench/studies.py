@@ -147,22 +147,24 @@ def watermark(
 ) -> None:
     """What a watermark survives by what it was trained through; goes on where it was stopped, from the file that it writes."""
     need("demo", "skimage", *(() if write is None else ("matplotlib",)))
+    from pellucid.cli.learn import one_thread
     from pellucid.random.arguments import check_choice
     from pellucid_bench.runs import example, run_all
-    from pellucid_bench.watermark import NAMES, as_markdown, draw
+    from pellucid_bench.watermark import LOOKS, NAMES, as_markdown, draw
 
     made, steps = example("watermark"), 4 if quick else 500
     chosen = arms.split(",")
     for arm in chosen:
         check_choice("arms", arm, tuple(NAMES))
-    rows = run_all(
-        lambda arm, seed: made.main(arm, steps, seed),
-        chosen,
-        seeds,
-        about={"steps": steps},
-        path=None if write is None else write / "watermark.json",
-        say=lambda line: typer.echo(f"... {line}", err=True),
-    )
+    with one_thread():
+        rows = run_all(
+            lambda arm, seed: made.main(arm, steps, seed),
+            chosen,
+            seeds,
+            about={"steps": steps, "looks": list(LOOKS.values())},
+            path=None if write is None else write / "watermark.json",
+            say=lambda line: typer.echo(f"... {line}", err=True),
+        )
     _finish("watermark", as_markdown(rows), partial(draw, rows), write)
 
 

@@ -25,13 +25,18 @@ NAMES = {
 TESTS = ("as it is", "JPEG 50", "rotation", "crop, rotation, JPEG 70")
 
 
+LOOKS = {"one look: ": "once", "": "30 times"}
+"""Prefix of a result, and how often the decoder looks for it."""
+
+
 def as_markdown(rows: Sequence[Row]) -> str:
     """A table: the mean over seeds, and each."""
-    lines = [f"| trained through | seeds | PSNR, dB | {' | '.join(TESTS)} |", f"|{'---|' * (3 + len(TESTS))}"]
-    for arm in _arms(rows):
-        mine = [row for row in rows if row["arm"] == arm]
-        found = " | ".join(each([row[name] for row in mine], ".3f") for name in TESTS)
-        lines.append(f"| {NAMES[arm]} | {len(mine)} | {mean(row['PSNR'] for row in mine):.2f} | {found} |")
+    lines = [f"| trained through | looks | seeds | PSNR, dB | {' | '.join(TESTS)} |", f"|{'---|' * (4 + len(TESTS))}"]
+    for prefix, looks in LOOKS.items():
+        for arm in _arms(rows):
+            mine = [row for row in rows if row["arm"] == arm]
+            found = " | ".join(each([row[prefix + name] for row in mine], ".3f") for name in TESTS)
+            lines.append(f"| {NAMES[arm]} | {looks} | {len(mine)} | {mean(row['PSNR'] for row in mine):.2f} | {found} |")
     return "\n".join(lines) + "\n"
 
 
@@ -40,16 +45,17 @@ def _arms(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Bit accuracy after each distortion, a point for each seed."""
+    """Bit accuracy after each distortion, a point for each seed, empty for one look."""
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 3.6))
     for number, arm in enumerate(_arms(rows)):
         for row in rows:
             if row["arm"] == arm:
                 places = [at + 0.12 * number for at in range(len(TESTS))]
-                axis.plot(
-                    places, [row[name] for name in TESTS], "o", color=f"C{number}", label=NAMES[arm] if row["seed"] == 0 else None
-                )
+                for prefix in LOOKS:
+                    look = {"color": f"C{number}", "fillstyle": "none" if prefix else "full"}
+                    named = NAMES[arm] if row["seed"] == 0 and not prefix else None
+                    axis.plot(places, [row[prefix + name] for name in TESTS], "o", label=named, **look)
     axis.axhline(0.5, color="0.6", linestyle=":")
     axis.set(xticks=range(len(TESTS)), xticklabels=TESTS, ylabel="bit accuracy")
     axis.legend(fontsize=7, loc="lower left")

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
-from pellucid_bench.runs import run_all
+from pellucid_bench.runs import example, run_all
 from pellucid_bench.watermark import as_markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,6 +34,19 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     assert [(row["arm"], row["seed"], row["value"]) for row in rows] == [("a", 0, 0.5), ("b", 0, 0.5), ("a", 1, 1.5), ("b", 1, 1.5)]
     study({"steps": 2})
     assert len(ran) == 9  # other settings: all of them
+
+
+def test_the_search_finds_where_the_decoder_is_surest():
+    pytest.importorskip("skimage")
+    made, seen = example("watermark"), torch.zeros(2, 3, 64, 64)
+    seen[0, :, 27:29, 27:29] = seen[1, :, 31:33, 31:33] = 1.0  # the first where a crop's centre may lie
+
+    def middle(images):
+        return 4 * images[:, 0, 31:33, 31:33].mean((1, 2))[:, None].expand(-1, made.BITS)
+
+    found = made.search(middle, seen + 0.5)
+    assert made.decode(middle, seen + 0.5)[0].max() < 0.1
+    assert found.min() > 2.5
 
 
 def test_the_page_has_the_table_of_its_file():
