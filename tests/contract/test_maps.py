@@ -201,6 +201,9 @@ def test_mistakes_are_told():
         record.where(torch.ones(3), record)
     with pytest.raises(InvalidArgument, match=r"Record.stack: expected records of one sample"):
         Record.stack([record])
+    for replay in (augment.apply, augment.inverse):
+        with pytest.raises(InvalidArgument, match=r"record: expected one of this pipeline's: .*Replay it with"):
+            replay(pictures, Pipeline([RandomHorizontalFlip()]).draw(pictures))
     with pytest.raises(InvalidArgument, match="2 samples, as in the record"):
         augment.apply(pictures, record[:2])
 

@@ -17,6 +17,7 @@ from pellucid import (
     RandomPerspective,
     RandomRotation,
     RandomTranslate,
+    RandomVerticalFlip,
 )
 from pellucid.adversarial import Adversary, AugMax, PatchAdversary, eot, flow_attack, max_up
 
@@ -178,6 +179,24 @@ def test_augmax_raises_the_loss_by_weights_and_draws(task):
     x = x.clone().requires_grad_()
     AugMax(augment, loss, steps=1)(x, key=key).sum().backward()
     assert bool((x.grad != 0).any())
+
+
+def test_augmax_moves_what_was_drawn_and_how_it_is_mixed():
+    x, key = torch.full((3, 1, 4, 4), 0.4), Key(1, 1)
+
+    def light(z):
+        return z.mean((1, 2, 3))
+
+    bright = Pipeline([RandomBrightness((0.5, 1.5))], seed=0)
+    brightest = torch.stack([light(view.result) for view in bright.views(x, 3, key=key)]).amax(0)
+    found = light(AugMax(bright, light, steps=12, step_size=0.5)(x, key=key))
+    assert bool((found > torch.maximum(brightest, light(x)) + 1e-3).all())  # no mixture of the first draws is that bright
+    halves = Pipeline([RandomVerticalFlip(0.5)], seed=0)  # nothing here is on a scale
+    ramp = torch.linspace(0.0, 1.0, 4).view(1, 1, 4, 1).expand(12, 1, 4, 4)
+    top = AugMax(halves, lambda z: z[:, 0, 0].mean(1), steps=12, step_size=0.5)(ramp, key=key)[:, 0, 0, 0]
+    flipped = torch.stack([view.result[:, 0, 0, 0] for view in halves.views(ramp, 3, key=key)]).amax(0)
+    assert bool((top[flipped > 0] > 0.9).all())
+    assert bool((flipped > 0).any())
 
 
 @pytest.mark.parametrize(
