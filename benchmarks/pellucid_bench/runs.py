@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from types import ModuleType
@@ -22,32 +23,64 @@ Row: TypeAlias = dict[str, Any]
 
 
 def run_all(
-    run: Callable[[str, int], Row], arms: Sequence[str], seeds: int, *, about: Row, path: Path | None, say: Callable[[str], None]
+    run: Callable[[str, int], Row],
+    arms: Sequence[str],
+    seeds: int,
+    *,
+    about: Row,
+    path: Path | None,
+    say: Callable[[str], None],
+    jobs: int = 1,
 ) -> list[Row]:
-    """The rows of all arms and seeds.
+    """The rows of all arms and seeds, in their order.
 
     Args:
         run: from arm and seed to what was measured.
         about: what a row depends on besides; rows of a file that says otherwise are not used.
         path: a JSON file, read first and written after every run; None for none.
         say: is told of each run.
+        jobs: how many runs at a time, each in a process of its own where there are several.
     """
     rows: list[Row] = []
     if path is not None and path.exists():
         before = json.loads(path.read_text())
         rows = before["rows"] if before["about"] == about else []
-    for seed in range(seeds):
-        for arm in arms:
-            if any((row["arm"], row["seed"]) == (arm, seed) for row in rows):
-                continue
-            start = time.process_time()
-            row = run(arm, seed)
-            rows.append({"arm": arm, "seed": seed, "cpu_seconds": round(time.process_time() - start, 1), **row})
-            say(f"seed {seed}: {arm}: { ({name: value for name, value in rows[-1].items() if not isinstance(value, list)}) }")
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    done = {(row["seed"], row["arm"]) for row in rows}
+    order = [(seed, arm) for seed in range(seeds) for arm in arms]
+    for row in _rows(run, [place for place in order if place not in done], jobs):
+        rows.append(row)
+        say(f"seed {row['seed']}: {row['arm']}: { ({name: value for name, value in row.items() if not isinstance(value, list)}) }")
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     return rows
+
+
+def _rows(run: Callable[[str, int], Row], places: Sequence[tuple[int, str]], jobs: int) -> Iterator[Row]:
+    """The rows of these seeds and arms, one after the other, as they end."""
+    global _run
+    if jobs == 1 or len(places) < 2:
+        yield from (_timed(run, place) for place in places)
+        return
+    _run = run
+    with get_context("fork").Pool(jobs) as pool:  # a fork has what the closure holds
+        yield from pool.imap(_one, places)
+
+
+def _one(place: tuple[int, str]) -> Row:
+    assert _run is not None
+    return _timed(_run, place)
+
+
+def _timed(run: Callable[[str, int], Row], place: tuple[int, str]) -> Row:
+    seed, arm = place
+    start = time.process_time()
+    row = run(arm, seed)
+    return {"arm": arm, "seed": seed, "cpu_seconds": round(time.process_time() - start, 1), **row}
+
+
+_run: Callable[[str, int], Row] | None = None
+"""What processes that are forked run."""
 
 
 def each(values: Sequence[float], form: str = ".1f") -> str:

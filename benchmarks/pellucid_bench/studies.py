@@ -18,6 +18,8 @@ from pellucid.cli.errors import need
 
 __all__ = ["app"]
 
+Jobs = Annotated[int, typer.Option(min=1, help="How many runs at a time, each on one thread.")]
+
 app = typer.Typer(name="study", help="Experiments that say what our defaults do, losses included.", no_args_is_help=True)
 
 
@@ -143,6 +145,7 @@ def watermark(
     arms: Annotated[str, typer.Option(help="Which gradients of JPEG; nothing is training without distortions.")] = (
         "nothing,none,straight_through,proximity"
     ),
+    jobs: Jobs = 1,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
     """What a watermark survives by what it was trained through; goes on where it was stopped, from the file that it writes."""
@@ -163,6 +166,7 @@ def watermark(
             seeds,
             about={"steps": steps, "looks": list(LOOKS.values())},
             path=None if write is None else write / "watermark.json",
+            jobs=jobs,
             say=lambda line: typer.echo(f"... {line}", err=True),
         )
     _finish("watermark", as_markdown(rows), partial(draw, rows), write)
@@ -173,6 +177,7 @@ def distill(
     write: Annotated[Path | None, typer.Option(help="Write distillation.json and img/distillation.png into this folder.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many runs of each kind.")] = 3,
     images: Annotated[str, typer.Option(help="Pictures per class.")] = "1,10",
+    jobs: Jobs = 1,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
     """What pictures teach that were learned under siamese draws; goes on where it was stopped, from the file that it writes."""
@@ -190,6 +195,7 @@ def distill(
             seeds,
             about={"data": data.name, "quick": quick},
             path=None if write is None else write / "distillation.json",
+            jobs=jobs,
             say=lambda line: typer.echo(f"... {line}", err=True),
         )
     _finish("distillation", as_markdown(rows), partial(draw, rows), write)
@@ -203,6 +209,7 @@ def ada(
     ] = None,
     write: Annotated[Path | None, typer.Option(help="Write ada.json and img/ada.png into this folder.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many trainings of each kind.")] = 3,
+    jobs: Jobs = 1,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
     """A GAN on 1,000 pictures, with and without adaptive augmentation; goes on where it was stopped, from its file."""
@@ -221,6 +228,7 @@ def ada(
             seeds,
             about={"data": pictures.name, "steps": steps, "pictures": images},
             path=None if write is None else write / "ada.json",
+            jobs=jobs,
             say=lambda line: typer.echo(f"... {line}", err=True),
         )
     _finish("ada", as_markdown(rows), partial(draw, rows), write)

@@ -49,6 +49,14 @@ def test_the_search_finds_where_the_decoder_is_surest():
     assert found.min() > 2.5
 
 
+def test_several_runs_at_a_time_give_the_same_rows(tmp_path):
+    path, offset = tmp_path / "rows.json", 0.5
+    rows = run_all(lambda arm, seed: {"value": seed + offset}, ("a", "b"), 3, about={}, path=path, say=str, jobs=2)
+    alone = run_all(lambda arm, seed: {"value": seed + offset}, ("a", "b"), 3, about={}, path=None, say=str)
+    assert [(row["arm"], row["seed"], row["value"]) for row in rows] == [(row["arm"], row["seed"], row["value"]) for row in alone]
+    assert json.loads(path.read_text())["rows"] == rows
+
+
 def test_the_page_has_the_table_of_its_file():
     rows = json.loads((DOCS / "watermark.json").read_text())["rows"]
     assert as_markdown(rows) in (DOCS / "watermark.md").read_text()
