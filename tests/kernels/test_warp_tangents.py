@@ -106,17 +106,17 @@ def test_every_tangent_alone(interpolation, padding_mode):
 
 
 @pytest.mark.parametrize(
-    ("moving", "expected"),
-    [("image", {"cpu_warp": 2}), ("map", {"cpu_warp": 1, "cpu_warp_moved": 1}), ("both", {"cpu_warp": 2, "cpu_warp_moved": 1})],
+    "moving",
+    ["image", "map", "both"],
 )
-def test_how_often_the_picture_is_read(moving, expected):
+def test_one_pass_gives_the_result_and_its_tangent(moving):
     image, src_from_dst = example(torch.float32)
     with torch.autograd.forward_ad.dual_level(), Counting() as counting:
         picture = torch.autograd.forward_ad.make_dual(image, torch.ones_like(image)) if moving != "map" else image
         mapping = torch.autograd.forward_ad.make_dual(src_from_dst, image.new_ones(2, 3, 3)) if moving != "image" else src_from_dst
         out = warp(picture, mapping, size=(9, 10))
         assert torch.autograd.forward_ad.unpack_dual(out).tangent.any()
-    assert counting.seen == {f"pellucid.{name}": count for name, count in expected.items()}
+    assert counting.seen == {"pellucid.cpu_warp_dual": 1}
 
 
 def test_stages_behind_the_pass_do_not_send_it_to_the_reference():
@@ -131,7 +131,7 @@ def test_stages_behind_the_pass_do_not_send_it_to_the_reference():
     with torch.autograd.forward_ad.dual_level(), Counting() as counting:
         out = torch.autograd.forward_ad.unpack_dual(run(torch.autograd.forward_ad.make_dual(image, image.flip(-1)), "auto"))
     torch.testing.assert_close((out.primal, out.tangent), expected)
-    assert counting.seen["pellucid.cpu_warp"] == 2
+    assert counting.seen["pellucid.cpu_warp_dual"] == 1
 
 
 CHAINS = {
@@ -166,7 +166,7 @@ def test_drawn_values_through_canvases(steps, picture_too, monkeypatch):
     monkeypatch.setattr(reference_warp, "warp", refuse)
     with Counting() as counting:
         found = through_it(fast)
-    assert counting.seen["pellucid.cpu_warp_moved"]
+    assert counting.seen["pellucid.cpu_warp_dual"]
     assert expected.abs().max() > 0.01
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 

@@ -8,11 +8,12 @@ Read next: ``convolve/__init__.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from pellucid.errors import ImplementationError
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
@@ -42,7 +43,8 @@ class Primitive(NamedTuple):
         backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
             needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
-        tangent: (tensors, their tangents or None, static) -> the tangent of the result; None where only the reference has one.
+        dual: (tensors, their tangents or None, static) -> the result and its tangent, or None where this call has no such
+            pass; None where no call has.
         linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
             where that depends on the first. Then neither its second derivative nor the first's tangent needs a reference.
     """
@@ -53,7 +55,7 @@ class Primitive(NamedTuple):
     forward: Callable[..., Tensor]
     backward: Callable[..., tuple[Tensor, ...]]
     impl: str = "cpu"
-    tangent: Callable[..., Tensor] | None = None
+    dual: Callable[..., tuple[Tensor, Tensor] | None] | None = None
     linear: Callable[..., Tensors | None] = lambda *_: None
 
 
@@ -73,15 +75,31 @@ def implementation(impl: str, device: torch.device, available: tuple[str, ...] =
 def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) -> Tensor:
     """Compute a primitive with its compiled operators."""
     if needs_grad(*tensors):
-        if forward_mode():
-            moved: Tensor = _Moving.apply(_Whole(primitive), _Whole(static), len(tensors), *tensors)
-            return moved
+        duals = [None if tensor is None else forward_ad.unpack_dual(tensor) for tensor in tensors] if forward_mode() else []
+        if any(dual is not None and dual.tangent is not None for dual in duals):
+            return _carried(primitive, static, duals)
         absent = (None,) * (_MOST - len(tensors))
         out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
     return call(*tensors, *static)
+
+
+def _carried(primitive: Primitive, static: tuple[Any, ...], duals: Sequence[Any]) -> Tensor:
+    """The result with its tangent."""
+    tensors = [None if dual is None else dual.primal for dual in duals]
+    tangents = [None if dual is None else dual.tangent for dual in duals]
+    if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *tangents)):
+        raise ImplementationError("A jvp of compiled operators has no gradient. Use impl='reference' for tangents that need one.")
+    found = None if primitive.dual is None else primitive.dual(tensors, tangents, static)
+    if found is None:
+        others = primitive.linear(*tensors, *static) if all(tangent is None for tangent in tangents[1:]) else None
+        if others is None:
+            raise NotImplementedError(f"impl={primitive.impl!r} of {primitive.name} has no jvp. Use impl='reference'.")
+        found = primitive.forward(*tensors, *static), primitive.forward(tangents[0], *others, *static)
+    out: Tensor = forward_ad.make_dual(*found)
+    return out
 
 
 _MOST = 8
@@ -124,45 +142,6 @@ class Explicit(torch.autograd.Function):
         compute = _gradients if once else _Backward.apply
         found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
         return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
-
-
-class _Whole:
-    """Holds a tuple that torch is not to take apart, as it does, argument by argument, several times in a call."""
-
-    __slots__ = ("held",)
-
-    def __init__(self, held: Any) -> None:
-        self.held = held
-
-
-class _Moving(Explicit):
-    """The same with tangents: apart, as Dynamo takes no function that has a rule for them."""
-
-    @staticmethod
-    def forward(primitive: _Whole, static: _Whole, count: int, *tensors: Tensor | None) -> Tensor:  # type: ignore[override]
-        out: Tensor = primitive.held.forward(*tensors[:count], *static.held)
-        return out
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        Explicit.setup_context(ctx, (inputs[0].held, inputs[1].held, *inputs[2:]), output)
-        ctx.save_for_forward(*(tensor for tensor in inputs[3:] if tensor is not None))
-        ctx.set_materialize_grads(False)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        tensors = _saved(ctx)
-        given = tangents[3 : 3 + len(tensors)]
-        others = ctx.primitive.linear(*tensors, *ctx.static) if all(tangent is None for tangent in given[1:]) else None
-        if others is None and ctx.primitive.tangent is None:
-            raise NotImplementedError(f"impl={ctx.primitive.impl!r} of {ctx.primitive.name} has no jvp. Use impl='reference'.")
-        if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *given)):
-            raise ImplementationError(
-                "A jvp of compiled operators has no gradient. Use impl='reference' for tangents that need one."
-            )
-        if others is not None:
-            return ctx.primitive.forward(given[0], *others, *ctx.static)
-        return ctx.primitive.tangent(tensors, given, ctx.static)
 
 
 def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:

@@ -232,7 +232,7 @@ _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
     name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills), 7, _PLACES, blurred_colors)
     for name, computes, rule in (
-        ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.moved)),
+        ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.dual)),
         ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),
     )
 }

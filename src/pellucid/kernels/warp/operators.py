@@ -26,7 +26,7 @@ __all__ = [
     "backwards",
     "copy_labels",
     "define",
-    "define_moved",
+    "define_dual",
     "empty_gradients",
     "forwards",
     "without_fills",
@@ -76,20 +76,20 @@ def define(name: str) -> None:
     batched(labels, getattr(operators, f"{name}_labels"), _LABEL_COUNT, 0)
 
 
-def define_moved(name: str) -> None:
-    """Define ``pellucid::{name}_warp_moved``: how a linear pass's result changes while its points move.
+def define_dual(name: str) -> None:
+    """Define ``pellucid::{name}_warp_dual``: a linear pass's result, and how it changes with the picture and the points.
 
-    It takes (image, mapping, window, params, field), of which offsets count as offset - fill and fills are zero, the changes of
-    mapping, window and field (or None), and what the warp takes after its tensors. Bilinear or cubic, without canvases or table.
+    It takes (image, its change or None, mapping, window, params, the same with offset - fill for offsets and without fills, field),
+    the changes of mapping, window and field (or None), and what the warp takes after its tensors. Without canvases or table; not
+    nearest where points change.
     """
-    moved = f"pellucid::{name}_warp_moved"
+    dual = f"pellucid::{name}_warp_dual"
+    tensors = "Tensor image, Tensor? by_image, Tensor mapping, Tensor? window, Tensor params, Tensor differences, Tensor? field"
     changes = "Tensor? by_mapping, Tensor? by_window, Tensor? by_field"
     static = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
-    torch.library.define(
-        moved, f"(Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, {changes}, {static}) -> Tensor"
-    )
-    torch.library.register_fake(moved, lambda *given: _empty(given[0], given[8], given[9][3], given[11]))
-    batched(moved, getattr(torch.ops.pellucid, f"{name}_warp_moved"), 8, 0)
+    torch.library.define(dual, f"({tensors}, {changes}, {static}) -> (Tensor, Tensor)")
+    torch.library.register_fake(dual, lambda *given: tuple(_empty(given[0], given[10], given[11][3], given[13]) for _ in range(2)))
+    batched(dual, getattr(torch.ops.pellucid, f"{name}_warp_dual"), 10, 0)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:

@@ -1,19 +1,20 @@
 """Forward-mode differentiation of a compiled pass.
 
 Owns: `tangents`, the rule, and `has_tangent`, for which passes it is one.
-Must not: compute on pixels. The pass is linear in the image and in the first mix: their tangents go through the pass itself.
+Must not: compute on pixels. The pass is linear in the first mix, whose tangent goes through the pass itself.
 Read next: ``cpu/tangent.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.kernels.derivatives import first_moves_alone, forward_alone
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX
+from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.operators import arguments
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -32,34 +33,39 @@ def has_tangent(image: Tensor, resample: Resample) -> bool:
     if first_moves_alone(image, *moves):
         return True
     plain = recipe.footprint is None and resample.slopes is None
-    return plain and recipe.dtype in (None, torch.float32, torch.float64) and image.device.type == "cpu"
+    return plain and recipe.dtype in _COMPUTED and image.device.type == "cpu"
 
 
-def tangents(forward: Callable[..., Tensor], moved: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
     """The rule, of the operators of a linear pass: its tensors are image, mapping, window, params, field, links and table."""
 
-    def rule(tensors: Sequence[Tensor | None], changes: Sequence[Tensor | None], static: tuple[Recipe, ...]) -> Tensor:
+    def rule(
+        tensors: Sequence[Tensor | None], changes: Sequence[Tensor | None], static: tuple[Recipe, ...]
+    ) -> tuple[Tensor, Tensor] | None:
         (recipe,) = static
-        image, mapping, window, params, field, *_ = tensors
+        image, mapping, window, params, field, links, table = tensors
         by_image, by_mapping, by_window, by_params, by_field, *_ = changes
         assert image is not None
         assert mapping is not None
         assert params is not None
+        if links is not None or table is not None or recipe.flags & STAGES or recipe.dtype not in _COMPUTED:
+            return None
         options = arguments(image, mapping, recipe)
         matrix, offset, fill = _first_mix(params, options[1][3], recipe)
-        parts = []
-        if by_image is not None:
-            homogeneous = torch.cat((matrix, torch.zeros_like(offset), torch.zeros_like(fill)), 1)
-            parts.append(forward(by_image, mapping, window, homogeneous, field, None, None, *options))
+        if recipe.interpolation == "nearest":  # whose points may move: nothing changes
+            by_mapping = by_window = by_field = None
+        if all(part is None for part in (by_image, by_mapping, by_window, by_field)):
+            out = forward(image, mapping, window, params, field, None, None, *options)
+            along = torch.zeros_like(out) if by_params is None else None
+        else:
+            difference = torch.cat((matrix, offset - fill, torch.zeros_like(fill)), 1)
+            moves = by_mapping, by_window, by_field
+            out, along = dual(image, by_image, mapping, window, params, difference, field, *moves, *options)
         if by_params is not None and recipe.flags & FIRST_MIX:
             source = image if recipe.flags & MATRIX else torch.zeros_like(image)  # what has no matrix has the identity
-            parts.append(forward(source, mapping, window, by_params, field, None, None, *options))
-        if recipe.interpolation != "nearest" and any(by is not None for by in (by_mapping, by_window, by_field)):
-            difference = torch.cat((matrix, offset - fill, torch.zeros_like(fill)), 1)
-            parts.append(moved(image, mapping, window, difference, field, by_mapping, by_window, by_field, *options))
-        if not parts:  # nothing that counts has moved
-            return torch.zeros((image.shape[0], options[1][3], *recipe.size), dtype=options[-1])
-        return sum(parts[1:], parts[0])
+            mixed = forward(source, mapping, window, by_params, field, None, None, *options)
+            along = mixed if along is None else along + mixed
+        return out, torch.zeros_like(out) if along is None else along
 
     return rule
 
@@ -69,3 +75,7 @@ def _first_mix(params: Tensor, out_channels: int, recipe: Recipe) -> tuple[Tenso
     ends = 2 * out_channels if recipe.flags & FIRST_MIX else 0
     cut = params.shape[1] - ends
     return params[:, :cut], params[:, cut : cut + ends // 2], params[:, cut + ends // 2 :]
+
+
+_COMPUTED = None, torch.float32, torch.float64
+"""Dtypes of results that nothing rounds."""

@@ -17,16 +17,16 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.layout import CANVASES, LEVELS, LINK, MODES, POWER
-from pellucid.kernels.warp.operators import Gradients, define, define_moved, empty_gradients
+from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["backward", "direct", "forward", "labels", "moved"]
+__all__ = ["backward", "direct", "dual", "forward", "labels"]
 
 define("cpu")
-define_moved("cpu")
+define_dual("cpu")
 forward = torch.ops.pellucid.cpu_warp.default
 backward = torch.ops.pellucid.cpu_warp_backward.default
 labels = torch.ops.pellucid.cpu_labels.default
-moved = torch.ops.pellucid.cpu_warp_moved.default
+dual = torch.ops.pellucid.cpu_warp_dual.default
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -276,12 +276,14 @@ def _(
     return results
 
 
-@torch.library.impl("pellucid::cpu_warp_moved", "CPU")
+@torch.library.impl("pellucid::cpu_warp_dual", "CPU")
 def _(
     image: Tensor,
+    by_image: Tensor | None,
     mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
+    differences: Tensor,
     field: Tensor | None,
     by_mapping: Tensor | None,
     by_window: Tensor | None,
@@ -290,29 +292,33 @@ def _(
     options: list[int],
     cubic: float,
     dtype: torch.dtype,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     from pellucid.kernels.warp.cpu.tangent import tangent
 
+    if by_image is not None and by_image.stride() != image.stride():
+        image, by_image = image.contiguous(), by_image.contiguous()
     call, batch = _Call(image, mapping, window, params, field, None, None, size, options, cubic), image.shape[0]
-    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype))
+    out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype)) for _ in range(2))
     if out.numel():
-        edges = mapping.new_zeros((1, 4 if window is not None else 0))
-        rows = [
-            (like.new_zeros((1, 1)) if by is None else by).expand(batch, like.shape[1]).contiguous().numpy()
+        edges, pixels = mapping.new_zeros((1, 4 if window is not None else 0)), size[0] * size[1]
+        still = all(part is None for part in (by_mapping, by_window, by_field))
+        rows = (
+            (like.new_zeros((1, 1)) if by is None else by).expand(0 if still else batch, like.shape[1]).contiguous().numpy()
             for by, like in ((by_mapping, mapping), (by_window, edges))
-        ]
-        pixels = size[0] * size[1]
+        )
         bends = np.empty((1, 0), call.work)
         if by_field is not None:
             bends = by_field.expand(batch, -1, -1, -1).contiguous().view(-1, pixels).numpy()
         img, numbers, rows_of, fields, *_ = call.arguments
-        planes = memory(out.view(-1, pixels))
+        change, moves = img[:0] if by_image is None else elements(by_image), (*rows, bends)
+        others, planes = differences.contiguous().numpy(), (memory(out.view(-1, pixels)), memory(along.view(-1, pixels)))
 
         def task(start: int, stop: int) -> None:
-            tangent(img, numbers, rows_of, fields, *rows, bends, planes, *call.scratch(gradients=False)[:3], start, stop)
+            room, cubics, edge, _ = call.scratch(gradients=by_image is not None)
+            tangent(img, change, numbers, rows_of, others, fields, moves, *planes, room, cubics, edge, start, stop)
 
         run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
-    return out
+    return out, along
 
 
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}

@@ -1,7 +1,7 @@
-"""How the output changes while the points move at which it is read: the way forward of forward-mode differentiation.
+"""The output and how it changes while the picture changes and the points move at which it is read: forward-mode differentiation.
 
 Owns: the order of phases; what holds a point still.
-Must not: know how the image or the colours change: the pass is linear in them.
+Must not: know how the colours change: the pass is linear in them.
 Read next: ``sweep.py``.
 """
 
@@ -12,15 +12,20 @@ import numpy as np
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
-from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge, weigh
+from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge
+from pellucid.kernels.warp.cpu.staged import stage
 from pellucid.kernels.warp.cpu.stages import mix
 from pellucid.kernels.warp.cpu.strips import (
     COLUMNS,
     ROWS,
+    STAGED,
+    copy_pixels,
     folds,
+    is_copy,
     lay_out,
     next_band,
     parameter_places,
+    read_strip,
     rule_of,
     settle_strip,
     store_strip,
@@ -60,26 +65,37 @@ def _hold(kind, x, low, high, low_moved, high_moved, last, clamped, dx):  # type
         dx[u] = zero if still else step
 
 
+@fused
+def _add(source, target):  # type: ignore[no-untyped-def]
+    noinline()
+    for c in range(len(target)):
+        for u in range(len(target[c])):
+            target[c][u] += source[c][u]
+
+
 @entry
 def tangent(  # type: ignore[no-untyped-def]
-    img, call, rows, fields, moved_maps, moved_windows, moved_fields, out, room, cubics, edge, start, stop
+    img, change, call, rows, differences, fields, moves, out, along, room, cubics, edge, start, stop
 ):
     """Compute strips start to stop.
 
     Args:
-        rows: of parameters, whose offsets stand for offset - fill, and whose fills are zero.
-        moved_maps, moved_windows: how they change, a row per sample.
-        moved_fields: how displacements change, as ``fields``; empty where they do not.
+        change: of the image, laid out as it is; empty where there is none.
+        differences: parameters whose offsets stand for offset - fill, and whose fills are zero.
+        moves: how maps, windows and displacements change: a row per sample of the first two, the last as ``fields``; empty where they
+            do not, the maps' too where no point moves.
+        out, along: the result, and its change.
     """
     channels, out_channels, taps = call.channels, call.out_channels, call.taps
     wide = max(channels, out_channels)
     matrix, offset, _, _, _, _, _ = parameter_places(call.flags, channels, out_channels)
-    height = 17 + 2 * wide
-    img, out = numbers(img), steps(out)
+    height = 19 + 4 * wide
+    changes, points_move = len(change) > 0, moves[0].size > 0
+    img, change, out, along = numbers(img), numbers(change), steps(out), steps(along)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
-    floats, quad, frame = without_refcount(room.floats), without_refcount(room.quad), room.frame
+    floats, quad, other, frame = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into), room.frame
     index, kind = without_refcount(room.index), without_refcount(room.kind)
-    cast = floats.dtype.type
+    cast, whole_line = floats.dtype.type, np.int64(0)
     far, unit, cubic = cast(np.inf), call.unit, call.cubic
     shape, strides = (call.height, call.width), (np.uint64(call.stride_c), np.uint64(call.stride_x), np.uint64(call.stride_y))
     before, band = (0, 0), 0
@@ -91,47 +107,74 @@ def tangent(  # type: ignore[no-untyped-def]
             write_pixels(strip, first, width)
             before = (n, first)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
+        difference = differences[b * call.param_step]
+        base = np.uint64(b * call.stride_b)
+        whole = is_copy(call, m, fields, None, window)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         if v >= band:
             end = min(call.out_height, v + (stop - r) * call.strip)
-            own = strip[15 + 2 * wide :]
+            own = strip[17 + 4 * wide :]
             next_band(img, call, unit, m, fields, None, window, b, v, end, strip, index[:n], own, frame, quad, True)
+            if changes and frame[STAGED] == 1:
+                across = (call.stride_c, call.stride_y, call.stride_x)
+                stage(change, b * call.stride_b, channels, shape, across, unit, rule_of(call, window), frame, other)
             band = v + frame[ROWS]
-        x, y, dx, dy, cover = strip[0], strip[1], strip[13], strip[14], strip[7]
-        quads, source, result = floats[9 * n : 13 * n], strip[15 : 15 + wide], strip[15 + wide : 15 + 2 * wide]
+        x, y, cover, dx, dy, moved_cover = strip[0], strip[1], strip[7], strip[13], strip[14], strip[15]
+        quads = floats[9 * n : 13 * n]
+        source, changed = strip[16 : 16 + wide], strip[16 + wide : 16 + 2 * wide]
+        moved, result = strip[16 + 2 * wide : 16 + 3 * wide], strip[16 + 3 * wide : 16 + 4 * wide]
         locate(m, v, call.projective, strip[4], strip[5], x, y, strip[6])
-        _move(moved_maps[b], v, call.projective, strip[4], strip[5], x, y, strip[6], dx, dy)
+        if points_move:
+            _move(moves[0][b], v, call.projective, strip[4], strip[5], x, y, strip[6], dx, dy)
         at = v * call.out_width + first
         if fields is not None and fields.size > 0:
             displace(fields, 2 * b * call.field_step, at, width, call.out_width, x, y)
-            if moved_fields.size > 0:
-                displace(moved_fields, 2 * b, at, width, call.out_width, dx, dy)
+            if moves[2].size > 0:
+                displace(moves[2], 2 * b, at, width, call.out_width, dx, dy)
         here, where = kind[:n], index[:n]
         settle_strip(call, window, strip, frame, here, where)
-        rule = rule_of(call, window)
-        low_x, low_y, high_x, high_y, by_left, by_top, by_right, by_bottom = -far, -far, far, far, far, far, far, far
-        if len(window) == 4:
-            low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
-            edges = moved_windows[b]
-            by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
-        clamped = rule == BORDER and taps == 2
-        _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
-        _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
-        if cubics is not None and taps == 4:
-            weigh(strip[2], strip[3], cubic, cubics)
-        for k in range((channels + 2) // 3):
-            pixels = lay_out(img, call, unit, np.uint64(b * call.stride_b), window, strip, frame, here, k, quad)
-            read = source[3 * k : min(3 * k + 3, channels)]
-            gather_moved(pixels, frame[COLUMNS], taps, where, strip[2], strip[3], dx, dy, cubics, quads, read, cover)
-        if rule != FILLED:
-            cover[:] = cast(0.0)
-        if edge is not None and folds(call, window):
-            gather_moved_edge(
-                img, np.uint64(b * call.stride_b), channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic,
-                call.mode, window, x, y, dx, dy, here, edge[0], edge[1], edge[2], source, cover,
-            )  # fmt: skip
+        read = source[:channels]
+        place = (whole_line, whole_line, width)
+        if changes:
+            read_strip(
+                change, call, cubic, unit, base, window, strip, frame, other, cubics, quads, here, where, changed[:channels], edge
+            )
+            if whole:
+                copy_pixels(change, call, unit, b, m, v, first, width, n // width, changed, place, cover)
+        read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge)
+        moved_cover[:] = cast(0.0)
+        if points_move:
+            rule = rule_of(call, window)
+            low_x, low_y, high_x, high_y, by_left, by_top, by_right, by_bottom = -far, -far, far, far, far, far, far, far
+            if len(window) == 4:
+                low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
+                edges = moves[1][b]
+                by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
+            clamped = rule == BORDER and taps == 2
+            _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
+            _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
+            for k in range((channels + 2) // 3):
+                pixels = lay_out(img, call, unit, base, window, strip, frame, here, k, quad)
+                part = moved[3 * k : min(3 * k + 3, channels)]
+                gather_moved(pixels, frame[COLUMNS], taps, where, strip[2], strip[3], dx, dy, cubics, quads, part, moved_cover)
+            if rule != FILLED:
+                moved_cover[:] = cast(0.0)
+            if edge is not None and folds(call, window):
+                gather_moved_edge(
+                    img, base, channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic, call.mode, window, x, y, dx,
+                    dy, here, edge[0], edge[1], edge[2], moved, moved_cover,
+                )  # fmt: skip
+            if changes:
+                _add(changed[:channels], moved[:channels])
+        if whole:
+            copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, place, cover)
+        following = moved if points_move else changed
         if call.flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
-            source = result
-        store_strip(source, out, b * out_channels, at, width, call.out_width, out_channels)
+            store_strip(result, out, b * out_channels, at, width, call.out_width, out_channels)
+            mix(difference, matrix, offset, offset + out_channels, moved_cover, following, channels, result, out_channels)
+            store_strip(result, along, b * out_channels, at, width, call.out_width, out_channels)
+        else:
+            store_strip(source, out, b * out_channels, at, width, call.out_width, out_channels)
+            store_strip(following, along, b * out_channels, at, width, call.out_width, out_channels)
