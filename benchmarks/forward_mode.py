@@ -14,6 +14,8 @@ from torch.func import jvp
 from pellucid import Key, Pipeline, RandomGaussianBlur, Resize
 from pellucid.features import extract_patches
 from pellucid.functional import warp
+from pellucid.kernels.resize import resize
+from pellucid.kernels.warp import pack
 
 BATCH, SIDE = 16, 128
 
@@ -35,11 +37,20 @@ def cases() -> dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, 
         ways = {impl: Pipeline(steps, impl=impl) for impl in ("auto", "reference")}
         return lambda impl, x: ways[impl](x, key=Key(0))
 
+    place = torch.tensor([[90 / SIDE, 0.0, 9.85], [0.0, 80 / SIDE, 11.8]]).expand(BATCH, 2, 3).clone()
+    edges = torch.tensor([[10.0, 12.0, 99.0, 91.0]]).expand(BATCH, 4).clone()
+    by_place, by_edges = (0.01 * torch.rand(one.shape, generator=generator) for one in (place, edges))
+
+    def cropped(impl: str, mapping: torch.Tensor, window: torch.Tensor, pixels: torch.Tensor = image) -> torch.Tensor:
+        return resize(pixels, pack(mapping, size=(SIDE, SIDE), window=window), impl=impl)
+
     frames = torch.tensor([[10.0, 2.0, 60.0], [-2.0, 10.0, 60.0]]).expand(BATCH, 32, 2, 3)
     return {
         "resize: image": (through(Resize((SIDE // 2, SIDE // 2))), (image,), (change,)),
         "blur: image": (through(RandomGaussianBlur(7, (1.0, 2.0), p=1.0)), (image,), (change,)),
         "patches: image": (lambda impl, x: extract_patches(x, frames, 16, impl=impl), (image,), (change,)),
+        "crop: window": (cropped, (place, edges), (by_place, by_edges)),
+        "crop: image and window": (cropped, (place, edges, image), (by_place, by_edges, change)),
         "image": (lambda impl, x: run(impl, x, turn), (image,), (change,)),
         "map": (lambda impl, m: run(impl, image, m), (turn,), (by_turn,)),
         "homography": (lambda impl, m: run(impl, image, m), (tilt,), (by_tilt,)),
@@ -79,7 +90,7 @@ def main() -> None:
                 if way != "reference":
                     best[way] = min(best[way], _seconds(call))
         shown = ", ".join(f"{way} {seconds / best['forward']:.1f}" for way, seconds in best.items() if way != "forward")
-        print(f"{name:15} {shown}", flush=True)
+        print(f"{name:22} {shown}", flush=True)
 
 
 if __name__ == "__main__":

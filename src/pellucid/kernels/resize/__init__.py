@@ -8,12 +8,15 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.kernels.explicit import Primitive, implementation
+from pellucid.kernels.derivatives import forward_mode
+from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
@@ -21,6 +24,7 @@ from pellucid.kernels.warp.around import between_stages, blurred_colors, compile
 from pellucid.kernels.warp.layout import POWER, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
+from pellucid.kernels.warp.tangents import has_tangent, tangents
 
 __all__ = ["AVAILABLE", "compute", "resize"]
 
@@ -31,17 +35,16 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
 
     The compiled ones read bytes as they are, and 16-bit floats as float32 (the CPU's after a copy). A second derivative to the
-    picture and its tangent are the pass again; others go through the reference. The same bits in every run, for any number of
-    threads: a sample, or on CUDA a pixel, has one owner.
+    picture is the pass again, and one pass gives the CPU's tangents; others go through the reference. The same bits in every run,
+    for any number of threads: a sample, or on CUDA a pixel, has one owner.
     """
-    linear = image.is_floating_point() and not resample.recipe.flags & STAGES
-    tensors = (image, resample.mapping, resample.window, resample.params) if linear else ()
-    return compute(implementation(impl, image.device, AVAILABLE, *tensors), image, resample)
+    unsupported = "forward-mode differentiation" if forward_mode() and not has_tangent(image, resample) else ""
+    return compute(choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported), image, resample)
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
-    if chosen != "reference" and resample.recipe.flags & POWER:
+    if chosen != "reference" and resample.recipe.flags & (STAGES if forward_mode() else POWER):
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
     return between_stages(function, image, resample, stages_by(chosen))
@@ -65,15 +68,25 @@ def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recip
     return reference.resize(image, Resample(recipe, mapping, window, params))
 
 
+def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Tensor:
+    """The operator as `tangents` calls a warp's, without field, links and table."""
+    return cpu.forward(image, mapping, window, params, *rest[3:])
+
+
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
+    """The same of the operator with a tangent, without a field and its change."""
+    return cpu.dual(*given[:6], *given[7:9], *given[10:])
+
+
 _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
         Primitive(
-            "the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, None, without_fills
+            "the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, rule, without_fills
         ),
         4,
         _PLACES,
         blurred_colors,
     )
-    for name, by in (("cpu", cpu), ("triton", triton))
+    for name, by, rule in (("cpu", cpu, tangents(_forward, _dual)), ("triton", triton, None))
 }

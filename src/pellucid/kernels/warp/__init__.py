@@ -130,7 +130,9 @@ def stages_by(chosen: str) -> Stages:
 
 
 def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.dtype, levels: bool) -> Tensor:
-    """Stages by passes that move nothing, each of as many as it can hold."""
+    """Stages by passes that move nothing, each of as many as it can hold; by PyTorch while tangents are carried."""
+    if forward_mode():
+        return by_torch(image, some, dtype, levels)
     still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
     while some:
         count = fusable(some)

@@ -23,7 +23,7 @@ __all__ = ["has_tangent", "tangents"]
 
 def has_tangent(image: Tensor, resample: Resample) -> bool:
     """Whether forward mode is all that asks for a derivative of floating-point images, and only they move through what is linear
-    in them, or the pass has no antialiasing or blurred slopes, on the CPU.
+    in them, or the pass is a resize or has no antialiasing, without blurred slopes, on the CPU.
     """
     recipe = resample.recipe
     stages = [part for stage in (*resample.prologue, *resample.epilogue) for part in stage]
@@ -37,14 +37,15 @@ def has_tangent(image: Tensor, resample: Resample) -> bool:
 
 
 def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
-    """The rule, of the operators of a linear pass: its tensors are image, mapping, window, params, field, links and table."""
+    """The rule, of the operators of a linear pass: image, mapping, window, params; a resize has no field, links and table."""
 
     def rule(
         tensors: Sequence[Tensor | None], changes: Sequence[Tensor | None], static: tuple[Recipe, ...]
     ) -> tuple[Tensor, Tensor] | None:
         (recipe,) = static
-        image, mapping, window, params, field, links, table = tensors
-        by_image, by_mapping, by_window, by_params, by_field, *_ = changes
+        absent: list[Tensor | None] = [None] * 3
+        image, mapping, window, params, field, links, table = [*tensors, *absent][:7]
+        by_image, by_mapping, by_window, by_params, by_field = [*changes, *absent][:5]
         assert image is not None
         assert mapping is not None
         assert params is not None

@@ -16,15 +16,25 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.threads import elements, run_split, written
+from pellucid.kernels.threads import elements, memory, run_split, written
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients
 
-__all__ = ["backward", "direct", "forward"]
+__all__ = ["backward", "direct", "dual", "forward"]
 
 _COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
 torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
 torch.library.define("pellucid::cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
+
+_CHANGES = "Tensor? by_mapping, Tensor? by_window"
+torch.library.define(
+    "pellucid::cpu_resize_dual",
+    "("
+    + _COMMON.replace("Tensor mapping", "Tensor? by_image, Tensor mapping").replace(
+        "SymInt[]", f"Tensor others, {_CHANGES}, SymInt[]"
+    )
+    + ") -> (Tensor, Tensor)",
+)
 
 forward = torch.ops.pellucid.cpu_resize.default
 """(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
@@ -43,6 +53,10 @@ Returns the gradients of image, mapping, window and params; the last three in fl
 had. What is not needed has no elements.
 """
 
+dual = torch.ops.pellucid.cpu_resize_dual.default
+"""The output and how it changes, with (image, its change or None, mapping, window, params, the same of which the matrix alone
+counts, the changes of mapping and window or None, and the rest)."""
+
 _STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
@@ -57,6 +71,9 @@ def _gradients(
 
 torch.library.register_fake("pellucid::cpu_resize")(lambda *given: _empty(given[0], given[4], given[5], given[7]))
 torch.library.register_fake("pellucid::cpu_resize_backward")(_gradients)
+torch.library.register_fake("pellucid::cpu_resize_dual")(
+    lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2))
+)
 
 
 def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtype) -> Tensor:
@@ -101,6 +118,14 @@ class _Call:
             np.empty((self.rows + extra if extra else 1, channels * length + 7), self.work),
             *(length, places, np.empty(width, np.uint64), tables),
         )
+
+    def dual(self) -> tuple[Any, ...]:
+        """Memory of the pass with a tangent."""
+        _, _, length, places, index, tables = self.scratch()
+        channels, wide, (_, width) = self.channels, max(self.channels, self.out_channels), self.size
+        strip = np.empty((3 + 5 * wide) * self.rows * width, self.work)
+        moved = np.empty_like(tables[0]), np.empty_like(tables[2]), np.empty_like(tables[4])
+        return strip, np.zeros((3, channels * length + 7), self.work), length, places, index, tables, moved
 
     def turned(self) -> tuple[Any, ...]:
         """Memory of the backward pass for the transposed table, and for the gradients of both tables."""
@@ -185,5 +210,46 @@ def _(
     return results
 
 
+@torch.library.impl("pellucid::cpu_resize_dual", "CPU")
+def _(
+    image: Tensor,
+    by_image: Tensor | None,
+    mapping: Tensor,
+    window: Tensor,
+    params: Tensor,
+    others: Tensor,
+    by_mapping: Tensor | None,
+    by_window: Tensor | None,
+    size: list[int],
+    options: list[int],
+    cubic: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    from pellucid.kernels.resize.cpu.sweep import dual
+
+    del cubic
+    if by_image is not None and by_image.stride() != image.stride():
+        image, by_image = image.contiguous(), by_image.contiguous()
+    out, along = (in_large_pages(_empty(image, size, options, dtype)) for _ in range(2))
+    if out.numel() == 0:
+        return out, along
+    call = _Call(image, mapping, window, params, size, options)
+    samples = 0 if by_mapping is None and by_window is None else image.shape[0]
+    moves = tuple(
+        (like.new_zeros((1, 1)) if by is None else by).expand(samples, like.shape[1]).contiguous().numpy()
+        for by, like in ((by_mapping, mapping), (by_window, window))
+    )
+    img = call.arguments[0]
+    change = img[:0] if by_image is None else elements(by_image)
+    given = others.contiguous().numpy(), moves, *(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
+
+    def task(start: int, stop: int) -> None:
+        dual(img, change, *call.arguments[1:], *given, *call.dual(), start, stop)
+
+    run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
+    return out, along
+
+
 batched("pellucid::cpu_resize", forward, 4, 0)
 batched("pellucid::cpu_resize_backward", backward, 5, 1)
+batched("pellucid::cpu_resize_dual", dual, 8, 0)

@@ -1,4 +1,4 @@
-"""The two entry points: the output strip by strip, forward and backward.
+"""The entry points: the output strip by strip, forward, with its tangent, and backward.
 
 Owns: the order of steps in a strip, and, backward, the recomputation of what forward did.
 Must not: know of tensors; everything comes as flat arrays, and `META` positions name the integers.
@@ -18,10 +18,10 @@ from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
 from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
-from pellucid.kernels.resize.cpu.weights import spread, spread_backward, turn
+from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
 from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, SHARP
 
-__all__ = ["backward", "forward"]
+__all__ = ["backward", "dual", "forward"]
 
 (CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(10)
 (CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(10, META)
@@ -186,6 +186,100 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
             _uncover(cover, read, channels)
         p = params[b * meta[PARAM_STRIDE]]
         _store(paint(p, flags, channels, out_channels, cover, ones, source, result), out, b * out_channels, v * width, out_channels)
+
+
+@fused
+def _add(source, target, start, stop):  # type: ignore[no-untyped-def]
+    noinline()
+    for i in range(start, stop):
+        target[i] += source[i]
+
+
+@entry
+def dual(  # type: ignore[no-untyped-def]
+    img, change, meta, unit, maps, windows, params, others, moves, out, along, floats, lines, room, places, index, tables, moved,
+    start, stop,
+):  # fmt: skip
+    """The same as forward, and how the result changes, ``along``, while the image, the map and the window do.
+
+    Args:
+        change: of the image, laid out as it is; empty where there is none.
+        others: parameters of which the matrix alone counts.
+        moves: of maps and windows, a row per sample; without rows where they do not change.
+        lines: three.
+        moved: room for the changes of the tables: of x, of y, of x output by output.
+    """
+    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
+    wide, cubic, sharp = max(channels, out_channels), meta[CUBIC] != 0, meta[FLAGS] & SHARP != 0
+    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
+    changes, points_move = len(change) > 0, len(moves[0]) > 0
+    img, change, maps, windows, params, floats = without_refcount((img, change, maps, windows, params, floats))
+    lines, others, index, places, tables = without_refcount((lines, others, index, places, tables))
+    (first, count, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare) = places, tables
+    moved_x, moved_y, turned = without_refcount(moved)
+    by_x = moved_x, tables[1], tables[2], tables[3], turned, tables[5], tables[6]
+    out, along = steps(out), steps(along)
+    one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
+    _, step = _lines(meta)
+    plane = np.int64(1) if step > 1 else room
+    before, sample = np.int64(0), np.int64(-1)
+    taps, taps_y, low, n, whole = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True
+    for r in range(start, stop):
+        b = r // strips
+        v = (r - b * strips) * meta[STRIP]
+        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
+        here = count_here * width
+        strip = floats[: here * (3 + 5 * wide)].reshape(3 + 5 * wide, here)
+        cover, ones, nothing, source, result = strip[0], strip[1], strip[2], strip[3 : 3 + wide], strip[3 + wide : 3 + 2 * wide]
+        changed, shown, near = strip[3 + 2 * wide : 3 + 3 * wide], strip[3 + 3 * wide : 3 + 4 * wide], strip[3 + 4 * wide :]
+        if b != sample or here != before:
+            if b != sample:
+                m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
+                taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, lines, room)
+                if points_move:
+                    by, edge = moves[0][b], moves[1][b]
+                    spread_moved(
+                        m[0], m[2], window[0], window[2], by[0], by[2], edge[0], edge[2], cubic, sharp, first, count, taps, moved_x
+                    )
+                    spread_moved(
+                        m[4], m[5], window[1], window[3], by[4], by[5], edge[1], edge[3], cubic, sharp, first_y, count_y, taps_y,
+                        moved_y,
+                    )  # fmt: skip
+                    if taps > FEW:
+                        by_output(moved_x, taps, turned[: len(first) * ((taps + 7) // 8 * 8)])
+            cover[:] = one
+            ones[:] = one
+            nothing[:] = zero
+            sample, before = b, here
+        base = b * meta[STRIDE_B]
+        read = source if flags & FIRST_MIX else result
+        follow = changed if flags & FIRST_MIX else shown
+        for row in range(count_here):
+            at, line, other, last = row * width, lines[0], lines[1], lines[2]
+            _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, line, room)
+            _sum_across(line, plane, step, low, n, first, index, tables, taps, channels, read, at)
+            if points_move:
+                _sum_across(line, plane, step, low, n, first, index, by_x, taps, channels, near, at)
+                _read(img, meta, unit, base, v + row, low, n, first_y, count_y, moved_y, w, spare, other, room)
+            if changes:
+                _read(change, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, last, room)
+                if points_move:
+                    _add(last, other, np.int64(0), np.int64(len(other)))
+                else:
+                    other = last
+            _sum_across(other, plane, step, low, n, first, index, tables, taps, channels, follow, at)
+            if points_move:
+                for c in range(channels):
+                    _add(near[c], follow[c], at, at + width)
+        if not whole:
+            _cover(seen, seen_y, v, width, cover)
+            _uncover(cover, read, channels)
+            _uncover(cover, follow, channels)
+        p, q = params[b * meta[PARAM_STRIDE]], others[b * meta[PARAM_STRIDE]]
+        _store(paint(p, flags, channels, out_channels, cover, ones, source, result), out, b * out_channels, v * width, out_channels)
+        _store(
+            paint(q, flags, channels, out_channels, nothing, ones, changed, shown), along, b * out_channels, v * width, out_channels
+        )
 
 
 @entry

@@ -14,7 +14,7 @@ import numpy as np
 
 from pellucid.kernels.jit import exact, noinline
 
-__all__ = ["round_up", "spread", "spread_backward", "turn"]
+__all__ = ["round_up", "spread", "spread_backward", "spread_moved", "turn"]
 
 
 @exact
@@ -226,3 +226,49 @@ def spread_backward(  # type: ignore[no-untyped-def]
         to_map[at_scale] += to_centre * u
         if abs(scale) >= 1.0 and not sharp:
             to_map[at_scale] += to_size if scale > 0.0 else -to_size
+
+
+@exact
+def spread_moved(  # type: ignore[no-untyped-def]
+    scale, shift, low, high, by_scale, by_shift, by_low, by_high, cubic, sharp, first, count, taps, moved
+):
+    """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike.
+
+    Ties are shared as in :func:`spread_backward`.
+    """
+    noinline()
+    cast = moved.dtype.type
+    outputs = len(first)
+    size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
+    by_size = 0.0
+    if abs(scale) >= 1.0 and not sharp:
+        by_size = np.float64(by_scale) if scale > 0.0 else -np.float64(by_scale)
+    for u in range(outputs):
+        for k in range(taps):
+            moved[k * outputs + u] = cast(0.0)
+        if count[u] == 0:
+            continue
+        unheld = np.float64(scale * type(scale)(u) + shift)
+        _, held, _ = _place(scale, shift, low, high, u)
+        centre = np.float64(held)
+        kept = 1.0 if unheld > a else (0.5 if unheld == a else 0.0)
+        by_centre = kept * (by_scale * u + by_shift) + (1.0 - kept) * by_low
+        above = max(unheld, a)
+        kept = 1.0 if above < b else (0.5 if above == b else 0.0)
+        by_centre = kept * by_centre + (1.0 - kept) * by_high
+        total = rise = 0.0
+        for k in range(count[u]):
+            pixel = np.float64(first[u] + k)
+            t, share = (pixel - centre) / size, _share(pixel, a + 0.5, b - 0.5)
+            by_share = by_high * (1.0 if b < pixel + 0.5 else (0.5 if b == pixel + 0.5 else 0.0))
+            by_share -= by_low * (1.0 if a > pixel - 0.5 else (0.5 if a == pixel - 0.5 else 0.0))
+            change = _kernel(t, cubic) * by_share - share * _slope(t, cubic) * (by_centre + t * by_size) / size
+            total += _kernel(t, cubic) * share
+            rise += change
+            moved[k * outputs + u] = change
+        for k in range(count[u]):
+            if total > 0.0:
+                weight = _kernel((first[u] + k - centre) / size, cubic) * _share(np.float64(first[u] + k), a + 0.5, b - 0.5) / total
+                moved[k * outputs + u] = (moved[k * outputs + u] - weight * rise) / total
+            else:
+                moved[k * outputs + u] = cast(0.0)

@@ -82,8 +82,8 @@ def tangent(  # type: ignore[no-untyped-def]
     Args:
         change: of the image, laid out as it is; empty where there is none.
         differences: parameters whose offsets stand for offset - fill, and whose fills are zero.
-        moves: how maps, windows and displacements change: a row per sample of the first two, the last as ``fields``; empty where they
-            do not, the maps' too where no point moves.
+        moves: how maps, windows and displacements change: a row per sample of the first two, the last as ``fields``; empty where
+            they do not, the maps' too where no point moves.
         out, along: the result, and its change.
     """
     channels, out_channels, taps = call.channels, call.out_channels, call.taps
