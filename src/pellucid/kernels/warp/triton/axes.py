@@ -99,6 +99,14 @@ def place(table, at, each, there):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _along(table, at, each, there, mapping, window, axis, length, TAPS: tl.constexpr, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """`place`, the first pixel that columns or rows ``at`` span, how many at most, 1 / the kernel's width, the window's edges."""
+    _, _, low, high, size = axis_of(mapping, window, axis, SHARP)
+    centre, share, seen = place(table, at, each, there)
+    return centre, share, seen, _first(centre, size, length, TAPS), _most(size, length, TAPS), 1.0 / size, low, high
+
+
+@triton.jit
 def read_span(  # type: ignore[no-untyped-def]
     image, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, mapping, window, table, out_height, out_width,
     C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, SHARP: tl.constexpr, UNIT: tl.constexpr, K: tl.constexpr,
@@ -111,13 +119,13 @@ def read_span(  # type: ignore[no-untyped-def]
     step_c = 1 if NEAR == 2 else stride_c.to(INDEX)
     step_x = 1 if NEAR == 1 else (C if NEAR == 2 else stride_x.to(INDEX))
     step_y = stride_y.to(INDEX)
-    _, _, low_x, high_x, size_x = axis_of(mapping, window, 0, SHARP)
-    _, _, low_y, high_y, size_y = axis_of(mapping, window, 1, SHARP)
     each = out_width + out_height
-    centre_x, share_x, seen_x = place(table, u, each, drawn)
-    centre_y, share_y, seen_y = place(table, v + out_width, each, drawn)
-    first_x, count_x, inverse_x = _first(centre_x, size_x, width, TAPS), _most(size_x, width, TAPS), 1.0 / size_x
-    first_y, count_y, inverse_y = _first(centre_y, size_y, height, TAPS), _most(size_y, height, TAPS), 1.0 / size_y
+    centre_x, share_x, seen_x, first_x, count_x, inverse_x, low_x, high_x = _along(
+        table, u, each, drawn, mapping, window, 0, width, TAPS, SHARP
+    )
+    centre_y, share_y, seen_y, first_y, count_y, inverse_y, low_y, high_y = _along(
+        table, v + out_width, each, drawn, mapping, window, 1, height, TAPS, SHARP
+    )
     reads = share_x * share_y != 0.0
     colour = zeros(K, P, F)
     j = count_y * 0
@@ -193,13 +201,13 @@ def tilt_span(  # type: ignore[no-untyped-def]
     P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     """(to scale, shift, low edge, high edge along x; the same along y) of each output pixel, of whose colour g is the gradient."""
-    _, _, low_x, high_x, size_x = axis_of(mapping, window, 0, SHARP)
-    _, _, low_y, high_y, size_y = axis_of(mapping, window, 1, SHARP)
     each = out_width + out_height
-    centre_x, share_x, _ = place(table, u, each, drawn)
-    centre_y, share_y, _ = place(table, v + out_width, each, drawn)
-    first_x, count_x, inverse_x = _first(centre_x, size_x, width, TAPS), _most(size_x, width, TAPS), 1.0 / size_x
-    first_y, count_y, inverse_y = _first(centre_y, size_y, height, TAPS), _most(size_y, height, TAPS), 1.0 / size_y
+    centre_x, share_x, _, first_x, count_x, inverse_x, low_x, high_x = _along(
+        table, u, each, drawn, mapping, window, 0, width, TAPS, SHARP
+    )
+    centre_y, share_y, _, first_y, count_y, inverse_y, low_y, high_y = _along(
+        table, v + out_width, each, drawn, mapping, window, 1, height, TAPS, SHARP
+    )
     reads = share_x * share_y != 0.0
     along_x, along_y, total_x, total_y = zeros(4, P, F), zeros(4, P, F), zeros(4, P, F), zeros(4, P, F)
     total, one = tl.zeros((P,), F), tl.full((P,), 1.0, F)

@@ -11,9 +11,9 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, load_channels, scaled
-from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight, within
+from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.sampling import hold_in_window
-from pellucid.kernels.warp.triton.spans import at_point, weigh
+from pellucid.kernels.warp.triton.spans import at_point, look
 
 __all__ = ["add_folded", "add_weighted"]
 
@@ -80,16 +80,12 @@ def add_weighted(  # type: ignore[no-untyped-def]
     own = from_sample(folded, b * OC + first, plane)
     j = 1 - far
     while j <= far:
-        iy = row + j
-        line = fold(iy, height, MODE).to(INDEX) * width
         i = 1 - far
         while i <= far:
-            ix = column + i
-            share = weigh(n, weights, j, i, half, table_columns, SPAN, CUBIC, TAPS)
-            added = usable & (share != 0.0)
-            if MODE == FILLED:
-                added = added & within(iy, height) & within(ix, width)
-            _add_shares(own + (line + fold(ix, width, MODE)), plane, share, g, finite, added, first, OC, GROUPS, N)
+            share, added, iy, ix = look(
+                n, weights, row, column, j, i, usable, half, table_columns, height, width, SPAN, CUBIC, TAPS, MODE
+            )
+            _add_shares(own + (iy.to(INDEX) * width + ix), plane, share, g, finite, added, first, OC, GROUPS, N)
             i += 1
         j += 1
 

@@ -13,7 +13,7 @@ from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, scaled, zeros
 from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, within
 
-__all__ = ["TABLE", "at_point", "read_weighted", "weigh"]
+__all__ = ["TABLE", "at_point", "look", "read_weighted"]
 
 TABLE, SHAPES = tl.constexpr(2), tl.constexpr(3)
 """How a SPAN has its weights; 1 is that of crops and resizes."""
@@ -68,7 +68,7 @@ def at_point(  # type: ignore[no-untyped-def]
     x, y, u, v, lane, table, half, columns, out_height, out_width,
     SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr, F: tl.constexpr,
 ):  # fmt: skip
-    """(row, column of the pixel before each point, how many pixels before and after it count, numbers for `weigh`).
+    """(row, column of the pixel before each point, how many pixels before and after it count, numbers for `look`).
 
     ``table``: a sample's weights, 2 ``half`` rows of ``columns`` for each phase, behind how many of them count; or its pixels'
     shapes.
@@ -99,7 +99,7 @@ def at_point(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def weigh(n, table, down, across, half, columns, SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _weigh(n, table, down, across, half, columns, SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """The weights of the pixels so many rows below and columns right of those that `at_point` gave."""
     if SPAN == TABLE:
         at = table + (n[0] + (down + half - 1) * _EDGES * columns + across + half - 1)
@@ -114,6 +114,20 @@ def weigh(n, table, down, across, half, columns, SPAN: tl.constexpr, CUBIC: tl.c
 
 
 @triton.jit
+def look(  # type: ignore[no-untyped-def]
+    n, table, row, column, down, across, usable, half, columns, height, width,
+    SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr,
+):  # fmt: skip
+    """(weight, whether it is one of a pixel of the picture, row, column) so many rows below and columns right of (row, column)."""
+    iy, ix = row + down, column + across
+    share = _weigh(n, table, down, across, half, columns, SPAN, CUBIC, TAPS)
+    seen = usable & (share != 0.0)
+    if MODE == FILLED:
+        seen = seen & within(iy, height) & within(ix, width)
+    return share, seen, fold(iy, height, MODE), fold(ix, width, MODE)
+
+
+@triton.jit
 def read_weighted(  # type: ignore[no-untyped-def]
     image, stride_c, stride_y, stride_x, first, height, width, x, y, usable, u, v, table, half, columns, out_height, out_width,
     C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, CUBIC: tl.constexpr, UNIT: tl.constexpr,
@@ -124,17 +138,11 @@ def read_weighted(  # type: ignore[no-untyped-def]
     colour, covered = zeros(K, P, F), tl.zeros((P,), F)
     j = 1 - far
     while j <= far:
-        iy = row + j
-        line = image + fold(iy, height, MODE).to(INDEX) * stride_y.to(INDEX)
         i = 1 - far
         while i <= far:
-            ix = column + i
-            share = weigh(n, table, j, i, half, columns, SPAN, CUBIC, TAPS)
-            seen = usable & (share != 0.0)
-            if MODE == FILLED:
-                seen = seen & within(iy, height) & within(ix, width)
+            share, seen, iy, ix = look(n, table, row, column, j, i, usable, half, columns, height, width, SPAN, CUBIC, TAPS, MODE)
             covered += tl.where(seen, share, 0.0)
-            pixels = line + fold(ix, width, MODE).to(INDEX) * stride_x.to(INDEX)
+            pixels = image + iy.to(INDEX) * stride_y.to(INDEX) + ix.to(INDEX) * stride_x.to(INDEX)
             colour = add_scaled(colour, share, load_channels(pixels, stride_c.to(INDEX), seen, first, C, GROUPS, K, F), K)
             i += 1
         j += 1
