@@ -7,8 +7,15 @@
 
 A model, not a measurement. Instructions are those of the machine code, counted once outside of loops and once inside, and shared
 among the pixels of a thread (a program of sums goes through its loop for each of its tiles, so these share the outside). The
-gather's loop runs once for each output pixel of a box: 9 times where nothing is scaled, for any turn. Sectors are the pieces of 32
-bytes that the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by the angle; 4 is the least.
+gather is counted as it is executed where nothing is scaled and the map turns by up to 19 degrees: its squares of 2 x 2 pixels are
+then read by no more than 4 x 4 output pixels; by 5 x 5 for other turns, in the next column. Other loops are counted once.
+
+Warps there are those that a scheduler holds by their registers; needed are the cycles that a lone warp takes for the longest loop
+(or for all), each instruction in its turn, over its instructions: with as many, one of them can always go on. Loads of pixels take
+600 cycles in it, of a sample's numbers 40, as those lie in the nearest cache.
+
+Sectors are the pieces of 32 bytes that the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by
+the angle; 4 is the least.
 """
 
 import argparse
@@ -135,8 +142,55 @@ def counts(cubin):
         if target and int(target.group(1), 16) < address:
             loops.append((int(target.group(1), 16), address))
     inside = sum(any(low <= address <= high for low, high in loops) for address, _ in lines)
+    # Of every loop that lies in no other: its instructions, and those of the loops in it.
+    length = {loop: sum(loop[0] <= address <= loop[1] for address, _ in lines) for loop in loops}
+    within = {loop: [one for one in loops if one != loop and loop[0] <= one[0] and one[1] <= loop[1]] for loop in loops}
+    nested = {one for found in within.values() for one in found}
+    own = [[length[one] for one in (loop, *within[loop])] for loop in sorted(within) if loop not in nested]
     double = sum(bool(re.search(r"\b(DADD|DMUL|DFMA|DSETP)\b|F64", text)) for _, text in lines)
-    return {"outside": len(lines) - inside, "inside": inside, "double": double, "registers": registers, "stack": stack}
+    found = {"outside": len(lines) - inside, "inside": inside, "double": double, "registers": registers, "stack": stack}
+    # Of the longest loop, else of all: (cycles that a warp alone would take) / (instructions).
+    low, high = max(loops, key=lambda loop: loop[1] - loop[0], default=(0, lines[-1][0]))
+    body = [line for line in lines if low <= line[0] <= high]
+    return found | {"loops": own, "needed": round(alone(body) / len(body), 1)}
+
+
+def executed(found, side):
+    """Instructions that a thread of the gather executes whose squares are read by ``side`` x ``side`` output pixels.
+
+    Its loops are one over the rows of four columns and one over further columns, with their rows in it; only the second where the
+    map's steps differ from place to place.
+    """
+    *wide, (rest, *inner) = found["loops"]
+    columns = side - 4 * len(wide)
+    rows = sum(inner)
+    return found["outside"] + side * sum(map(sum, wide)) + columns * (rest - rows + side * rows)
+
+
+LATENCY = {"ATOMG": 600, "LDC": 30, "S2R": 25, "I2F": 25, "F2I": 25, "MUFU": 25, "REDUX": 25}
+"""Cycles until a result can be used, at the slow end of what is published of sm_90; 5 of what is not named."""
+FAR, NEAR = 600, 40
+"""The same of loads: of pixels, and of a sample's numbers, which lie in the nearest cache."""
+
+
+def alone(lines):
+    """Cycles in which a lone warp issues these instructions: each in its turn, when what it takes is there."""
+    ready, now = {}, 0
+    for _, text in lines:
+        words = re.sub(r"^@!?U?P\d ", "", text).split(None, 1)
+        now = max([now + 1, *(ready.get(name, 0) for name in re.findall(r"\bU?[RP]\d+\b", text))])
+        written = [] if words[0].startswith(("ST", "BRA", "EXIT", "RED.")) or len(words) == 1 else words[1].split(", ")
+        names = written[:1] + [part for part in written[1:3] if re.fullmatch(r"U?P\d", part)]
+        latency = LATENCY.get(words[0].split(".")[0].replace("I2FP", "I2F"), 5)
+        if words[0].startswith("LDG"):  # those of pixels are predicated
+            latency = FAR if text.startswith("@") else NEAR
+        ready |= {re.sub(r"\W.*", "", name): now + latency for name in names}
+    return max([now, *ready.values()])
+
+
+def resident(registers, warps):
+    """Warps on each of the four schedulers of a multiprocessor, which holds 32 programs at most, here of so many warps."""
+    return min(64, 32 * warps, 65536 // (32 * -(-registers // 8) * 8) // warps * warps) // 4
 
 
 def table(capability):
@@ -146,9 +200,14 @@ def table(capability):
 
     def made(name, kernel, options):
         found = counts(kernel.asm["cubin"])
-        pixels = options["P"] // (32 * options["num_warps"])
+        pixels = options["P"] // (32 * options["num_warps"]) * options.get("SIDE", 1) ** 2
         each = (found["outside"] / options.get("STEPS", 1) + found["inside"]) / pixels
-        rows.append({"case": case, "kernel": name, **found, "pixels": pixels, "per_pixel": round(each)})
+        turned = each
+        if options.get("SIDE", 1) > 1:
+            each, turned = (executed(found, side) / pixels for side in (4, 5))
+        warps = resident(found["registers"], options["num_warps"])
+        rows.append({"case": case, "kernel": name, **found, "pixels": pixels, "per_pixel": round(each), "turned": round(turned)})
+        rows[-1]["warps"] = warps
 
     compile_instead(made)
     for case, options in CASES.items():  # noqa: B007 - read by `made`
@@ -170,11 +229,12 @@ def sectors(degrees, columns):
 
 def markdown(rows, capability):
     lines = [f"Compiled for sm_{capability} by Triton {triton.__version__}; a model, nothing was run.", ""]
-    heads = ("case", "kernel", "instructions per pixel", "pixels per thread", "outside of loops", "in them", "double precision")
-    lines += ["| " + " | ".join((*heads, "registers")) + " |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    heads = ("case", "kernel", "instructions per pixel", "turned by 45 degrees", "pixels per thread", "outside of loops", "in them")
+    lines += ["| " + " | ".join((*heads, "double precision", "registers", "warps there", "needed")) + " |"]
+    lines += ["|---" * 11 + "|"]
+    names = ("case", "kernel", "per_pixel", "turned", "pixels", "outside", "inside", "double", "registers", "warps", "needed")
     for row in rows:
-        cells = [row[name] for name in ("case", "kernel", "per_pixel", "pixels", "outside", "inside", "double", "registers")]
+        cells = [row[name] for name in names]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines += ["", "| sectors per warp and tap, turned by | 0 | 15 | 45 | 90 degrees |", "|---|---|---|---|---|"]
     for columns in (32, 16, 8):

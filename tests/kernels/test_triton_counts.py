@@ -56,15 +56,15 @@ def compiled(tmp_path):
 
 
 MOST = {
-    ("affine, float32", "forward"): (120, 32),
+    ("affine, float32", "forward"): (120, 40),
     ("affine, float32", "gradients"): (175, 64),
-    ("affine, float32", "gather"): (135, 64),
-    ("affine, bfloat16 to bfloat16", "forward"): (135, 32),
+    ("affine, float32", "gather"): (228, 64),
+    ("affine, bfloat16 to bfloat16", "forward"): (135, 40),
     ("uint8 HWC to bfloat16, normalised", "forward"): (190, 40),
     ("flagship", "forward"): (255, 40),
     ("flagship", "gradients"): (510, 128),
     ("flagship, to the image alone", "gradients"): (365, 80),
-    ("projective", "gather"): (450, 64),
+    ("projective", "gather"): (640, 64),
     ("border", "add_folded"): (380, 40),
     ("displacement field", "gather"): (65, 40),
     ("crop and resize, flagship colours, to the image alone", "forward"): (325, 64),
@@ -75,7 +75,13 @@ MOST = {
     ("antialiased homography, to the image alone", "forward"): (400, 64),
 }
 """(instructions per pixel, registers) of some kernels; what they are is in docs/cuda.md."""
-TO_THE_IMAGE = {"affine, float32": ("gather",), "flagship, to the image alone": ("gradients", "gather")}
+TO_THE_IMAGE = {
+    "affine, float32": (("gather",), 3.0, 4.1),
+    "flagship, to the image alone": (("gradients", "gather"), 3.4, 3.9),
+}
+"""Of some cases: what runs backward, and how many forwards both take at most, turned by up to 19 degrees and by 45."""
+BUSY = "flagship", "flagship, to the image alone", "affine, float32"
+"""Cases whose sums are added up by enough warps to keep a scheduler busy, as far as registers let it hold them."""
 
 
 @pytest.mark.slow
@@ -86,9 +92,12 @@ def test_kernels_stay_as_small_as_they_are(compiled):
         assert rows[name]["registers"] <= registers, name
     assert not any(row["double"] for row in rows.values())  # 1/32 or 1/64 of the speed on most devices
     assert not any(row["stack"] for row in rows.values())
-    for case, backward in TO_THE_IMAGE.items():
+    for case, (backward, *most) in TO_THE_IMAGE.items():
         forward = rows[case, "forward"]["per_pixel"]
-        assert forward + sum(rows[case, name]["per_pixel"] for name in backward) <= 3 * forward, case
+        for kind, times in zip(("per_pixel", "turned"), most, strict=True):
+            assert forward + sum(rows[case, name][kind] for name in backward) <= times * forward, (case, kind)
+    for case in BUSY:
+        assert rows[case, "gradients"]["needed"] <= rows[case, "gradients"]["warps"], case
 
 
 @pytest.mark.slow

@@ -161,7 +161,7 @@ def weight(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type
 def bump(d, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """The weight of what lies d >= 0 pixels away, under a tent or a cubic kernel."""
     if TAPS == 2:
-        value = tl.maximum(1.0 - d, 0.0)
+        value = tl.clamp(1.0 - d, 0.0, 1.0)
     else:
         inner = 1.0 + d * d * ((CUBIC + 2.0) * d - (CUBIC + 3.0))
         outer = CUBIC * (d - 1.0) * (d - 2.0) * (d - 2.0)

@@ -270,14 +270,17 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     if options["MODE"] != 0 or options["FIELD"] or call.span:
         folded, unfold = _fold(source, call, options)
     options["FIELD"] = options["FIELD"] or call.span > 0  # everything is in fixed point
+    side = 1 if options["FIELD"] or options["N"] > 4 or options["TAPS"] == 1 else 2
     if not options["FIELD"]:
-        inverse = _bounds(call, reach)
+        inverse = _bounds(call, reach + 0.5 * (side - 1))
     to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
-    block, *tiles = _blocks(call.plane, _ALONE)
+    plane = triton.cdiv(call.plane[0], side), triton.cdiv(call.plane[1], side)
+    block, *tiles = _blocks(plane, _ALONE, each=_EACH // side)
     for sample, planes in _parts(call.batch, call.groups):
         gather[(*tiles, planes)](
             source, call.mapping, call.window, inverse, call.params, folded, unfold, to_image, *source.stride(), *call.shapes(),
-            sample, *call.steps, **block, REACH=reach, EPS=_SIZES[call.mapping.dtype], **options,
+            sample, *call.steps, **block, REACH=reach, EPS=_SIZES[call.mapping.dtype], SIDE=side, NEAR=_near(source) == 1,
+            **options,
         )  # fmt: skip
     return to_image
 

@@ -58,36 +58,41 @@ def read(  # type: ignore[no-untyped-def]
     rise_x, rise_y = tl.zeros((P,), F), tl.zeros((P,), F)
     # Of taps outside nothing is loaded, so their weights matter to the coverage alone, and their places nowhere.
     corner = image + (first_y.to(INDEX) * step_y + first_x.to(INDEX) * step_x)
-    for j in tl.static_range(TAPS):
-        wy, sy = weight(ty, CUBIC, j, TAPS), slope(ty, CUBIC, j, TAPS)
-        iy = first_y + j
-        seen_y = usable
-        if EDGE == FILLED:
-            inside = within(iy, height)
-            seen_y = inside if RAW else usable & inside
-            cover_y += tl.where(inside, wy, 0.0)
-            rise_y += tl.where(inside, sy, 0.0)
-            line = corner + j * step_y
-        else:
-            line = image + fold(iy, height, EDGE).to(INDEX) * step_y
-        for i in tl.static_range(TAPS):
-            wx, sx = weight(tx, CUBIC, i, TAPS), slope(tx, CUBIC, i, TAPS)
-            ix = first_x + i
-            seen = seen_y
+    TOGETHER: tl.constexpr = 1 if TAPS == 4 else TAPS  # rows that are loaded before any is used: of a cubic kernel's, one
+    for top in tl.static_range(0, TAPS, TOGETHER):
+        values = ()
+        for j in tl.static_range(top, top + TOGETHER):
+            iy = first_y + j
+            seen_y = usable
             if EDGE == FILLED:
-                inside = within(ix, width)
-                seen = seen_y & inside
-                if j == 0:
-                    cover_x += tl.where(inside, wx, 0.0)
-                    rise_x += tl.where(inside, sx, 0.0)
-                at = line + i * step_x
+                inside = within(iy, height)
+                seen_y = inside if RAW else usable & inside
+                cover_y += tl.where(inside, weight(ty, CUBIC, j, TAPS), 0.0)
+                rise_y += tl.where(inside, slope(ty, CUBIC, j, TAPS), 0.0)
+                line = corner + j * step_y
             else:
-                at = line + fold(ix, width, EDGE).to(INDEX) * step_x
-            values = load_channels(at, step_c, seen, first, C, GROUPS, K, F)
-            colour = add_scaled(colour, wx * wy * UNIT, values, K)
+                line = image + fold(iy, height, EDGE).to(INDEX) * step_y
+            for i in tl.static_range(TAPS):
+                ix = first_x + i
+                seen = seen_y
+                if EDGE == FILLED:
+                    inside = within(ix, width)
+                    seen = seen_y & inside
+                    if j == 0:
+                        cover_x += tl.where(inside, weight(tx, CUBIC, i, TAPS), 0.0)
+                        rise_x += tl.where(inside, slope(tx, CUBIC, i, TAPS), 0.0)
+                    at = line + i * step_x
+                else:
+                    at = line + fold(ix, width, EDGE).to(INDEX) * step_x
+                values = values + (load_channels(at, step_c, seen, first, C, GROUPS, K, F),)
+        for k in tl.static_range(TOGETHER * TAPS):
+            j, i = top + k // TAPS, k % TAPS
+            wx, wy = weight(tx, CUBIC, i, TAPS), weight(ty, CUBIC, j, TAPS)
+            colour = add_scaled(colour, wx * wy * UNIT, values[k], K)
             if SLOPES:
-                along_x = add_scaled(along_x, sx * wy * UNIT, values, K)
-                along_y = add_scaled(along_y, wx * sy * UNIT, values, K)
+                sx, sy = slope(tx, CUBIC, i, TAPS), slope(ty, CUBIC, j, TAPS)
+                along_x = add_scaled(along_x, sx * wy * UNIT, values[k], K)
+                along_y = add_scaled(along_y, wx * sy * UNIT, values[k], K)
     cover = tl.full((P,), 1.0, F) if RAW else tl.where(usable, 1.0, 0.0).to(F)
     if EDGE == FILLED:
         rise_x, rise_y = rise_x * cover_y, rise_y * cover_x
