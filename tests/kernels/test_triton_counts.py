@@ -24,10 +24,13 @@ seen = {}
 driver.set_active(gpu_counts.Target(90))
 gpu_counts.compile_instead(lambda name, kernel, options: seen.setdefault(name, set()).add(kernel.hash))
 generator = torch.Generator().manual_seed(0)
-sizes = torch.randint(33, 400, (60, 2), generator=generator).tolist() + [[33, 400], [64, 64], [128, 256]]
+sizes = torch.randint(33, 400, (297, 2), generator=generator).tolist() + [[33, 400], [64, 64], [128, 256]]
 for number, size in enumerate(sizes):
     gpu_counts.run(batch=1 + number % 5, plane=size, flags=3)
-    gpu_counts.run(batch=2, plane=size, mode=1, channels_last=number % 2 == 0)
+    if number % 5 == 0:
+        gpu_counts.run(batch=2, plane=size, mode=1, channels_last=number % 2 == 0)
+        gpu_counts.run(batch=1 + number % 4, plane=size, flags=3, spans=True)
+        gpu_counts.run(batch=1 + number % 3, plane=size, weights=(9, 6 + number % 3, 9, 16), needs=(True, False, False))
 print(json.dumps({name: len(hashes) for name, hashes in seen.items()}))
 """
 NAN = """
@@ -102,8 +105,12 @@ def test_kernels_stay_as_small_as_they_are(compiled):
 
 @pytest.mark.slow
 def test_sizes_batches_and_layouts_are_compiled_once(compiled):
-    """One variant of each kernel for filled and one for border; what reads the image has one more for channels side by side."""
-    assert max(compiled(VARIANTS).values()) <= 3
+    """One variant of each kernel for filled, border, crops and antialiased; for border another for channels side by side."""
+    seen = compiled(VARIANTS)
+    assert {"forward", "gradients", "gather", "spread", "collect", "add_weighted", "add_folded", "bounds"} <= set(seen)
+    assert max(seen.values()) <= 6
+    assert seen["forward"] <= 5
+    assert max(seen[name] for name in ("spread", "collect", "add_weighted", "bounds")) == 1
 
 
 @pytest.mark.slow
