@@ -24,6 +24,7 @@ _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
     ConvolveSpec(): convolve.SEPARABLE,
     ConvolveSpec("interior"): convolve.AVAILABLE,
     ConvolveSpec("dense"): convolve.AVAILABLE,
+    ConvolveSpec("median"): convolve.AVAILABLE,
     BlendSpec(noise=True): blend.AVAILABLE,
     CodecSpec(): codec.AVAILABLE,
 }
@@ -105,7 +106,8 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     """The implementation of a pass that is a single segment; empty where there is only one."""
     segment = plan.segments[single.index]
     assert segment is not None
-    if isinstance(segment, LayerSpec | CurveSpec) and impl == "triton":  # whose passes read what the reference makes
+    beside = isinstance(segment, LayerSpec | CurveSpec) or segment == ConvolveSpec("median")
+    if impl == "triton" and beside:  # whose passes read what the reference makes
         impl = "reference"
     plain = isinstance(segment, ColorSpec | LayerSpec) or (isinstance(segment, CurveSpec) and segment.tabled)
     available = explicit.AVAILABLE if plain else _AVAILABLE.get(segment)

@@ -65,7 +65,7 @@ def _active(segment: Segment) -> Tensor | None:
     """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
     if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
         return None
-    if isinstance(segment, Patch) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # whose kernels look themselves
+    if isinstance(segment, Patch | Median) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # their kernels look
         return None
     gate: Tensor | None = getattr(segment, "gate", None)
     asked, active = [] if gate is None else [gate], gate
@@ -100,7 +100,8 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
     if isinstance(segment, Filter):
         return convolve.dense(image, segment.kernel.to(dtype), impl=impl)
     if isinstance(segment, Median):
-        return _mixed(convolve.median(image, segment.taps), image, segment.gate)
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return convolve.median(image, segment.taps, gate, impl=impl)
     if isinstance(segment, Sharpen):
         return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):

@@ -1,11 +1,13 @@
 """The compiled convolutions compute what the reference computes, and torch may do with them what it does with any operator."""
 
+import functools
+
 import pytest
 import torch
 from scipy.ndimage import correlate, correlate1d
 
 from pellucid import Pipeline, RandomGaussianBlur, RandomMotionBlur
-from pellucid.kernels.convolve import dense, interior, separable
+from pellucid.kernels.convolve import dense, interior, median, separable
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
 SIZES = [(9, 11), (1, 7), (6, 1), (4, 5), (2, 2), (40, 90)]
@@ -34,10 +36,21 @@ def lines(batch=2, channels=3, size=(9, 11), taps=5, rows=None, dtype=torch.floa
     return image, torch.where(kernel.abs() < 0.4, torch.zeros_like(kernel), kernel)
 
 
+def ranks(batch=2, channels=3, size=(9, 11), dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.rand(batch, channels, *size, generator=generator, dtype=torch.float64).to(dtype)
+    return image, torch.tensor([1.0, 0.4, 0.0], dtype=dtype)[torch.arange(batch) % 3]
+
+
+def middle(image, gate, taps=(3, 5), impl="auto"):
+    return median(image, taps, gate, impl=impl)
+
+
+MEDIAN = Kernel(middle, ranks, "pellucid::cpu_median", (3, 5))
 BLUR = Kernel(separable, blurs, "pellucid::cpu_separable")
 SQUARE = Kernel(dense, lines, "pellucid::cpu_dense")
 SHARPEN = Kernel(interior, sharpenings, "pellucid::cpu_interior", (0,))
-KERNELS = pytest.mark.parametrize("kernel", [BLUR, SQUARE, SHARPEN], ids=["blur", "square", "sharpen"])
+KERNELS = pytest.mark.parametrize("kernel", [BLUR, SQUARE, SHARPEN, MEDIAN], ids=["blur", "square", "sharpen", "median"])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -154,3 +167,26 @@ def test_the_pipeline_uses_it_and_says_so():
     plain = Pipeline([RandomGaussianBlur(sigma=(0.5, 2.0))], seed=3, impl="reference")
     assert "by reference" in plain.explain(image)
     torch.testing.assert_close(blur(image), plain(image), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("taps", [(1, 1), (3, 3), (5, 5), (1, 7), (9, 3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_medians_are_the_references(taps, dtype):
+    for size in ((1, 1), (2, 9), (23, 300)):
+        tensors = ranks(batch=3, size=size, dtype=dtype)
+        found = [gradients(functools.partial(middle, taps=taps), tensors, impl=impl) for impl in ("cpu", "reference")]
+        assert torch.equal(found[0][0], found[1][0])
+        close = 1e-12 if dtype == torch.float64 else 2e-5
+        for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=close, atol=close * float(theirs.abs().max() + 1))
+
+
+def test_of_equal_medians_the_first_has_the_gradient_and_what_is_no_number_spreads():
+    image = torch.zeros(1, 1, 3, 3, requires_grad=True)
+    median(image, (3, 3))[0, 0, 1, 1].backward()
+    assert image.grad.flatten().tolist() == [1.0] + [0.0] * 8
+    strange = torch.rand(1, 2, 6, 40)
+    strange[0, 1, 2, 5], strange[0, 0, 0, 0] = torch.nan, torch.inf
+    ours, theirs = (median(strange, (3, 3), impl=impl) for impl in ("cpu", "reference"))
+    assert torch.equal(ours.isnan(), theirs.isnan())
+    assert torch.equal(ours.nan_to_num(), theirs.nan_to_num())

@@ -1,6 +1,6 @@
 """Per-sample convolution with small kernels.
 
-Owns: the names `separable`, `dense` and `interior`, which pick an implementation, and `median`, which has one.
+Owns: the names `separable`, `dense`, `interior` and `median`, which pick an implementation.
 Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve import cpu, reference, triton
-from pellucid.kernels.convolve.reference import median
 from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
 
 __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 
 SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
-"""Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one."""
+"""Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one and medians."""
 
 _NAME = "the separable filter"
 _SEPARABLE = {
@@ -34,6 +33,14 @@ _INTERIOR = Primitive(
     cpu.interior,
     cpu.interior_forward,
     cpu.interior_backward,
+)
+
+_MEDIAN = Primitive(
+    "the median",
+    lambda image, gate, down, across: reference.median(image, (down, across), gate),
+    cpu.median,
+    cpu.median_forward,
+    cpu.median_backward,
 )
 
 
@@ -67,6 +74,18 @@ def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "
         return reference.interior(image, kernel, clip=clip)
     work, result = _dtypes(image, kernel)
     return run(_INTERIOR, (int(clip),), image.to(work), kernel.to(work)).to(result)
+
+
+def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, impl: str = "auto") -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.median`; ``impl`` says who computes it.
+
+    Compiled, of equal numbers that are a median the first has its gradient, from above and from the left.
+    """
+    if implementation("reference" if impl == "triton" else impl, image.device) == "reference":
+        return reference.median(image, taps, gate)
+    gate = image.new_ones((1,)) if gate is None else gate
+    work, result = _dtypes(image, gate)
+    return run(_MEDIAN, taps, image.to(work), gate.to(work)).to(result)
 
 
 def _dtypes(image: Tensor, *kernels: Tensor) -> tuple[torch.dtype, torch.dtype]:

@@ -63,11 +63,13 @@ def dense(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b k k"]) -> F
     return mixed.reshape(batch, channels, height, width)
 
 
-def median(image: Float[Tensor, "b c h w"], taps: tuple[int, int]) -> Float[Tensor, "b c h w"]:
-    """The median of so many rows and columns; borders repeat the edge pixel.
+def median(
+    image: Float[Tensor, "b c h w"], taps: tuple[int, int], gate: Float[Tensor, "#b"] | None = None
+) -> Float[Tensor, "b c h w"]:
+    """The median of so many rows and columns, as far as the gate is open; borders repeat the edge pixel.
 
     Gradient:
-        image: almost everywhere.
+        image: almost everywhere. gate: exact.
     Source:
         ``scipy.ndimage.median_filter(mode="nearest")``.
     """
@@ -75,7 +77,11 @@ def median(image: Float[Tensor, "b c h w"], taps: tuple[int, int]) -> Float[Tens
     padded = _padded(_padded(image, -1, taps[1] // 2, "border"), -2, taps[0] // 2, "border")
     places = [(row, column) for row in range(taps[0]) for column in range(taps[1])]
     around = torch.stack([padded[..., row : row + height, column : column + width] for row, column in places])
-    return around.median(0).values
+    result = around.median(0).values
+    if gate is None:
+        return result
+    gate = gate[:, None, None, None]
+    return gate * result + (1.0 - gate) * image
 
 
 def interior(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b 3 3"], *, clip: bool = False) -> Float[Tensor, "b c h w"]:

@@ -1,6 +1,6 @@
 """Convolution compiled for the CPU: no padded copy and nothing of the image's size in between; rows split over threads.
 
-Owns: the operators `separable`, `dense` and `interior`, with their gradients, on contiguous memory of one dtype.
+Owns: the operators `separable`, `dense`, `interior` and `median`, with their gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.convolve.network import median_network
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split, scratch
@@ -20,6 +21,7 @@ from pellucid.kernels.threads import run_split, scratch
 __all__ = [
     *("dense", "dense_backward", "dense_forward"),
     *("interior", "interior_backward", "interior_forward"),
+    *("median", "median_backward", "median_forward"),
     *("separable", "separable_backward", "separable_forward"),
 ]
 
@@ -170,6 +172,51 @@ def _interior_back(grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs
     return gradients
 
 
+def median(image: Tensor, gate: Tensor, down: int, across: int) -> Tensor:
+    """See :func:`pellucid.kernels.convolve.reference.median`; all of one dtype, float32 or float64."""
+    from pellucid.kernels.convolve.cpu.ranks import STRIP
+    from pellucid.kernels.convolve.cpu.ranks import median as sweep
+
+    image = image.contiguous()
+    out = in_large_pages(torch.empty_like(image))
+    if out.numel():
+        planes, into, (_, height, width) = _planes(image), _planes(out), image.shape[1:]
+        gates, network = gate.contiguous().numpy(), median_network(down * across)
+        rows = max(1, min(height, _PIXELS // width))
+        strips = -(-height // rows)
+
+        def task(start: int, stop: int) -> None:
+            padded = np.empty((rows + down - 1, width + across - 1), planes.dtype)
+            room = np.empty(down * across * STRIP, planes.dtype)
+            sweep(planes, gates, image.shape[1], (down, across), network, rows, into, padded, room, start, stop)
+
+        run_split(task, len(planes) * strips, 1)
+    return out
+
+
+def _median_back(grad: Tensor, image: Tensor, gate: Tensor, down: int, across: int, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.convolve.cpu.ranks import STRIP
+    from pellucid.kernels.convolve.cpu.ranks import median_backward as sweep
+
+    gradients = empty_gradients((image, gate), needs)
+    if image.numel() == 0:
+        return [f.zero_() for f in gradients]
+    planes, upstream, (_, height, width) = _planes(image.contiguous()), _planes(grad.contiguous()), image.shape[1:]
+    into = _planes(gradients[0]) if needs[0] else np.empty_like(planes)
+    gates, network, sums = gate.contiguous().numpy(), median_network(down * across), np.empty(len(planes))
+
+    def task(start: int, stop: int) -> None:
+        padded = np.empty((height + down - 1, width + across - 1), planes.dtype)
+        turned = np.empty((height, width + across - 1), planes.dtype)
+        room = np.empty((down * across + 1) * STRIP, planes.dtype)
+        sweep(upstream, planes, gates, image.shape[1], (down, across), network, into, sums, padded, turned, room, start, stop)
+
+    run_split(task, len(planes), 1)
+    if needs[1]:
+        gradients[1].copy_(torch.from_numpy(sums).view(image.shape[:2]).sum(1))
+    return gradients
+
+
 def _planes(tensor: Tensor) -> Any:
     return tensor.view(-1, *tensor.shape[2:]).numpy()
 
@@ -179,3 +226,4 @@ separable_forward, separable_backward = register(
 )
 dense_forward, dense_backward = register("cpu_dense", "Tensor image, Tensor kernel", dense, _dense_back)
 interior_forward, interior_backward = register("cpu_interior", "Tensor image, Tensor kernel, int clip", interior, _interior_back)
+median_forward, median_backward = register("cpu_median", "Tensor image, Tensor gate, int down, int across", median, _median_back)

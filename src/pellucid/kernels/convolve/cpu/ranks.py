@@ -1,0 +1,189 @@
+"""Medians of neighbourhoods: strip by strip, all pixels of a strip compared at once.
+
+Owns: `median`, `median_backward`.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``../network.py``.
+
+A strip of a row is copied once for each place of the window, so that one comparison of the network is one of two rows of numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.convolve.network import BOTH, LESSER
+from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
+
+__all__ = ["STRIP", "median", "median_backward"]
+
+STRIP = 256  # columns: with a window of 25 they fill a close cache
+
+
+@exact
+def _pad(plane, first, rows, taps, out):  # type: ignore[no-untyped-def]
+    """Rows first, first + 1, ... of a plane continued by its edges. Whether one of the numbers is none."""
+    noinline()
+    height, width, reach = plane.shape[0], plane.shape[1], taps // 2
+    strange = 0
+    for r in range(rows):
+        x, y = plane[min(max(first + r, 0), height - 1)], out[r]
+        for u in range(width):
+            y[reach + u] = x[u]
+            strange += 1 if x[u] != x[u] else 0
+        for u in range(reach):
+            y[u], y[reach + width + u] = x[0], x[width - 1]
+    return strange > 0
+
+
+@exact
+def _gather(padded, v, first, down, across, places):  # type: ignore[no-untyped-def]
+    """Copy what lies at each place of the windows."""
+    noinline()
+    n = places.shape[1]
+    for i in range(down):
+        for j in range(across):
+            x, y = padded[v + i, first + j :], places[i * across + j]
+            for u in range(n):
+                y[u] = x[u]
+
+
+@exact
+def _both(x, y):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        a, b = x[u], y[u]
+        x[u] = a if a < b else b
+        y[u] = b if a < b else a
+
+
+@exact
+def _lesser(x, y):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        x[u] = x[u] if x[u] < y[u] else y[u]
+
+
+@exact
+def _greater(x, y):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        y[u] = y[u] if x[u] < y[u] else x[u]
+
+
+@exact
+def _select(padded, v, first, down, across, network, strange, places):  # type: ignore[no-untyped-def]
+    """The medians of a strip; none where the window shows a number that is none."""
+    noinline()
+    _gather(padded, v, first, down, across, places)
+    middle = places[down * across // 2]
+    for k in range(len(network)):
+        x, y = places[network[k, 0]], places[network[k, 1]]
+        if network[k, 2] == BOTH:
+            _both(x, y)
+        elif network[k, 2] == LESSER:
+            _lesser(x, y)
+        else:
+            _greater(x, y)
+    if strange:
+        for i in range(down):
+            for j in range(across):
+                x = padded[v + i, first + j :]
+                for u in range(len(middle)):
+                    middle[u] = x[u] if x[u] != x[u] else middle[u]
+    return middle
+
+
+@exact
+def _mix(gate, x, y, out):  # type: ignore[no-untyped-def]
+    one = type(gate)(1.0)
+    for u in range(len(out)):
+        out[u] = y[u] if gate == one else gate * y[u] + (one - gate) * x[u]
+
+
+@exact
+def _share(gate, x, middle, left, into):  # type: ignore[no-untyped-def]
+    """Give what is left of a gradient to those that are the median."""
+    zero = type(gate)(0.0)
+    for u in range(len(left)):
+        here = (x[u] == middle[u]) | (x[u] != x[u])
+        into[u] += gate * left[u] if here else zero
+        left[u] = zero if here else left[u]
+
+
+@exact
+def _add(factor, x, into):  # type: ignore[no-untyped-def]
+    for u in range(len(x)):
+        into[u] += factor * x[u]
+
+
+@summing
+def _sum_of_differences(g, y, x):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0.0)
+    for u in range(len(g)):
+        total += g[u] * (y[u] - x[u])
+    return np.float64(total)
+
+
+@entry
+def median(planes, gates, channels, taps, network, rows, out, padded, room, start, stop):  # type: ignore[no-untyped-def]
+    """Strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). planes, out: (planes, h, w).
+
+    Args:
+        gates: (samples or 1,).
+        taps: rows and columns of the window.
+        padded: room for the rows that a strip reads.
+        room: for `STRIP` numbers at each place of the window.
+    """
+    planes, gates, network, out, padded, room = without_refcount((planes, gates, network, out, padded, room))
+    height, width, (down, across) = planes.shape[1], planes.shape[2], taps
+    strips, one = (height + rows - 1) // rows, planes.dtype.type(1.0)
+    for s in range(start, stop):
+        p = s // strips
+        first_row, gate = (s - p * strips) * rows, gates[p // channels % len(gates)]
+        count = min(rows, height - first_row)
+        strange = _pad(planes[p], first_row - down // 2, count + down - 1, across, padded)
+        for v in range(count):
+            for first in range(0, width, STRIP):
+                n = min(STRIP, width - first)
+                places = room[: down * across * n].reshape(down * across, n)
+                own = padded[v + down // 2, across // 2 + first :][:n]
+                middle = own if gate == 0 else _select(padded, v, first, down, across, network, strange, places)
+                _mix(one if gate == 0 else gate, own, middle, out[p, first_row + v, first : first + n])
+
+
+@entry
+def median_backward(grad, planes, gates, channels, taps, network, into, sums, padded, turned, room, start, stop):  # type: ignore[no-untyped-def]
+    """Gradients of planes [start, stop), and of their gates (planes,). To the first of equal numbers that are a median.
+
+    Args:
+        padded, turned: room for a plane continued by its edges, and for its gradient.
+        room: for `STRIP` numbers at each place of the window and once more.
+    """
+    grad, planes, gates, network, into, sums = without_refcount((grad, planes, gates, network, into, sums))
+    padded, turned, room = without_refcount((padded, turned, room))
+    height, width, (down, across) = planes.shape[1], planes.shape[2], taps
+    one = planes.dtype.type(1.0)
+    for p in range(start, stop):
+        gate, reach = gates[p // channels % len(gates)], across // 2
+        strange = _pad(planes[p], -(down // 2), height + down - 1, across, padded)
+        turned[:] = planes.dtype.type(0.0)
+        sums[p] = 0.0
+        for v in range(height):
+            for first in range(0, width, STRIP):
+                n = min(STRIP, width - first)
+                places = room[: down * across * n].reshape(down * across, n)
+                left = room[down * across * n :][:n]
+                middle = _select(padded, v, first, down, across, network, strange, places)
+                g, own = grad[p, v, first : first + n], padded[v + down // 2, reach + first :][:n]
+                sums[p] += _sum_of_differences(g, middle, own)
+                _add(one - gate, g, turned[v, reach + first :])
+                for u in range(n):
+                    left[u] = g[u]
+                for i in range(down):
+                    row = min(max(v + i - down // 2, 0), height - 1)
+                    for j in range(across):
+                        _share(gate, padded[v + i, first + j :], middle, left, turned[row, first + j :])
+        for v in range(height):
+            x, y = turned[v], into[p, v]
+            for u in range(width):
+                y[u] = x[reach + u]
+            for u in range(reach):
+                y[0] += x[u]
+                y[width - 1] += x[reach + width + u]
