@@ -3,27 +3,36 @@
 import pytest
 import torch
 
+from pellucid.color.curves import Curved
 from pellucid.kernels import warp
 from pellucid.kernels.warp.around import by_torch
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage
+from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage
 from tests.compare import within_budget
 
 ORDERS = ["a", "c", "h", "ac", "ca", "ha", "hac", "aca", "acac", "hcah", "aach", "cc", "p", "cpca", "hacpa", "pp", "cph"]
+ORDERS += ["o", "s", "acoa", "hcsa", "oso", "psa"]
 
 
 def stages(order, numbers):
     """One stage for each letter, of numbers that a gradient may be asked of."""
-    matrix, offset, shift, exponent, gain = numbers
-    made = {"a": AffineStage(matrix, offset), "c": ClipStage(), "h": HueStage(shift), "p": PowerStage(exponent, gain)}
+    matrix, offset, shift, *own = numbers
+    rows = torch.stack([*own, 0.1 * torch.ones_like(own[0])], 1)
+    bits = torch.stack([3.0 + own[0], *own[1:], 0.0 * own[0] + 1.0], 1)
+    curves = {
+        "p": CurveStage(rows, Curved("power")),
+        "o": CurveStage(bits, Curved("posterize", "soft", "secant", 255.0)),
+        "s": CurveStage(rows, Curved("solarize", "none", "secant", 1.0)),
+    }
+    made = {"a": AffineStage(matrix, offset), "c": ClipStage(), "h": HueStage(shift), **curves}
     return tuple(made[letter] for letter in order)
 
 
 def numbers(rows=3):
     generator = torch.Generator().manual_seed(3)
-    shapes = ((rows, 3, 3), (rows, 3), (rows,), (rows,), (rows,))
+    shapes = ((rows, 3, 3), (rows, 3), (rows,), (rows,), (rows,), (rows,))
     drawn = [torch.rand(shape, generator=generator, dtype=torch.float64) for shape in shapes]
     colours = [torch.eye(3, dtype=torch.float64) + 0.6 * (drawn[0] - 0.5), 0.4 * (drawn[1] - 0.5), drawn[2] - 0.5]
-    return [*colours, 0.5 + drawn[3], 0.5 + drawn[4]]
+    return [*colours, 0.5 + drawn[3], 0.5 + drawn[4], drawn[5]]
 
 
 def pictures():

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
+from pellucid.color.curves import Curved
 from pellucid.kernels import resize as resizes
 from pellucid.kernels import warp as warps
 from pellucid.kernels.warp import operators
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage
+from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage
 
 
 def warp(image, src_from_dst, *, impl="auto", **given):
@@ -77,7 +78,11 @@ class Call:
             elif stage == "clip":
                 epilogue.append(ClipStage())
             elif stage == "power":
-                epilogue.append(PowerStage(given.pop("exponent"), given.pop("gain")))
+                exponent, gain = given.pop("exponent"), given.pop("gain")
+                row = torch.broadcast_tensors(exponent, gain, torch.ones_like(gain), torch.ones_like(gain))
+                epilogue.append(CurveStage(torch.stack(row, 1), Curved("power")))
+            elif stage == "solarize":
+                epilogue.append(CurveStage(given.pop("numbers"), Curved("solarize", magnitude="straight_through")))
             else:
                 epilogue.append(AffineStage(given.pop(f"stage_matrix_{number}"), given.pop(f"stage_offset_{number}", None)))
         image = laid_out(given.pop("image"), self.layout)
@@ -105,6 +110,7 @@ STAGES = (
     ("clip", "affine"),
     ("affine",),
     ("power", "affine"),
+    ("clip", "solarize", "affine"),
     ("hue", "affine", "clip", "power", "clip", "affine"),
 )
 
@@ -125,6 +131,8 @@ def draw_colors(draw: Any, tensors: dict[str, torch.Tensor], channels: int, batc
         elif stage == "power":
             tensors["exponent"] = torch.rand(batch, dtype=torch.float64) + 0.5
             tensors["gain"] = torch.rand(draw(st.sampled_from((1, batch))), dtype=torch.float64) + 0.5
+        elif stage == "solarize":
+            tensors["numbers"] = torch.rand(batch, 4, dtype=torch.float64)
         elif stage == "affine":
             tensors[f"stage_matrix_{number}"] = torch.randn(batch, out_channels, out_channels, dtype=torch.float64)
             if draw(st.booleans()):

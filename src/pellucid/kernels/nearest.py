@@ -45,7 +45,7 @@ def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str =
 
 
 def _still(stage: Stage) -> Stage:
-    parts: list[Any] = [None if part is None else part.detach() for part in stage]
+    parts: list[Any] = [part.detach() if isinstance(part, Tensor) else part for part in stage]
     return type(stage)(*parts)
 
 

@@ -23,7 +23,7 @@ from pellucid.kernels.warp.packing import Link, canvas_kind
 from pellucid.kernels.warp.taps import half_up
 from pellucid.lowering.segments_of import Segments, widened
 from pellucid.plan import Canvas, Plan, Run
-from pellucid.segments import Color, Curve, Segment, Warp
+from pellucid.segments import Color, Curve, Segment, Tone, Warp
 from pellucid.segments.chain import Chain, FillColors, Stage
 from pellucid.segments.specs import ColorSpec, WarpSpec
 from pellucid.tape import Number
@@ -163,8 +163,8 @@ def compose(
             spec = plan.segments[index]
             assert isinstance(spec, ColorSpec)
             chain.add(segment, spec.clip)
-        elif isinstance(segment, Curve):
-            chain.bend(segment)
+        elif isinstance(segment, Curve | Tone):
+            chain.bend(segment, scale)
         if index in marks:
             fills[index] = chain.mark_fill()
         if index == run.resample_at:

@@ -114,7 +114,7 @@ def make_plan(
     last = None
     for index in order_of(transforms, segments):
         segment, choice = segments[index], tree.resizing[index]
-        if not pending.takes(segment, fuse=fuse):
+        if not pending.takes(index, fuse=fuse):
             groups += [*pending.closed(), Single(index, _NAMES[type(segment)])]
         elif fuse or (choice is not None and choice == last):
             groups += pending.add(index)

@@ -50,10 +50,15 @@ class Pending:
         self._indices: list[int] = []
         self._starts: list[list[int]] = []  # the first warps after each canvas that matters: one, or alternatives
 
-    def takes(self, segment: SegmentSpec | None, *, fuse: bool) -> bool:
-        """Whether a segment can be part of a run: a power law behind something else, as alone it may look bytes up."""
+    def takes(self, index: int, *, fuse: bool) -> bool:
+        """Whether a segment can be part of a run: a curve behind something else, as alone it may look bytes up.
+
+        Nor is one of several alternatives, which few samples see.
+        """
+        segment, apart = self._tree.segments[index], self._tree.apart
         if isinstance(segment, CurveSpec):
-            return segment.power and fuse and bool(self._indices)
+            joins = segment.alone and fuse and bool(self._indices)
+            return joins and not any(apart(i, index) for i in range(len(self._tree.segments)))
         return isinstance(segment, WarpSpec) or (isinstance(segment, ColorSpec) and not segment.stepwise)
 
     def add(self, index: int) -> list[Group]:
@@ -76,7 +81,7 @@ class Pending:
         return ended
 
     def _bent(self, index: int) -> bool:
-        """Whether a power law lies before what must see its result: a warp, or a mean."""
+        """Whether a curve lies before what must see its result: a warp, or a mean."""
         segment = self._tree.segments[index]
         sees = isinstance(segment, WarpSpec) or getattr(segment, "pivot", False)
         return sees and any(isinstance(self._tree.segments[i], CurveSpec) for i in self._indices)

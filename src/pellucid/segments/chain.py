@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+import torch
 from torch import Tensor
 
+from pellucid.color.curves import Curved
 from pellucid.color.maps import apply_to_vector, channel_weights, compose
-from pellucid.segments.values import Color, Curve
+from pellucid.segments.values import Color, Curve, Tone
 
-__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "FillColors", "HueStage", "PowerStage", "Stage"]
+__all__ = ["AffineStage", "Chain", "ClipStage", "ColorMap", "CurveStage", "FillColors", "HueStage", "Stage"]
 
 ColorMap: TypeAlias = tuple[Tensor, Tensor | None]
 """(matrix (b, c, c), offset (b, c) or None)."""
@@ -37,14 +39,14 @@ class ClipStage(NamedTuple):
     """A pointwise clip to [0, 1]."""
 
 
-class PowerStage(NamedTuple):
-    """A power law, gain * x ** exponent."""
+class CurveStage(NamedTuple):
+    """A tone curve of each value alone, as :func:`pellucid.color.curves.curved` takes it."""
 
-    exponent: Tensor
-    gain: Tensor
+    numbers: Tensor
+    how: Curved
 
 
-Stage: TypeAlias = AffineStage | HueStage | ClipStage | PowerStage
+Stage: TypeAlias = AffineStage | HueStage | ClipStage | CurveStage
 
 
 class FillColors:
@@ -102,13 +104,13 @@ class Chain:
             self._fold((color.post, None))
         self._clip_pending = self._clip_pending or clip != "none"
 
-    def bend(self, curve: Curve) -> None:
-        """Take in a power law; what comes after it needs no mean of the source."""
+    def bend(self, curve: Curve | Tone, scale: float) -> None:
+        """Take in a tone curve; what comes after it needs no mean of the source. ``scale`` is 255 for what came as bytes."""
         if self._clip_pending:
             self._close(ClipStage())
             self._clip_pending = False
-        self._close(PowerStage(curve.exponent, curve.gain))
-        if curve.clip:
+        self._close(_stage(curve, scale))
+        if isinstance(curve, Curve) and curve.clip:
             self._close(ClipStage())
 
     def finish(self) -> None:
@@ -151,3 +153,16 @@ class Chain:
         for fill in self._fills if not self._resampled else ():
             fill.stages += [barrier] if fill.map is None else [AffineStage(*fill.map), barrier]
             fill.map = None
+
+
+def _stage(curve: Curve | Tone, scale: float) -> CurveStage:
+    """A gain and a gate that are not there are 1."""
+    if isinstance(curve, Curve):
+        given, reach, how = [curve.exponent, curve.gain, None], 1.0, Curved("power")
+    else:
+        given, reach = [curve.amount, None, curve.gate], curve.h
+        how = Curved(curve.name, curve.image_gradient, curve.magnitude, scale)
+    like = next(part for part in given if part is not None)
+    one = like.new_ones((1,))
+    numbers = [one if part is None else part for part in (*given, one * reach)]
+    return CurveStage(torch.stack(torch.broadcast_tensors(*numbers), 1), how)

@@ -85,18 +85,18 @@ class CurveSpec:
     Args:
         bounded: what was in [0, 1] stays there.
         tabled: equal levels of a channel become equal ones.
-        power: a power law (`Curve`), which can be part of a run.
+        alone: of a value alone, whatever else its channel has; it can be part of a run.
 
     Example:
         >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomGamma().segment(ImageSpec(3, 32, 32))
-        CurveSpec(bounded=True, tabled=True, power=True)
+        CurveSpec(bounded=True, tabled=True, alone=True)
     """
 
     bounded: bool = True
     tabled: bool = True
-    power: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class _Toned(Transform):
             raise invalid(f"{type(self).__name__}.h", expected="a reach > 0", got=self.h)
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec(tabled=self.curve != "clahe")
+        return CurveSpec(tabled=self.curve != "clahe", alone=bool(self.amount) and self.curve != "clahe")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
         how = self.image_gradient, self.magnitude, self.h

@@ -58,7 +58,7 @@ class RandomGamma(Transform):
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "gamma", "gain", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
-        return CurveSpec(bounded=self.clip != "none", power=True)
+        return CurveSpec(bounded=self.clip != "none", alone=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Curve:
         return Curve(gated(values, values["gamma"], 1.0), gated(values, values["gain"], 1.0), self.clip == "end")

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
-from pellucid.color.power import power
 from pellucid.constants import constant
 from pellucid.kernels.color.mix import compose
-from pellucid.segments.chain import AffineStage, HueStage, PowerStage, Stage
+from pellucid.kernels.jumps import curved
+from pellucid.segments.chain import AffineStage, CurveStage, HueStage, Stage
 
 __all__ = ["affine", "clip", "hue", "jitter_steps", "stages"]
 
@@ -49,8 +49,8 @@ def stages(image: Shaped[Tensor, "b c h w"], sequence: Sequence[Stage]) -> Shape
             image = affine(image, stage.matrix.to(dtype), None if stage.offset is None else stage.offset.to(dtype))
         elif isinstance(stage, HueStage):
             image = hue(image, stage.hue_shift.to(dtype))
-        elif isinstance(stage, PowerStage):
-            image = power(image, stage.exponent.to(dtype), stage.gain.to(dtype))
+        elif isinstance(stage, CurveStage):
+            image = curved(image, stage.numbers.to(dtype), stage.how)
         else:
             image = clip(image)
     return image

@@ -1,6 +1,6 @@
 """Tone curves in plain PyTorch.
 
-Owns: posterising, solarising, and the two that stretch the histogram.
+Owns: the two that stretch the histogram; those of a value alone are ``../../color/curves.py``'s.
 Must not: mix channels, or invent gradients where an operation has none (``surrogate.py`` does).
 Read next: ``surrogate.py``.
 """
@@ -11,48 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from pellucid.color.power import power
-from pellucid.kernels.curve.layout import SLACK
+from pellucid.color.curves import power
 
-__all__ = ["autocontrast", "equalize", "flattening", "posterize", "power", "solarize", "stretch"]
-
-
-def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
-    """Round down to 2 ** bits levels, with ``bits`` rounded to a whole number.
-
-    Args:
-        image: in [0, 1].
-        bits: how many of the 8 to keep.
-        scale: 255 for images that came as 8 bits, whose low bits are cleared; 1 for others, whose levels are k / 2 ** bits.
-
-    Gradient:
-        none: a staircase in both.
-    Source:
-        ``torchvision.transforms.v2.functional.posterize``, which also differs between the two.
-    """
-    whole = torch.floor(bits + 0.5)[:, None, None, None]
-    if scale == 1.0:
-        levels = torch.exp2(whole)
-        return torch.minimum(torch.relu(torch.floor(image * levels)), levels - 1.0) / levels
-    step = torch.exp2(8.0 - whole)
-    return torch.floor((image * scale + SLACK) / step) * step / scale
-
-
-def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
-    """Invert what is at least the threshold.
-
-    Args:
-        image: in [0, 1].
-        threshold: in the same units.
-        scale: 255 for images that came as 8 bits, 1 for others.
-
-    Gradient:
-        image: almost everywhere. threshold: none (pixels jump).
-    Source:
-        ``torchvision.transforms.v2.functional.solarize``.
-    """
-    slack = 0.0 if scale == 1.0 else SLACK / scale
-    return torch.where(image + slack >= threshold[:, None, None, None], 1.0 - image, image)
+__all__ = ["autocontrast", "equalize", "flattening", "power", "stretch"]
 
 
 def autocontrast(image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:

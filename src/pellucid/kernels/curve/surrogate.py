@@ -11,9 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.color.curves import Curved
 from pellucid.kernels.curve.clahe import clahe
-from pellucid.kernels.curve.reference import autocontrast, equalize, posterize, solarize
+from pellucid.kernels.curve.reference import autocontrast, equalize
 from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.jumps import jumped, term
 from pellucid.types import Size
 
 __all__ = ["tone"]
@@ -50,59 +52,34 @@ def tone(
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.
     """
     wanted = needs_grad(image, amount)
-    slope: Tensor | None = None
-    if name == "equalize":
-        result, steepness = equalize(image.detach(), scale)
-        if wanted:
-            slope = _image_slope(image_gradient, steepness)
-    elif name == "clahe":
+    if name in ("posterize", "solarize"):
         assert amount is not None
-        result, steepness = clahe(image.detach(), amount.detach(), tiles)
-        if wanted:
-            slope = _image_slope(image_gradient, steepness)
-    elif name == "posterize":
-        assert amount is not None
-        result = posterize(image.detach(), amount.detach(), scale)
-        if wanted:
-            slope = _image_slope(image_gradient, _soft_steps(image.detach(), amount.detach()))
-    elif name == "solarize":
-        assert amount is not None
-        result = solarize(image, amount.detach(), scale)
-    else:
+        result = jumped(image, amount, Curved(name, image_gradient, magnitude, scale), h, wanted=wanted)
+    elif name == "autocontrast":
         result = autocontrast(image)
-    if slope is not None:
-        result = result + (image - image.detach()) * slope
-    if amount is not None and wanted:
-        result = result + _amount_term(image.detach(), name, amount, magnitude, h, scale, tiles)
+    else:
+        result = _flattened(image, amount, image_gradient, magnitude, h, scale, tiles, wanted)
     if gate is None:
         return result
     gate = gate[:, None, None, None]
     return gate * result + (1.0 - gate) * image
 
 
-def _image_slope(kind: str, soft: Tensor) -> Tensor:
-    if kind == "soft":
-        return soft
-    return torch.ones_like(soft) if kind == "straight_through" else torch.zeros_like(soft)
-
-
-def _soft_steps(image: Tensor, bits: Tensor) -> Tensor:
-    """The slope 1 + cos(2 pi L x) of the smoothed staircase x + sin(2 pi L x) / (2 pi L): 2 at a jump, 0 between two."""
-    levels = torch.exp2(torch.floor(bits + 0.5))[:, None, None, None]
-    return 1.0 + torch.cos(2.0 * torch.pi * levels * image)
-
-
-def _amount_term(image: Tensor, name: str, amount: Tensor, kind: str, h: float, scale: float, tiles: Size) -> Tensor:
-    """Zero, with the chosen slope to the amount."""
-    zero = (amount - amount.detach())[:, None, None, None]
-    if kind == "none":
-        return 0.0 * zero
-    if kind == "straight_through":
-        return zero
-    still = amount.detach()
-    if name == "clahe":
-        more, less = (clahe(image, still + reach, tiles)[0] for reach in (h, -h))
-    else:
-        operation = posterize if name == "posterize" else solarize
-        more, less = (operation(image, still + reach, scale) for reach in (h, -h))
-    return zero * ((more - less) / (2.0 * h)).detach()
+def _flattened(
+    image: Tensor, limit: Tensor | None, image_gradient: str, magnitude: str, h: float, scale: float, tiles: Size, wanted: bool
+) -> Tensor:
+    """Equalise, as a whole or (with a limit) in tiles."""
+    picture = image.detach()
+    result, steepness = equalize(picture, scale) if limit is None else clahe(picture, limit.detach(), tiles)
+    if not wanted:
+        return result
+    if image_gradient != "soft":
+        steepness = torch.ones_like(steepness) if image_gradient == "straight_through" else torch.zeros_like(steepness)
+    result = result + (image - picture) * steepness
+    if limit is None:
+        return result
+    zero, secant = (limit - limit.detach())[:, None, None, None], None
+    if magnitude == "secant":
+        more, less = (clahe(picture, limit.detach() + reach, tiles)[0] for reach in (h, -h))
+        secant = (more - less) / (2.0 * h)
+    return result + term(zero, magnitude, secant)

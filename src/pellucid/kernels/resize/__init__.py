@@ -21,7 +21,7 @@ from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts
-from pellucid.kernels.warp.layout import POWER, STAGES
+from pellucid.kernels.warp.layout import CURVE, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
@@ -44,7 +44,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
-    if chosen != "reference" and resample.recipe.flags & (STAGES if forward_mode() else POWER):
+    if chosen != "reference" and resample.recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
     return between_stages(function, image, resample, stages_by(chosen))

@@ -34,7 +34,7 @@ from pellucid.kernels.warp.around import (
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import BENDS, GROUND, LEVELS, POWER, STAGES
+from pellucid.kernels.warp.layout import BENDS, CURVE, GROUND, LEVELS, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
@@ -161,7 +161,7 @@ def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     recipe = resample.recipe
     if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _bends(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
-    if recipe.flags & (STAGES if forward_mode() else POWER if chosen == "triton" else 0):
+    if recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
     if chosen == "triton" and mixes_many(image, resample):

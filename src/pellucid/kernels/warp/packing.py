@@ -14,9 +14,13 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.color.curves import NUMBERS, Curved
 from pellucid.kernels.warp.layout import (
     CANVASES,
     CLIP,
+    CURVE,
+    CURVE_CLIP,
+    CURVE_CODE,
     FIRST_MIX,
     GROUND,
     HUE,
@@ -25,14 +29,12 @@ from pellucid.kernels.warp.layout import (
     LINK,
     MATRIX,
     MODES,
-    POWER,
-    POWER_CLIP,
     SECOND_MIX,
     SHARP,
     TAPS,
     parameter_count,
 )
-from pellucid.segments.chain import AffineStage, ClipStage, HueStage, PowerStage, Stage
+from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage, Stage
 from pellucid.types import Size
 
 __all__ = ["Link", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
@@ -218,15 +220,15 @@ def pack(
         pieces += [(offset, out_channels), (fill, out_channels)]
     for stage in epilogue[:fused]:
         if isinstance(stage, ClipStage):
-            flags |= POWER_CLIP if flags & POWER else CLIP
+            flags |= CURVE_CLIP if flags & CURVE else CLIP
         elif isinstance(stage, HueStage):
             flags |= HUE
             pieces.append((stage.hue_shift, 1))
-        elif isinstance(stage, PowerStage):
-            flags |= POWER
-            pieces += [(stage.exponent, 1), (stage.gain, 1)]
+        elif isinstance(stage, CurveStage):
+            flags |= CURVE | stage.how.code << CURVE_CODE
+            pieces.append((stage.numbers, NUMBERS))
         else:
-            flags |= LAST_MIX if flags & (CLIP | POWER) else SECOND_MIX
+            flags |= LAST_MIX if flags & (CLIP | CURVE) else SECOND_MIX
             out_channels = stage.matrix.shape[-2]
             pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]
     grounds = [link.fill for link in links]
@@ -286,13 +288,13 @@ def unpack(resample: Resample, channels: int) -> Unpacked:
     matrix = take(out, channels) if flags & MATRIX else None
     offset, fill = (take(out), take(out)) if flags & FIRST_MIX else (None, None)
     stages: list[Stage] = [HueStage(take(1)[:, 0])] if flags & HUE else []
-    for flag in (SECOND_MIX, CLIP, POWER, POWER_CLIP, LAST_MIX):
+    for flag in (SECOND_MIX, CLIP, CURVE, CURVE_CLIP, LAST_MIX):
         if not flags & flag:
             continue
-        if flag in (CLIP, POWER_CLIP):
+        if flag in (CLIP, CURVE_CLIP):
             stages.append(ClipStage())
-        elif flag == POWER:
-            stages.append(PowerStage(take(1)[:, 0], take(1)[:, 0]))
+        elif flag == CURVE:
+            stages.append(CurveStage(take(NUMBERS), Curved.of(flags >> CURVE_CODE)))
         else:
             stages.append(AffineStage(take(out, out), take(out)))
             take(out)  # its fill, which is not used
@@ -301,14 +303,14 @@ def unpack(resample: Resample, channels: int) -> Unpacked:
 
 
 def fusable(epilogue: Sequence[Stage]) -> int:
-    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [power [clip]] [affine]; the rest is run on the result."""
+    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result."""
     place = 0
     for count, stage in enumerate(epilogue):
         if isinstance(stage, HueStage):
             fits, after = place == 0, 1
         elif isinstance(stage, ClipStage):
             fits, after = place <= 2 or place == 4, 3 if place <= 2 else 5
-        elif isinstance(stage, PowerStage):
+        elif isinstance(stage, CurveStage):
             fits, after = place <= 3, 4
         else:
             square = stage.matrix.shape[-1] == stage.matrix.shape[-2]

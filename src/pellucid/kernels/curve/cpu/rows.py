@@ -24,7 +24,6 @@ __all__ = [
     "mixed",
     "mixed_slope",
     "parts_of_power",
-    "product_of",
     "pulled",
     "slope_of",
     "sum_of_differences",
@@ -201,18 +200,12 @@ def pulled(row, level, share, into):  # type: ignore[no-untyped-def]
 
 
 @fused
-def inside_of_clip(clip, y, g, out):  # type: ignore[no-untyped-def]
-    """The gradient where the result lies in [0, 1] (the ends count) or is not clipped."""
+def inside_of_clip(clip, gain, y, g, out):  # type: ignore[no-untyped-def]
+    """The gradient where gain * y lies in [0, 1] (the ends count) or is not clipped."""
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(out)):
-        out[u] = g[u] if (not clip) | ((y[u] >= zero) & (y[u] <= one)) else zero
-
-
-@fused
-def product_of(x, y, out):  # type: ignore[no-untyped-def]
-    """Number by number."""
-    for u in range(len(out)):
-        out[u] = x[u] * y[u]
+        z = gain * y[u]
+        out[u] = g[u] if (not clip) | ((z >= zero) & (z <= one)) else zero
 
 
 @summing

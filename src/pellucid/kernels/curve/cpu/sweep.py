@@ -13,21 +13,18 @@ from pellucid.kernels.curve.cpu.rows import (
     curved,
     extremes,
     flattened,
-    inside_of_clip,
     kept,
     levels_of,
     mixed,
     mixed_slope,
-    parts_of_power,
-    product_of,
     pulled,
     slope_of,
     sum_of_differences,
     sum_of_products,
-    sum_of_three,
     total_of,
 )
-from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GAIN, GATE, POWER
+from pellucid.kernels.curve.cpu.strips import bent, bent_backward
+from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 
 __all__ = ["STRIP", "backward", "count", "forward", "look_up"]
@@ -128,7 +125,6 @@ def forward(planes, weights, numbers, options, scale, channels, out, start, stop
     cast = planes.dtype.type
     kind, clip, one = options[0], options[3], cast(1.0)
     table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room()
-    scratch = np.empty(STRIP, planes.dtype)
     for p in range(start, stop):
         own, row = numbers[(p // channels) % len(numbers)], planes[p]
         if own[GATE] == cast(0.0):
@@ -138,12 +134,12 @@ def forward(planes, weights, numbers, options, scale, channels, out, start, stop
         a, b = _settle(kind, row, counts, cast(scale), own, table, rise, room)
         for first in range(0, len(row), STRIP):
             x, y = row[first : first + STRIP], out[p][first : first + STRIP]
-            if kind == POWER:
-                parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, scratch[:0], scratch[:0])
-            else:
+            if kind in (AUTOCONTRAST, EQUALIZE):
                 curved(kind, x, a, b, cast(scale), table, y)
-            if own[GATE] != one:
-                mixed(own[GATE], x, y)
+                if own[GATE] != one:
+                    mixed(own[GATE], x, y)
+            else:
+                bent(kind, clip, cast(scale), own, x, y)
 
 
 @entry
@@ -165,15 +161,9 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
         for first in range(0, len(row), STRIP):
             x, g, target = row[first : first + STRIP], grad[p][first : first + STRIP], into[first : first + STRIP]
             n = len(x)
-            y, other, slopes, third = scratch[0][:n], scratch[1][:n], scratch[2][:n], scratch[3][:n]
-            if kind == POWER:
-                parts_of_power(x, own[AMOUNT], own[GAIN], False, y, other if wanted else other[:0], slopes)  # and log x, and slopes
-                inside_of_clip(clip != 0, y, g, third)
-                product_of(third, slopes, target)
-                if wanted:
-                    along[AMOUNT] += sum_of_three(third, y, other)
-                    parts_of_power(x, own[AMOUNT], cast(1.0), False, y, other[:0], slopes[:0])
-                    along[GAIN] += sum_of_products(third, y)
+            y, slopes = scratch[0][:n], scratch[1][:n]
+            if kind not in (AUTOCONTRAST, EQUALIZE):
+                bent_backward((kind, slope, magnitude, clip), cast(scale), cast(h), own, x, g, target, scratch, along, wanted)
                 continue
             if wanted or kind == AUTOCONTRAST:
                 curved(kind, x, a, b, cast(scale), table, y)
@@ -183,14 +173,6 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
                 whole += total_of(g)
             slope_of(kind, slope, x, a, b, cast(scale), rise, slopes)
             mixed_slope(gate, g, slopes, target)
-            if not wanted or kind in (AUTOCONTRAST, EQUALIZE):
-                continue
-            if magnitude == 1:
-                along[AMOUNT] += total_of(g) * gate
-            elif magnitude == 2:
-                curved(kind, x, a + cast(h), b, cast(scale), table, y)
-                curved(kind, x, a - cast(h), b, cast(scale), table, other)
-                along[AMOUNT] += sum_of_differences(g, y, other) / (2.0 * h) * gate
         if kind == AUTOCONTRAST and a != b:
             span = b - a
             pulled(row, a, cast(gate * (product - whole) / span), into)

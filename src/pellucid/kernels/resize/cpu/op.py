@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, written
-from pellucid.kernels.warp.layout import LEVELS, MODES
+from pellucid.kernels.warp.layout import CURVE, LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients
 
 __all__ = ["backward", "direct", "dual", "forward"]
@@ -91,6 +91,7 @@ class _Call:
         self.strips = -(-size[0] // self.rows)
         work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
         maps = mapping.contiguous().numpy()
+        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
         meta = (
             *(self.channels, self.height, self.width, self.out_channels, *self.size, *image.stride()),
             *(int(cubic), int(mode == MODES["zeros"]), flags),
@@ -98,7 +99,7 @@ class _Call:
         )
         self.arguments = (
             *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
-            *(maps, window.contiguous().numpy(), params.contiguous().numpy()),
+            *(maps, window.contiguous().numpy(), params.contiguous().numpy(), self.bends),
         )
         self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)
 
@@ -107,6 +108,7 @@ class _Call:
         (height, width), channels, wide = self.size, self.channels, max(self.channels, self.out_channels)
         room = self.width + self.taps[0]
         depth = 3 + 2 * channels + 6 * self.out_channels if extra else 2 + 2 * wide
+        depth += self.out_channels + 4 if extra and self.bends else 0
         length = max(room, 2 * width + 4) if extra else room  # a row, and as many taps again
         places = tuple(np.empty(n, np.int64) for n in (width, width, height, height))
         eights = -(-self.taps[0] // 8) * 8

@@ -19,7 +19,7 @@ from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, HUE, SHARP
+from pellucid.kernels.warp.layout import CLIP, CURVE, FIRST_MIX, HUE, SHARP
 
 __all__ = ["backward", "dual", "forward"]
 
@@ -150,8 +150,12 @@ def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
-    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width)."""
+def forward(img, meta, unit, maps, windows, params, bends, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
+    """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width).
+
+    Args:
+        bends: None where there is no curve among the colours, which is not compiled then.
+    """
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
@@ -185,7 +189,8 @@ def forward(img, meta, unit, maps, windows, params, out, floats, lines, room, pl
             _cover(seen, seen_y, v, width, cover)
             _uncover(cover, read, channels)
         p = params[b * meta[PARAM_STRIDE]]
-        _store(paint(p, flags, channels, out_channels, cover, ones, source, result), out, b * out_channels, v * width, out_channels)
+        painted = paint(p, flags, bends, channels, out_channels, cover, ones, source, result)
+        _store(painted, out, b * out_channels, v * width, out_channels)
 
 
 @fused
@@ -291,6 +296,7 @@ def backward(  # type: ignore[no-untyped-def]
     maps,
     windows,
     params,
+    bends,
     needs,
     to_image,
     to_maps,
@@ -319,7 +325,7 @@ def backward(  # type: ignore[no-untyped-def]
     """
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     needs_image, needs_map, needs_params = needs
-    reads = needs_map or needs_params or flags & (HUE | CLIP) != 0
+    reads = needs_map or needs_params or flags & (HUE | CLIP | CURVE) != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     grad, img, maps, windows, params, floats, lines = without_refcount((grad, img, maps, windows, params, floats, lines))
     to_image, to_maps, to_windows, to_params = without_refcount((to_image, to_maps, to_windows, to_params))
@@ -333,7 +339,8 @@ def backward(  # type: ignore[no-untyped-def]
     plane = np.int64(1) if step > 1 else room
     area = meta[HEIGHT] * meta[WIDTH]
     taps, taps_y, low, n, whole, turned_taps = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True, np.int64(0)
-    before, height = np.int64(0), 3 + 2 * channels + 6 * out_channels
+    before, many = np.int64(0), 4 * out_channels if bends is None else 5 * out_channels + 4
+    height = 3 + 2 * channels + many + 2 * out_channels
     for r in range(start * strips, stop * strips):
         b = r // strips
         v = (r - b * strips) * meta[STRIP]
@@ -343,7 +350,7 @@ def backward(  # type: ignore[no-untyped-def]
         cover, ones, along, k = strip[0], strip[1], strip[2], 3
         source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
         k += 2 * channels
-        kept, k = strip[k : k + 4 * out_channels], k + 4 * out_channels
+        kept, k = strip[k : k + many], k + many
         g, spare = strip[k : k + out_channels], strip[k + out_channels :]
         p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
         if v == 0:
@@ -374,7 +381,9 @@ def backward(  # type: ignore[no-untyped-def]
             repaint(p, flags, channels, out_channels, cover, ones, source, kept)
         _load(grad, b * out_channels, v * width, g, out_channels)
         to_p = to_params[b if needs_params else 0]
-        paint_backward(p, flags, channels, out_channels, cover, ones, source, kept, g, spare, along, to_source, to_p, needs_params)
+        paint_backward(
+            p, flags, bends, channels, out_channels, cover, ones, source, kept, g, spare, along, to_source, to_p, needs_params
+        )
         if not needs_image and not needs_map:
             continue
         if not whole:

@@ -19,6 +19,8 @@ from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
 from pellucid.kernels.warp.cpu.staged import unstage
 from pellucid.kernels.warp.cpu.stages import (
+    bend,
+    bend_backward,
     clip,
     clip_backward,
     copy_rows,
@@ -26,8 +28,6 @@ from pellucid.kernels.warp.cpu.stages import (
     mix,
     mix_backward,
     mix_sums,
-    power,
-    power_backward,
     row_sum,
 )
 from pellucid.kernels.warp.cpu.stretched import add_stretched, read_stretched
@@ -48,7 +48,7 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, POWER_CLIP, SECOND_MIX, STAGES
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 
 __all__ = ["backward", "round_into"]
 
@@ -112,7 +112,7 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
 
 @entry
 def backward(  # type: ignore[no-untyped-def]
-    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, powers, start, stop
+    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, bends, start, stop
 ):
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
@@ -120,7 +120,7 @@ def backward(  # type: ignore[no-untyped-def]
         grad: of the output, (batch * channels, height * width).
     """
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
-    matrix, offset, hue_shift, second, raised, last, fills = parameter_places(flags, channels, out_channels)
+    matrix, offset, hue_shift, second, bent, last, fills = parameter_places(flags, channels, out_channels)
     grounds = out_channels if flags & GROUND else 0
     size, fill = out_channels * out_channels, offset + out_channels
     needs_image, needs_map, needs_params, needs_field = needs
@@ -140,8 +140,8 @@ def backward(  # type: ignore[no-untyped-def]
     plane, curve = call.height * call.width, floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
     before, band, cut, height = (0, 0), 0, False, 18 + 2 * channels + 6 * out_channels
-    if powers is not None:
-        height += out_channels + 3
+    if bends is not None:
+        height += out_channels + 4
     traces = needs_map or (needs_params and grounds > 0)
     extra = chain_rows(chain, grounds, traces)
     if extra > 0:
@@ -188,7 +188,7 @@ def backward(  # type: ignore[no-untyped-def]
         after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
         g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
         k += 6 * out_channels
-        before_last = after_clip if powers is None else strip[k : k + out_channels]
+        before_last = after_clip if bends is None else strip[k : k + out_channels]
         if not whole:
             cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, where, own)
             if tables is None and shapes is None:
@@ -219,10 +219,8 @@ def backward(  # type: ignore[no-untyped-def]
             if flags & CLIP:
                 copy_rows(after_second, after_clip, out_channels)
                 clip(after_clip, out_channels)
-            if powers is not None and flags & LAST_MIX and needs_params:
-                power(p, raised, after_clip, before_last, out_channels)
-                if flags & POWER_CLIP:
-                    clip(before_last, out_channels)
+            if bends is not None and flags & LAST_MIX and needs_params:
+                bend(p, bent, flags, after_clip, before_last, out_channels)
         load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)
         if flags & LAST_MIX:
             if needs_params:
@@ -230,9 +228,9 @@ def backward(  # type: ignore[no-untyped-def]
                 mix_sums(to_params[b], last, bias, bias + out_channels, ones, g, before_last, out_channels, out_channels)
             mix_backward(p, last, g, out_channels, spare, out_channels)
             g, spare = spare, g
-        if powers is not None:
-            scratch, clips = strip[height - 3 : height], flags & POWER_CLIP != 0
-            power_backward(p, raised, clips, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
+        if bends is not None:
+            scratch = strip[height - 4 : height]
+            bend_backward(p, bent, flags, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
             g, spare = spare, g
         if flags & CLIP:
             clip_backward(after_second, g, out_channels)

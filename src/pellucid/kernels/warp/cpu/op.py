@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
-from pellucid.kernels.warp.layout import CANVASES, LEVELS, LINK, MODES, POWER
+from pellucid.kernels.warp.layout import CANVASES, CURVE, LEVELS, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
 __all__ = ["backward", "direct", "dual", "forward", "labels"]
@@ -68,9 +68,9 @@ class _Call:
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
-        self.powers = True if flags & POWER else None  # where it is None, they are not compiled
-        if self.powers:
-            self.floats += out_channels + 3
+        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
+        if self.bends:
+            self.floats += out_channels + 4
         # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
         # together or not at all: every choice doubles what there is to compile.
         folds = mode > MODES["border"] and window is None and table is None
@@ -145,7 +145,7 @@ class _Call:
         index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
         floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
         cubics = scratch("cubics", 16 * self.strip if self.cubics else 0, work) if self.rare else None
-        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.powers
+        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.bends
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""

@@ -7,12 +7,14 @@ Read next: ``hue.py``.
 
 from __future__ import annotations
 
-import numpy as np
-
-from pellucid.kernels.curve.cpu.rows import parts_of_power, sum_of_products, sum_of_three
+from pellucid.kernels.curve.cpu.strips import bent, bent_backward
+from pellucid.kernels.curve.layout import REACH
 from pellucid.kernels.jit import fused, noinline, summing
+from pellucid.kernels.warp.layout import CURVE_CLIP, CURVE_CODE
 
 __all__ = [
+    "bend",
+    "bend_backward",
     "clip",
     "clip_backward",
     "copy_rows",
@@ -21,8 +23,6 @@ __all__ = [
     "mix_backward",
     "mix_sums",
     "mix_whole",
-    "power",
-    "power_backward",
     "row_sum",
 ]
 
@@ -198,31 +198,30 @@ def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
 
 
 @fused
-def power(p, at, source, target, rows):  # type: ignore[no-untyped-def]
-    """Target = gain * source ** exponent, the two numbers at ``at``; 0 where the source is not positive."""
-    for o in range(rows):
-        parts_of_power(source[o], p[at], p[at + 1], False, target[o], source[o][:0], source[o][:0])
+def _options(flags, dtype):  # type: ignore[no-untyped-def]
+    """Of the curve in a row's flags: kind, slope, magnitude, whether it is clipped; and the scale."""
+    code = flags >> CURVE_CODE
+    scale = dtype.type(255.0 if code >> 6 & 1 else 1.0)
+    return (code & 3, code >> 2 & 3, code >> 4 & 3, flags & CURVE_CLIP), scale
 
 
 @fused
-def power_backward(p, at, clips, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
-    """The gradient of the source from that of the power, in ``target``; where ``needed``, adds those of exponent and gain.
+def bend(p, at, flags, source, target, rows):  # type: ignore[no-untyped-def]
+    """Target = the curve of the source, clipped if it is; its numbers begin at ``at``."""
+    noinline()
+    (kind, _, _, clip), scale = _options(flags, p.dtype)
+    for o in range(rows):
+        bent(kind, clip, scale, p[at:], source[o], target[o])
+
+
+@fused
+def bend_backward(p, at, flags, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
+    """The gradient of the source from that of the curve, in ``target``; where ``needed``, adds those of its numbers.
 
     Args:
-        clips: whether the power is clipped to [0, 1]; then ``g`` is changed.
-        scratch: three rows.
+        scratch: four rows.
     """
-    raised, logarithm, slope = scratch[0], scratch[1], scratch[2]
-    gain, zero, one = p[at + 1], p.dtype.type(0.0), p.dtype.type(1.0)
+    noinline()
+    options, scale = _options(flags, p.dtype)
     for o in range(len(target)):
-        x, upstream, row = source[o], g[o], target[o]
-        parts_of_power(x, p[at], one, False, raised, logarithm if needed else logarithm[:0], slope)
-        if clips:
-            for u in range(len(row)):
-                y = gain * raised[u]
-                upstream[u] = upstream[u] if (y >= zero) & (y <= one) else zero
-        if needed:
-            sums[at] += np.float64(gain) * sum_of_three(upstream, raised, logarithm)
-            sums[at + 1] += sum_of_products(upstream, raised)
-        for u in range(len(row)):
-            row[u] = upstream[u] * gain * slope[u]
+        bent_backward(options, scale, p[at + REACH], p[at:], source[o], g[o], target[o], scratch, sums[at:], needed)

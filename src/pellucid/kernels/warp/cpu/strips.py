@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.color.curves import NUMBERS
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
@@ -16,7 +17,7 @@ from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
-from pellucid.kernels.warp.layout import FIRST_MIX, HUE, LAST_MIX, MATRIX, POWER, SECOND_MIX
+from pellucid.kernels.warp.layout import CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = [
     "COLUMNS",
@@ -44,7 +45,7 @@ __all__ = [
 
 @fused
 def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-def]
-    """Where a sample's parameters lie: first matrix (or -1), first offset, hue_shift, second mix, power, last mix, the canvases'
+    """Where a sample's parameters lie: first matrix (or -1), first offset, hue_shift, second mix, curve, last mix, the canvases'
     fills.
     """
     matrix, offset = -1, 0
@@ -52,10 +53,10 @@ def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-
         matrix, offset = 0, out_channels * channels
     hue_shift = offset + 2 * out_channels if flags & FIRST_MIX else 0
     second = hue_shift + 1 if flags & HUE else hue_shift
-    power = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
-    last = power + 2 if flags & POWER else power
+    curve = second + out_channels * out_channels + 2 * out_channels if flags & SECOND_MIX else second
+    last = curve + NUMBERS if flags & CURVE else curve
     fills = last + out_channels * out_channels + 2 * out_channels if flags & LAST_MIX else last
-    return matrix, offset, hue_shift, second, power, last, fills
+    return matrix, offset, hue_shift, second, curve, last, fills
 
 
 @fused

@@ -14,7 +14,7 @@ from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
-from pellucid.kernels.warp.cpu.stages import clip, mix, mix_whole, power
+from pellucid.kernels.warp.cpu.stages import bend, clip, mix, mix_whole
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
@@ -28,21 +28,21 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, POWER_CLIP, SECOND_MIX, STAGES
+from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 
 __all__ = ["forward"]
 
 
 @entry
-def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, edge, powers, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, edge, bends, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width).
 
     Args:
-        powers: None where there is no power law, which is not compiled then.
+        bends: None where there is no curve, which is not compiled then.
     """
     channels, out_channels, flags = call.channels, call.out_channels, call.flags
     wide = max(channels, out_channels)
-    matrix, offset, hue_shift, second, raised, last, fills = parameter_places(flags, channels, out_channels)
+    matrix, offset, hue_shift, second, bent, last, fills = parameter_places(flags, channels, out_channels)
     grounds = out_channels if flags & GROUND else 0
     size, height = out_channels * out_channels, 13 + 2 * wide + chain_rows(chain, grounds, False)
     img, out = numbers(img), steps(out)
@@ -112,11 +112,9 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
             if flag == LAST_MIX and flags & CLIP:
                 clip(result, out_channels)
-            if powers is not None and flag == LAST_MIX:
-                power(p, raised, result, source, out_channels)
+            if bends is not None and flag == LAST_MIX:
+                bend(p, bent, flags, result, source, out_channels)
                 source, result = result, source
-                if flags & POWER_CLIP:
-                    clip(result, out_channels)
             if flags & flag:
                 bias = place + size
                 mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)

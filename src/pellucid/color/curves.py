@@ -1,0 +1,101 @@
+"""Tone curves of a value alone: a power law with a finite gradient at black, and two that jump.
+
+Owns: `power`, `posterize`, `solarize`, and `Curved`, which names one of them.
+Must not: read a histogram (``../kernels/curve/reference.py`` does), or invent gradients (``../kernels/jumps.py`` does).
+Read next: ``../kernels/jumps.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["CURVES", "NUMBERS", "SLACK", "SLOPES", "Curved", "posterize", "power", "solarize"]
+
+CURVES = ("power", "posterize", "solarize")
+SLOPES = {"none": 0, "straight_through": 1, "soft": 2, "secant": 2}
+"""Of a staircase to the image, and to its amount."""
+NUMBERS = 4
+"""Of a sample: amount (an exponent, bits, a threshold), gain of a power, gate of a jump, reach of its secant."""
+SLACK = 1e-3
+"""In 8-bit units: whole grey levels survive the division by 255 and back."""
+
+
+class Curved(NamedTuple):
+    """What of a curve is static.
+
+    Args:
+        name: one of `CURVES`.
+        image_gradient, magnitude: of one that jumps, which surrogates, by the names in `SLOPES`.
+        scale: 255 for images that came as 8 bits, 1 for others.
+    """
+
+    name: str
+    image_gradient: str = "none"
+    magnitude: str = "none"
+    scale: float = 1.0
+
+    @property
+    def code(self) -> int:
+        """All of it as one number for compiled code: two bits for each name, one for the scale."""
+        return CURVES.index(self.name) | SLOPES[self.image_gradient] << 2 | SLOPES[self.magnitude] << 4 | (self.scale != 1.0) << 6
+
+    @classmethod
+    def of(cls, code: int) -> Curved:
+        """From its number."""
+        slopes = ("none", "straight_through", "soft")[code >> 2 & 3], ("none", "straight_through", "secant")[code >> 4 & 3]
+        return cls(CURVES[code & 3], *slopes, 255.0 if code >> 6 & 1 else 1.0)
+
+
+def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
+    """Gain * max(image, 0) ** exponent, exactly the identity where both are 1 (negative values excepted).
+
+    Gradient:
+        image, exponent, gain: exact above black. At and below 0 it is 0 to all three: the true slope of x ** gamma at black is
+        infinite for gamma < 1, so the subgradient there is a declared choice.
+    """
+    exponent, gain = exponent[:, None, None, None], gain[:, None, None, None]
+    positive = image > 0
+    safe = torch.where(positive, image, 1.0)
+    return torch.where(positive, gain * safe**exponent, 0.0)
+
+
+def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
+    """Round down to 2 ** bits levels, with ``bits`` rounded to a whole number.
+
+    Args:
+        image: in [0, 1].
+        bits: how many of the 8 to keep.
+        scale: 255 for images that came as 8 bits, whose low bits are cleared; 1 for others, whose levels are k / 2 ** bits.
+
+    Gradient:
+        none: a staircase in both.
+    Source:
+        ``torchvision.transforms.v2.functional.posterize``, which also differs between the two.
+    """
+    whole = torch.floor(bits + 0.5)[:, None, None, None]
+    if scale == 1.0:
+        levels = torch.exp2(whole)
+        return torch.minimum(torch.relu(torch.floor(image * levels)), levels - 1.0) / levels
+    step = torch.exp2(8.0 - whole)
+    return torch.floor((image * scale + SLACK) / step) * step / scale
+
+
+def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
+    """Invert what is at least the threshold.
+
+    Args:
+        image: in [0, 1].
+        threshold: in the same units.
+        scale: 255 for images that came as 8 bits, 1 for others.
+
+    Gradient:
+        image: almost everywhere. threshold: none (pixels jump).
+    Source:
+        ``torchvision.transforms.v2.functional.solarize``.
+    """
+    slack = 0.0 if scale == 1.0 else SLACK / scale
+    return torch.where(image + slack >= threshold[:, None, None, None], 1.0 - image, image)

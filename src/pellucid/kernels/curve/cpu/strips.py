@@ -1,0 +1,79 @@
+"""A strip of numbers under a curve of a value alone, forward and backward: by itself, or as a stage of a pass.
+
+Owns: `bent`, `bent_backward`.
+Must not: read off a channel what its curve is.
+Read next: ``rows.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.curve.cpu.rows import (
+    curved,
+    inside_of_clip,
+    kept,
+    mixed,
+    mixed_slope,
+    parts_of_power,
+    slope_of,
+    sum_of_differences,
+    sum_of_products,
+    sum_of_three,
+    total_of,
+)
+from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, POWER
+from pellucid.kernels.jit import fused, noinline
+
+__all__ = ["bent", "bent_backward"]
+
+
+@fused
+def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
+    """Y = the curve of x, by a sample's ``own`` numbers; a power may be clipped to [0, 1]."""
+    noinline()
+    cast = type(scale)
+    if kind == POWER:
+        parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, x[:0], x[:0])
+    elif own[GATE] == cast(0.0):
+        kept(x, y)
+    else:
+        curved(kind, x, own[AMOUNT], cast(0.0), scale, x[:0], y)
+        if own[GATE] != cast(1.0):
+            mixed(own[GATE], x, y)
+
+
+@fused
+def bent_backward(options, scale, reach, own, x, g, target, scratch, along, wanted):  # type: ignore[no-untyped-def]
+    """The gradient of x from that of the curve, in ``target``; where ``wanted``, adds those of the numbers to ``along``.
+
+    Args:
+        options: kind, slope, magnitude, whether to clip.
+        reach: of the secant.
+        scratch: four rows, at least as long as x.
+    """
+    noinline()
+    kind, slope, magnitude, clip = options
+    cast, n = type(scale), len(x)
+    y, other, slopes, inside = scratch[0][:n], scratch[1][:n], scratch[2][:n], scratch[3][:n]
+    if kind == POWER:
+        gain = own[GAIN]
+        parts_of_power(x, own[AMOUNT], cast(1.0), False, y, other if wanted else other[:0], slopes)  # and log x, and slopes
+        inside_of_clip(clip != 0, gain, y, g, inside)
+        if wanted:
+            along[AMOUNT] += sum_of_three(inside, y, other) * gain
+            along[GAIN] += sum_of_products(inside, y)
+        for u in range(n):
+            target[u] = inside[u] * gain * slopes[u]
+        return
+    gate, zero = own[GATE], cast(0.0)
+    slope_of(kind, slope, x, own[AMOUNT], zero, scale, x[:0], slopes)
+    mixed_slope(gate, g, slopes, target)
+    if not wanted:
+        return
+    curved(kind, x, own[AMOUNT], zero, scale, x[:0], y)
+    along[GATE] += sum_of_differences(g, y, x)
+    if magnitude == 1:
+        along[AMOUNT] += total_of(g) * gate
+    elif magnitude == 2:
+        curved(kind, x, own[AMOUNT] + reach, zero, scale, x[:0], y)
+        curved(kind, x, own[AMOUNT] - reach, zero, scale, x[:0], other)
+        along[AMOUNT] += sum_of_differences(g, y, other) / (2.0 * reach) * gate
