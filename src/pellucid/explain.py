@@ -109,7 +109,7 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     beside = isinstance(segment, LayerSpec | CurveSpec) or segment == ConvolveSpec("median")
     if impl == "triton" and beside:  # whose passes read what the reference makes
         impl = "reference"
-    plain = isinstance(segment, ColorSpec | LayerSpec) or (isinstance(segment, CurveSpec) and segment.tabled)
+    plain = isinstance(segment, ColorSpec | LayerSpec | CurveSpec)
     available = explicit.AVAILABLE if plain else _AVAILABLE.get(segment)
     return "" if available is None else choose(impl, available=available, device=device)
 

@@ -8,6 +8,7 @@ import torch
 
 from pellucid import Pipeline, RandomEqualize, RandomGamma, functional
 from pellucid.kernels import curve
+from pellucid.kernels.curve import clahe, cpu
 from tests.compare import within_budget
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
@@ -138,3 +139,29 @@ def test_the_pipeline_uses_it():
     made = [Pipeline([RandomGamma(), RandomEqualize()], seed=3, impl=impl) for impl in ("auto", "reference")]
     image = torch.rand(4, 3, 20, 30)
     torch.testing.assert_close(*(pipeline(image) for pipeline in made), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("tiles", [(1, 1), (4, 4), (3, 5), (80, 2)])
+def test_tiles_and_their_slopes_are_the_references_bit_for_bit(tiles, dtype):
+    image = pictures(dtype, 1.0)
+    image[3, 0, 5, 6:9] = torch.tensor([torch.nan, torch.inf, -torch.inf], dtype=dtype)
+    limit = torch.tensor([0.01, 1.0, 3.3, 40.0], dtype=dtype)
+    ours, theirs = (function(image, limit, tiles) for function in (cpu.clahe, clahe.clahe))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(mine, other)
+    small = image[:1, :, :2, :1]
+    assert torch.equal(cpu.clahe(small, limit[:1], tiles)[0], clahe.clahe(small, limit[:1], tiles)[0])
+    assert cpu.clahe(image[:0], limit[:0], tiles)[0].shape == image[:0].shape
+    assert cpu.clahe(image, limit, tiles, sloped=False)[1].numel() == 0
+    torch.library.opcheck(torch.ops.pellucid.cpu_clahe.default, (image[..., :9, :9], limit, *tiles, True))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_gradients_under_tiles_are_the_references(how):
+    image, gate = pictures(torch.float64, 1.0), torch.tensor([1.0, 0.0, 0.5, 1.0], dtype=torch.float64)
+    function = functools.partial(toned, name="clahe", how=how)
+    given = image, torch.tensor([1.0, 3.3, 2.0, 4.0], dtype=torch.float64), gate
+    ours, theirs = (gradients(function, given, impl=impl) for impl in ("cpu", "reference"))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-12, atol=1e-12)

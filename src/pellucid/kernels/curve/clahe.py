@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.kernels.curve.layout import between, padded_size
 from pellucid.kernels.warp.taps import fold_index
 from pellucid.types import Size
 
@@ -18,7 +19,7 @@ __all__ = ["clahe"]
 
 
 def clahe(
-    image: Float[Tensor, "b c h w"], limit: Float[Tensor, "#b"], tiles: Size
+    image: Float[Tensor, "b c h w"], limit: Float[Tensor, "#b"], tiles: Size, *, sloped: bool = True
 ) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "b c h w"]]:
     """Flatten the histogram of each channel's tiles, and blend the curves between tiles' centres.
 
@@ -26,6 +27,7 @@ def clahe(
         image: in [0, 1]; rounded to 256 grey levels.
         limit: how often a level may occur, in units of its share of a flat histogram; what is beyond is spread over all levels.
         tiles: how many (along y, along x).
+        sloped: whether the slopes are wanted; if not, what stands for them has no samples.
 
     Returns:
         The image in 256 levels, and the slope of the blended curve at each pixel, over one level to either side.
@@ -38,9 +40,9 @@ def clahe(
     levels = torch.floor(torch.nan_to_num(image) * 255.0 + 0.5).clamp(0.0, 255.0).to(torch.int64)
     curves = _curves(_padded(levels, tiles), limit, tiles)  # b c ty tx 256
     rise = torch.cat((curves[..., 1:], curves[..., -1:]), -1) - torch.cat((curves[..., :1], curves[..., :-1]), -1)
-    size = _padded_size(levels, tiles)
-    above, below, down = _between(levels.shape[-2], size[0] // tiles[0], tiles[0], levels.device)
-    left, right, across = _between(levels.shape[-1], size[1] // tiles[1], tiles[1], levels.device)
+    size = padded_size(levels.shape[-2], levels.shape[-1], tiles)
+    above, below, down = between(levels.shape[-2], size[0] // tiles[0], tiles[0], levels.device)
+    left, right, across = between(levels.shape[-1], size[1] // tiles[1], tiles[1], levels.device)
     flat = levels.flatten(2)
 
     def blended(table: Tensor) -> Tensor:
@@ -52,20 +54,12 @@ def clahe(
         bottom = read(below, left) * (1.0 - across) + read(below, right) * across
         return top * (1.0 - down[:, None]) + bottom * down[:, None]
 
-    toned = torch.round(blended(curves)) / 255.0
-    return toned.to(image.dtype), (blended(rise) / 2.0).to(image.dtype)
-
-
-def _padded_size(levels: Tensor, tiles: Size) -> Size:
-    """OpenCV pads both axes as soon as one of them does not divide, by a whole number of tiles' pixels where it does."""
-    height, width = levels.shape[-2:]
-    if height % tiles[0] == 0 and width % tiles[1] == 0:
-        return height, width
-    return height + tiles[0] - height % tiles[0], width + tiles[1] - width % tiles[1]
+    toned = (torch.round(blended(curves)) / 255.0).to(image.dtype)
+    return toned, (blended(rise) / 2.0).to(image.dtype) if sloped else toned[:0]
 
 
 def _padded(levels: Int64[Tensor, "b c h w"], tiles: Size) -> Int64[Tensor, "b c h2 w2"]:
-    size = _padded_size(levels, tiles)
+    size = padded_size(levels.shape[-2], levels.shape[-1], tiles)
     for dim, length in zip((-2, -1), size, strict=True):
         index = torch.arange(length, device=levels.device)
         levels = levels.index_select(dim, fold_index(index, levels.shape[dim], "reflect_101"))
@@ -88,11 +82,3 @@ def _curves(levels: Int64[Tensor, "b c h w"], limit: Tensor, tiles: Size) -> Flo
     return torch.round(histogram.cumsum(-1).to(torch.float32) * (torch.full((), 255.0, device=levels.device) / area)).clamp(
         0.0, 255.0
     )
-
-
-def _between(length: int, tile: int, count: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """For every pixel the tiles whose centres lie before and after it, and how far it is on its way, in float32."""
-    place = torch.arange(length, dtype=torch.float32, device=device) * (torch.ones((), device=device) / tile) - 0.5
-    before = torch.floor(place)
-    index = before.to(torch.int64)
-    return index.clamp(min=0), (index + 1).clamp(max=count - 1), place - before

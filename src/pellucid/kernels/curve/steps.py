@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.curve import cpu, reference, surrogate
+from pellucid.kernels.curve import clahe, cpu, reference, surrogate
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
 from pellucid.kernels.explicit import Primitive, implementation, run
 from pellucid.types import Size
@@ -46,9 +46,10 @@ def tone(
     tiles: Size = (1, 1),
     impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
-    """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it (there is one way to ``clahe``)."""
+    """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it."""
     if name not in KINDS or _who(impl, image) == "reference":
-        how = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h, "scale": scale, "tiles": tiles}
+        tiled = clahe.clahe if name in KINDS or _who(impl, image) == "reference" else cpu.clahe
+        how = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h, "scale": scale, "tiles": tiles, "tiled": tiled}
         return surrogate.tone(image, name, amount, gate, **how)  # type: ignore[arg-type]
     slopes = SLOPES[image_gradient], SLOPES[magnitude], 0
     return _run(image, name, amount, None, gate, options=slopes, scale=scale, h=h)

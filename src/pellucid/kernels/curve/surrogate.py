@@ -7,6 +7,10 @@ Read next: ``../../transforms/discrete.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,6 +24,9 @@ from pellucid.types import Size
 
 __all__ = ["tone"]
 
+Tiled: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+"""As :func:`pellucid.kernels.curve.clahe.clahe`."""
+
 
 def tone(
     image: Float[Tensor, "b c h w"],
@@ -32,6 +39,7 @@ def tone(
     h: float,
     scale: float,
     tiles: Size = (1, 1),
+    tiled: Tiled = clahe,
 ) -> Float[Tensor, "b c h w"]:
     """Posterise, solarise, equalise (as a whole, or in tiles) or stretch, where the gate is open.
 
@@ -47,6 +55,7 @@ def tone(
         h: reach of the secant.
         scale: 255 for images that came as 8 bits, 1 for others.
         tiles: of ``clahe``.
+        tiled: who computes it.
 
     Gradient:
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.
@@ -58,7 +67,7 @@ def tone(
     elif name == "autocontrast":
         result = autocontrast(image)
     else:
-        result = _flattened(image, amount, image_gradient, magnitude, h, scale, tiles, wanted)
+        result = _flattened(image, amount, image_gradient, magnitude, h, scale, partial(tiled, tiles=tiles), wanted)
     if gate is None:
         return result
     gate = gate[:, None, None, None]
@@ -66,11 +75,11 @@ def tone(
 
 
 def _flattened(
-    image: Tensor, limit: Tensor | None, image_gradient: str, magnitude: str, h: float, scale: float, tiles: Size, wanted: bool
+    image: Tensor, limit: Tensor | None, image_gradient: str, magnitude: str, h: float, scale: float, tiled: Tiled, wanted: bool
 ) -> Tensor:
     """Equalise, as a whole or (with a limit) in tiles."""
     picture = image.detach()
-    result, steepness = equalize(picture, scale) if limit is None else clahe(picture, limit.detach(), tiles)
+    result, steepness = equalize(picture, scale) if limit is None else tiled(picture, limit.detach(), sloped=wanted)
     if not wanted:
         return result
     if image_gradient != "soft":
@@ -80,6 +89,6 @@ def _flattened(
         return result
     zero, secant = (limit - limit.detach())[:, None, None, None], None
     if magnitude == "secant":
-        more, less = (clahe(picture, limit.detach() + reach, tiles)[0] for reach in (h, -h))
+        more, less = (tiled(picture, limit.detach() + reach, sloped=False)[0] for reach in (h, -h))
         secant = (more - less) / (2.0 * h)
     return result + term(zero, magnitude, secant)

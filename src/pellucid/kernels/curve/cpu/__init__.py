@@ -1,6 +1,6 @@
 """Curves compiled: of numbers with their gradients, of bytes by histograms and tables.
 
-Owns: the operator `tone` with its gradients, `histograms`, `bent` and `look_up`, split over threads.
+Owns: the operators `tone`, with its gradients, and `clahe`, which has none; `histograms`, `bent` and `look_up`; split over threads.
 Must not: know about autograd, or import Numba before it is called.
 Read next: ``sweep.py``.
 """
@@ -14,11 +14,12 @@ import torch
 from jaxtyping import Float, Int64, Shaped, UInt8
 from torch import Tensor
 
-from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.curve.layout import between, padded_size
+from pellucid.kernels.explicit import batched, empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
-__all__ = ["bent", "histograms", "look_up", "tone", "tone_backward", "tone_forward"]
+__all__ = ["bent", "clahe", "histograms", "look_up", "tone", "tone_backward", "tone_forward"]
 
 _BYTES = 1 << 19  # the fewest worth handing to another thread
 
@@ -107,3 +108,46 @@ def _planes(tensor: Tensor) -> Any:
 
 
 tone_forward, tone_backward = register("cpu_tone", "Tensor image, Tensor numbers, int[] options, float scale, float h", tone, _back)
+
+
+def _clahe(image: Tensor, limit: Tensor, rows: int, columns: int, sloped: bool) -> tuple[Tensor, Tensor]:
+    from pellucid.kernels.curve.cpu.tiles import clahe as sweep
+
+    image, (_, channels, height, width) = image.contiguous(), image.shape
+    toned, slopes = _tiled(image, limit, rows, columns, sloped)
+    if image.numel():
+        size, tiles = padded_size(height, width, (rows, columns)), (rows, columns)
+        axes = (between(length, size[a] // tiles[a], tiles[a], image.device) for a, length in enumerate((height, width)))
+        steps = tuple(tuple(part.numpy() for part in axis) for axis in axes)
+        planes, into, found = (part.view(-1, height, width).numpy() for part in (image, toned, slopes))
+        limits = limit.to(torch.float64).contiguous().numpy()
+
+        def task(start: int, stop: int) -> None:
+            levels, counts = np.empty((height, width), np.uint8), np.empty((columns, 256), np.int64)
+            tables = (np.empty((rows, columns, 256), np.float32) for _ in range(2))
+            room = (levels, counts, *tables, np.empty((2, width), np.float32))
+            sweep(planes, limits, channels, size, tiles, steps, into, found, room, start, stop)
+
+        run_split(task, len(planes), _BYTES // planes[0].nbytes + 1)
+    return toned, slopes
+
+
+def _tiled(image: Tensor, limit: Tensor, rows: int, columns: int, sloped: bool) -> tuple[Tensor, Tensor]:
+    del limit, rows, columns
+    like = torch.empty_like(image, memory_format=torch.contiguous_format)
+    return in_large_pages(like), torch.empty_like(like) if sloped else like.new_empty((0, *like.shape[1:]))
+
+
+torch.library.define("pellucid::cpu_clahe", "(Tensor image, Tensor limit, int rows, int columns, bool sloped) -> (Tensor, Tensor)")
+torch.library.impl("pellucid::cpu_clahe", "CPU")(_clahe)
+torch.library.register_fake("pellucid::cpu_clahe")(_tiled)
+_CLAHE = torch.ops.pellucid.cpu_clahe.default
+batched("pellucid::cpu_clahe", _CLAHE, 2, 0)
+
+
+def clahe(
+    image: Float[Tensor, "b c h w"], limit: Float[Tensor, "#b"], tiles: tuple[int, int], *, sloped: bool = True
+) -> tuple[Tensor, Tensor]:
+    """See :func:`pellucid.kernels.curve.clahe.clahe`; without slopes, what stands for them has no samples."""
+    result: tuple[Tensor, Tensor] = _CLAHE(image, limit, *tiles, sloped)
+    return result

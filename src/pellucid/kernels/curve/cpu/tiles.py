@@ -1,0 +1,115 @@
+"""Histograms flattened tile by tile, compiled.
+
+Owns: the curves of a channel's tiles, and the picture under what lies between them.
+Must not: know of tensors; everything comes as contiguous arrays, a plane for each channel of a sample.
+Read next: ``../clahe.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.curve.cpu.rows import levels_of
+from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+
+__all__ = ["clahe"]
+
+
+@exact
+def _count(levels, row, tile, counts):  # type: ignore[no-untyped-def]
+    """Add a row of levels to the histograms of its tiles (tiles, 256); columns beyond the picture are the mirrored ones."""
+    noinline()
+    width = levels.shape[1]
+    period = max(2 * (width - 1), 1)
+    for t in range(len(counts)):
+        first = t * tile
+        for u in range(first, min(first + tile, width)):
+            counts[t, levels[row, u]] += 1
+        for u in range(max(first, width), first + tile):
+            x = u % period
+            counts[t, levels[row, x if x < width else period - x]] += 1
+
+
+@exact
+def _curve(counts, most, scale, table):  # type: ignore[no-untyped-def]
+    """The curve of a tile: what is beyond ``most`` is spread over all levels, and the sums are stretched to 255."""
+    noinline()
+    spare = np.int64(0)
+    for k in range(256):
+        spare += max(counts[k] - most, 0)
+    each, rest = spare // 256, spare % 256
+    step, total = 256 // rest if rest > 0 else 256, np.int64(0)
+    for k in range(256):
+        total += min(counts[k], most) + each + (1 if k % step == 0 and k // step < rest else 0)
+        level = np.rint(np.float32(total) * scale)
+        table[k] = min(max(level, np.float32(0.0)), np.float32(255.0))
+
+
+@exact
+def _slopes(table, rise):  # type: ignore[no-untyped-def]
+    for k in range(256):
+        rise[k] = table[min(k + 1, 255)] - table[max(k - 1, 0)]
+
+
+@exact
+def _between(tables, levels, row, across, left, right, out):  # type: ignore[no-untyped-def]
+    """Of a row's levels what the curves (256, tiles) to the left and right of each pixel make of them, between the two."""
+    noinline()
+    one = np.float32(1.0)
+    for u in range(len(out)):
+        level = levels[row, u]
+        out[u] = tables[left[u], level] * (one - across[u]) + tables[right[u], level] * across[u]
+
+
+@exact
+def _toned(top, bottom, down, y):  # type: ignore[no-untyped-def]
+    one = np.float32(1.0)
+    for u in range(len(y)):
+        y[u] = y.dtype.type(np.rint(top[u] * (one - down) + bottom[u] * down) / np.float32(255.0))
+
+
+@exact
+def _sloped(top, bottom, down, y):  # type: ignore[no-untyped-def]
+    one = np.float32(1.0)
+    for u in range(len(y)):
+        y[u] = y.dtype.type((top[u] * (one - down) + bottom[u] * down) / np.float32(2.0))
+
+
+@entry
+def clahe(planes, limits, channels, size, tiles, steps, out, slopes, room, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of (planes, h, w), flattened.
+
+    Args:
+        limits: (samples or 1,), float64.
+        size: rows and columns with what is mirrored, whole tiles of it.
+        tiles: how many along y and x.
+        steps: along y and x, of every pixel: the tile before, the tile after, and how far it is on its way.
+        slopes: of the curves at each pixel; without planes where nobody asks.
+        room: levels of a plane, histograms, curves and their slopes, and two rows.
+    """
+    planes, limits, out, slopes, steps, room = without_refcount((planes, limits, out, slopes, steps, room))
+    (above, below, down), (left, right, across) = steps
+    levels, counts, tables, rises, rows = room
+    height, (tall, wide) = planes.shape[1], (size[0] // tiles[0], size[1] // tiles[1])
+    area, period = tall * wide, max(2 * (height - 1), 1)
+    scale = np.float32(255.0) / np.float32(area)
+    for p in range(start, stop):
+        for v in range(height):
+            levels_of(planes[p, v], planes.dtype.type(255.0), levels[v])
+        most = max(np.int64(np.floor(limits[p // channels % len(limits)] * area / 256.0)), 1)
+        for row in range(tiles[0]):
+            counts[:] = 0
+            for v in range(row * tall, (row + 1) * tall):
+                y = v % period
+                _count(levels, y if y < height else period - y, wide, counts)
+            for column in range(tiles[1]):
+                _curve(counts[column], most, scale, tables[row, column])
+                _slopes(tables[row, column], rises[row, column])
+        for v in range(height):
+            _between(tables[above[v]], levels, v, across, left, right, rows[0])
+            _between(tables[below[v]], levels, v, across, left, right, rows[1])
+            _toned(rows[0], rows[1], down[v], out[p, v])
+            if len(slopes) > 0:
+                _between(rises[above[v]], levels, v, across, left, right, rows[0])
+                _between(rises[below[v]], levels, v, across, left, right, rows[1])
+                _sloped(rows[0], rows[1], down[v], slopes[p, v])
