@@ -87,8 +87,9 @@ def sampled(knots: int, like: Tensor) -> Float[Tensor, "g"]:
     return torch.cat((whole[:1], whole[:1] + 0.5, whole[1:-1], whole[-1:] - 0.5, whole[-1:]))
 
 
-def fitted(values: Float[Tensor, "b c gh gw"]) -> Float[Tensor, "b c gh gw"]:
-    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis.
+def fitted(values: Float[Tensor, "b c #gh #gw"]) -> Float[Tensor, "b c #gh #gw"]:
+    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis, or
+    one value where it is the same along one, as the numbers are then.
 
     It has as many numbers as that. Cubics are met exactly, anything smooth to the fourth order of the distance of knots, at
     the border as well as inside: conditions there on derivatives alone (not-a-knot) cost ten times the error.
@@ -98,8 +99,10 @@ def fitted(values: Float[Tensor, "b c gh gw"]) -> Float[Tensor, "b c gh gw"]:
     Source:
         ``scipy.interpolate.make_interp_spline``, to 1e-12 in float64. Kernel: Unser, Aldroubi, Eden, 1993.
     """
-    down, across = (_filter(count - 2, values) for count in values.shape[2:])
-    return down @ values @ across.mT
+    rows, columns = values.shape[2:]
+    if rows > 1:
+        values = _filter(rows - 2, values) @ values
+    return values if columns == 1 else values @ _filter(columns - 2, values).mT
 
 
 def _filter(count: int, like: Tensor) -> Float[Tensor, "g g"]:
@@ -111,9 +114,8 @@ def _filter(count: int, like: Tensor) -> Float[Tensor, "g g"]:
     place = torch.arange(-1, count + 1, dtype=like.dtype, device=like.device)  # g
     endless = math.sqrt(3.0) * torch.pow(_POLE, (place[:, None] - place[None, 1:-1]).abs())  # g n
     ends = torch.stack((torch.pow(_POLE, place + 1.0), torch.pow(_POLE, count - place)), 1)  # g 2
-    middle = constant((1.0 / 48.0, 23.0 / 48.0, 23.0 / 48.0, 1.0 / 48.0), like.dtype, like.device)[
-        None
-    ]  # of a cell, from four numbers
+    shares = 1.0 / 48.0, 23.0 / 48.0, 23.0 / 48.0, 1.0 / 48.0  # of four numbers in the middle of a cell
+    middle = constant(shares, like.dtype, like.device)[None]
     first, own, last = middle @ endless[:4], middle @ ends[:4], middle @ endless[-4:]
     near, far = own[:, :1], own[:, 1:]  # the ends mirror one another
     determinant = near * near - far * far

@@ -109,8 +109,9 @@ class Fitting(Bending):
         (rows, down), (columns, across) = (self.cells(int(length)) for length in spec.size)
         x, y = (step * (sampled(cells + 1, like) - cells / 2) for cells, step in ((columns, across), (rows, down)))
         named = {name: value if name == "words" else value[:, None, None] for name, value in values.items()}
-        moved = torch.broadcast_tensors(*self.moves(named, x[None, None], y[None, :, None], spec), (x + y[:, None])[None])
-        return Bend(fitted(torch.stack(moved[:2], 1)), constant((0.0, 0.0, across, down), like.dtype, like.device)[None])
+        moved = (fitted(part[:, None]) for part in self.moves(named, x[None, None], y[None, :, None], spec))
+        dx, dy, _ = torch.broadcast_tensors(*moved, like.new_zeros((1, 1, rows + 3, columns + 3)))
+        return Bend(torch.cat((dx, dy), 1), constant((0.0, 0.0, across, down), like.dtype, like.device)[None])
 
 
 def cells_of(length: int, spacing: float, least: int = 1, times: int = 1) -> tuple[int, float]:
