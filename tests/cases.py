@@ -201,6 +201,7 @@ CASES = (
         off_kinks={"gate": 0.9},
         unclipped=True,
     ),
+    Case(P.RandomSepia((0.2, 0.9), p=0.7), P.RandomSepia(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RGBShift(p=0.7), P.RGBShift(0.0, 0.0, 0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.PlanckianJitter((4100, 9000), p=0.7), P.PlanckianJitter(p=0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.ChannelDropout((0.5, 2.5), fill=0.3, p=0.7), P.ChannelDropout(0), off_kinks={"gate": 0.9}),
@@ -236,6 +237,13 @@ CASES = (
     Case(P.RandomMotionBlur((1.0, 4.0), p=0.7), P.RandomMotionBlur(0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomDefocusBlur((0.6, 2.3), p=0.7), P.RandomDefocusBlur(0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomMedianBlur(3, p=0.7), P.RandomMedianBlur(1), off_kinks={"gate": 0.9}),
+    Case(
+        P.RandomUnsharpMask((0.4, 0.9), (0.2, 0.6), p=0.7),
+        P.RandomUnsharpMask(1.0, 0.0),
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(P.RandomEmboss((0.1, 0.4), (0.1, 0.5), p=0.7), P.RandomEmboss(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomSharpness(0.6, p=0.7), P.RandomSharpness((1, 1), p=1.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(
         P.RandomGaussianNoise(mean=(-0.02, 0.02), sigma=(0.01, 0.03), p=0.7),

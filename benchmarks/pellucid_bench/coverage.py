@@ -87,7 +87,7 @@ OURS: dict[str, str] = {
     "AutoAugment": "policy.AutoAugment",
     "RandAugment": "policy.RandAugment",
     "TrivialAugmentWide": "policy.TrivialAugmentWide",
-    **dict.fromkeys(("D4", "SquareSymmetry"), "RandomRotation90, RandomHorizontalFlip"),
+    **dict.fromkeys(("D4", "SquareSymmetry", "Transpose"), "RandomRotation90, RandomHorizontalFlip"),
     "Crop": "functional.crop",
     "Downscale": "corruptions.corrupt",
     "RandomTransplantation": "CopyPaste",
@@ -97,6 +97,9 @@ OURS: dict[str, str] = {
     "RGB": "functional.grayscale_to_rgb",
     "ToRGB": "functional.grayscale_to_rgb",
     "PlasmaShadow": "RandomPlasmaShadow",
+    "Emboss": "RandomEmboss",
+    "ToSepia": "RandomSepia",
+    "UnsharpMask": "RandomUnsharpMask",
     "PlasmaBrightnessContrast": "RandomPlasmaBrightness",
     "GlassBlur": "corruptions.corrupt",
     "UniformTemporalSubsample": "functional.uniform_temporal_subsample",
@@ -134,10 +137,9 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "a size of its own for every picture: a batch would be no tensor": (
         "RandomResize", "RandomShortestSize", "SafeRotate", "CropAndPad", "RandomCropFromBorders",
     ),
-    "a quarter turn and a flip: `RandomRotation90`, `RandomHorizontalFlip`": ("Transpose",),
     "not yet": (
-        "AdvancedBlur", "ChromaticAberration", "Emboss", "FancyPCA", "PixelDropout", "RandomToneCurve", "RingingOvershoot",
-        "ToSepia", "UnsharpMask", "XYMasking", "LinearTransformation", "Morphological", "Superpixels", "HEStain",
+        "AdvancedBlur", "ChromaticAberration", "FancyPCA", "PixelDropout", "RandomToneCurve", "RingingOvershoot",
+        "XYMasking", "LinearTransformation", "Morphological", "Superpixels", "HEStain",
     ),
     "reads other pictures, text or networks; no gradient could pass": (
         "FDA", "HistogramMatching", "PixelDistributionAdaptation", "TextImage", "RandomDissolving",

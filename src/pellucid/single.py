@@ -98,7 +98,8 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
     if isinstance(segment, Convolve):
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
     if isinstance(segment, Filter):
-        return convolve.dense(image, segment.kernel.to(dtype), impl=impl)
+        filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
+        return color.clip(filtered) if segment.clip else filtered
     if isinstance(segment, Median):
         gate = None if segment.gate is None else segment.gate.to(dtype)
         return convolve.median(image, segment.taps, gate, impl=impl)

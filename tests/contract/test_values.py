@@ -155,7 +155,7 @@ def test_any_number_of_channels_or_a_clear_error(case):
     from pellucid import InvalidArgument
 
     needs_rgb = ("ColorJitter", "RandomSaturation", "RandomHue", "RandomGrayscale", "RandomJPEG", "RandomPhotometricDistort")
-    needs_three = ("Normalize", "Denormalize", "HueSaturationValue", "RGBShift", "PlanckianJitter")
+    needs_three = ("Normalize", "Denormalize", "HueSaturationValue", "RGBShift", "PlanckianJitter", "RandomSepia")
     for channels in (1, 2, 5):
         x = images(case, channels=channels, dtype=torch.float32)
         if case.name in needs_three or (case.name in needs_rgb and channels != 1):

@@ -251,7 +251,7 @@ def test_what_would_differ_is_refused(table, option):
 
 
 def test_notes_are_said_once():
-    found = read_albumentations({"name": "Compose", "transforms": [{"name": "Rotate"}, {"name": "Rotate"}, {"name": "Emboss"}]})
+    found = read_albumentations({"name": "Compose", "transforms": [{"name": "Rotate"}, {"name": "Rotate"}, {"name": "Superpixels"}]})
     assert found.notes == ("Warps of OpenCV round coordinates to 1/32 pixel",)
     assert (found.total, len(found.missing), len(found.pipeline)) == (3, 1, 2)
     assert torch.is_tensor(found.pipeline(torch.rand(1, 3, 8, 8)))

@@ -170,6 +170,33 @@ def test_boxes_of_odd_width_are_opencvs(width):
     np.testing.assert_allclose(found[0].permute(1, 2, 0).numpy(), wanted, atol=1e-12)
 
 
+def test_reliefs_and_prints_are_opencvs_of_their_kernels():
+    cv2 = opencv()
+    x = pictures(2, 3, 9, 11)
+    depth, share = 0.6, 0.3
+    relief = np.array([[-1 - depth, -depth, 0], [-depth, 1, depth], [0, depth, 1 + depth]])
+    kernel = share * relief + (1 - share) * np.diag([0, 1, 0]) * np.eye(3)
+    print_ = np.array([[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0.131]])
+    embossed, brown = P.RandomEmboss(share, depth, p=1.0)(x), P.RandomSepia(0.7, p=1.0)(x)
+    for b in range(2):
+        rows = np.ascontiguousarray(x[b].permute(1, 2, 0).numpy())
+        wanted = np.clip(cv2.filter2D(rows, -1, kernel), 0, 1)  # its border is the mirrored one
+        np.testing.assert_allclose(embossed[b].permute(1, 2, 0), wanted, atol=1e-12)
+        wanted = np.clip(cv2.transform(rows, 0.7 * print_ + 0.3 * np.eye(3)), 0, 1)
+        np.testing.assert_allclose(brown[b].permute(1, 2, 0), wanted, atol=1e-6)
+
+
+def test_an_unsharp_mask_adds_what_scipys_blur_takes_away():
+    scipy = ndimage()
+    x = pictures(2, 1, 20, 24)
+    out, record = P.Pipeline([P.RandomUnsharpMask((0.5, 1.5), (0.3, 2.0), clip="none", p=1.0)], seed=3)(x, return_record=True)
+    for b in range(2):
+        sigma, amount = (float(record.params[0][name][b]) for name in ("sigma", "amount"))
+        plain = x[b, 0].numpy()
+        blurred = scipy.gaussian_filter(plain, sigma, mode="mirror", radius=5)
+        np.testing.assert_allclose(out[b, 0], plain + amount * (plain - blurred), atol=1e-12)
+
+
 def test_motion_is_the_mean_of_shifted_pictures():
     scipy = ndimage()
     x = pictures(1, 1, 20, 24)

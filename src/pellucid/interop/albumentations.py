@@ -312,6 +312,11 @@ def _rgb(given: Given, reader: Reader, where: str) -> Made:
     return ours.RGBShift(*shifts, p=given("p", 0.5))
 
 
+def _emboss(given: Given, reader: Reader, where: str) -> Made:
+    share, strength = (pair(plain(given(name, usual)), name) for name, usual in (("alpha", (0.2, 0.5)), ("strength", (0.2, 0.7))))
+    return ours.RandomEmboss(share, strength, p=given("p", 0.5))
+
+
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
     names = ("brightness", "contrast", "saturation")
     factors = {name: given(name, 0.2) for name in names}
@@ -502,6 +507,8 @@ _TABLE: Table = {
     "ColorJitter": _jitter,
     "RandomGamma": _gamma,
     "ToGray": _gray,
+    "ToSepia": _chance(ours.RandomSepia),
+    "Emboss": _emboss,
     "InvertImg": _chance(ours.RandomInvert),
     "ChannelShuffle": _chance(ours.RandomChannelShuffle),
     "ChannelDropout": _channels,

@@ -41,7 +41,6 @@ NEAREST = {
     "MotionBlur": ("its lines are drawn with whole pixels", "RandomMotionBlur"),
     "CLAHE": ("it equalises lightness alone", "RandomCLAHE"),
     "Sharpen": ("its kernel is another one", "RandomSharpness"),
-    "Emboss": ("nothing here embosses", ""),
     "Perspective": ("its corners move by a normal distribution", "RandomPerspective"),
     "SafeRotate": ("it shrinks so that all is seen", "RandomRotation"),
     "RandomScale": ("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas"),

@@ -192,6 +192,7 @@ class Filter(NamedTuple):
 
     Args:
         kernel: of odd sides.
+        clip: the result, to [0, 1].
 
     Example:
         >>> import torch
@@ -201,6 +202,7 @@ class Filter(NamedTuple):
     """
 
     kernel: Float[Tensor, "b k k"]
+    clip: bool = False
 
 
 class Median(NamedTuple):

@@ -7,8 +7,8 @@ Read next: ``base.py``.
 
 from pellucid.transforms.affine import RandomAffine, RandomRotation, RandomScale, RandomShear, RandomTranslate
 from pellucid.transforms.base import Transform
-from pellucid.transforms.blur import RandomGaussianBlur, RandomSharpness
-from pellucid.transforms.channels import ChannelDropout, PlanckianJitter, RandomBrightnessContrast, RGBShift
+from pellucid.transforms.blur import RandomEmboss, RandomGaussianBlur, RandomSharpness, RandomUnsharpMask
+from pellucid.transforms.channels import ChannelDropout, PlanckianJitter, RandomBrightnessContrast, RandomSepia, RGBShift
 from pellucid.transforms.choices import Apply, OneOf, Shuffle, SomeOf
 from pellucid.transforms.codec import RandomJPEG
 from pellucid.transforms.collage import GridShuffle, Mosaic, RandomZoomBlur
@@ -88,6 +88,7 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "PlanckianJitter",
     "ChannelDropout",
     "RandomGrayscale",
+    "RandomSepia",
     "RandomInvert",
     "RandomGamma",
     "RandomPosterize",
@@ -103,6 +104,8 @@ __all__ = [  # noqa: RUF022 - the order of the documentation: geometry, then col
     "RandomZoomBlur",
     "RandomMedianBlur",
     "RandomSharpness",
+    "RandomUnsharpMask",
+    "RandomEmboss",
     "RandomGaussianNoise",
     "PoissonGaussianNoise",
     "ShotNoise",

@@ -1,6 +1,6 @@
 """Blur and sharpness.
 
-Owns: RandomGaussianBlur, RandomSharpness.
+Owns: RandomGaussianBlur, RandomSharpness, RandomUnsharpMask, RandomEmboss.
 Must not: convolve; they build kernels.
 Read next: ``noise.py``.
 """
@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, around_one, interval
 from pellucid.random.numbers import is_finite
-from pellucid.segments import Convolve, ConvolveSpec, Sharpen
+from pellucid.segments import Convolve, ConvolveSpec, Filter, Sharpen
 from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
 from pellucid.types import EndClip, ImageSpec, Size
 
-__all__ = ["RandomGaussianBlur", "RandomSharpness"]
+__all__ = ["RandomEmboss", "RandomGaussianBlur", "RandomSharpness", "RandomUnsharpMask"]
 
 _LARGEST_AUTOMATIC_KERNEL = 63
 
@@ -83,10 +84,19 @@ class RandomGaussianBlur(Transform):
 
 
 def _gaussian(values: Params, taps: int) -> Tensor:
-    sigma = values["sigma"][:, None]
+    sigma = values["sigma"]
+    return gated(values, _bell(sigma, taps), _middle(taps, sigma))
+
+
+def _bell(sigma: Float[Tensor, "b"], taps: int) -> Float[Tensor, "b k"]:
+    """A Gaussian of sum 1."""
     reach = torch.arange(taps, dtype=sigma.dtype, device=sigma.device) - (taps - 1) / 2
-    weights = torch.exp(-0.5 * (reach / sigma) ** 2)
-    return gated(values, weights / weights.sum(-1, keepdim=True), (reach == 0).to(sigma.dtype))
+    weights = torch.exp(-0.5 * (reach / sigma[:, None]) ** 2)
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _middle(taps: int, like: Tensor) -> Float[Tensor, "k"]:
+    return (torch.arange(taps, device=like.device) == taps // 2).to(like.dtype)
 
 
 @dataclass(frozen=True)
@@ -135,3 +145,104 @@ class RandomSharpness(Transform):
         middle = ((grid[:, None] == 1) & (grid == 1)).to(like.dtype)
         smooth = smooth + middle * (4.0 / 13.0)
         return Sharpen(amount * middle + (1.0 - amount) * smooth, self.clip == "end")
+
+
+@dataclass(frozen=True)
+class RandomUnsharpMask(Transform):
+    """Sharpen by adding what a Gaussian blur takes away, times an amount.
+
+    Args:
+        sigma: of the Gaussian in pixels, above 0 and up to 10: a number, pair, `Learnable` or distribution; three of the largest
+            to each side.
+        amount: of what is added, likewise; negative ones blur.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, sigma, amount, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        amount = 0.
+    Errors:
+        InvalidArgument for a sigma outside of (0, 10], or an unknown option.
+    Source:
+        ``scipy.ndimage.gaussian_filter(mode="mirror")``. Pillow's and albumentations' spare pixels that change little; this has no
+        such threshold.
+
+    Example:
+        >>> import torch, pellucid
+        >>> edge = torch.tensor([[[[0.25, 0.25, 0.75, 0.75]]]])
+        >>> sharp = pellucid.RandomUnsharpMask(0.5, 1.0, p=1.0)(edge).flatten()
+        >>> bool(sharp[1] < 0.25) and bool(sharp[2] > 0.75)
+        True
+    """
+
+    sigma: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=1e-3, high=10.0))
+    amount: Range = field(default=(0.2, 0.5), metadata=drawn(interval))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sigma", "amount", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ConvolveSpec:
+        return ConvolveSpec("dense")
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
+        taps = 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1
+        bell, middle = _bell(values["sigma"], taps), _middle(taps, like)
+        middle = middle[:, None] * middle
+        amount = gated(values, values["amount"], 0.0)[:, None, None]
+        return Filter(middle + amount * (middle - bell[:, :, None] * bell[:, None]), self.clip == "end")
+
+
+@dataclass(frozen=True)
+class RandomEmboss(Transform):
+    """Mix the picture with its relief, lit from the top left.
+
+    Args:
+        share: of the relief, 0 to 1: a number, pair, `Learnable` or distribution.
+        strength: how deep it is, at least 0, likewise.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, share, strength, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        share = 0.
+    Errors:
+        InvalidArgument for a share outside of [0, 1], a negative strength, or an unknown option.
+    Source:
+        albumentations' ``Emboss``, with share for its alpha; ``cv2.filter2D`` of its kernel.
+
+    Example:
+        >>> import torch, pellucid
+        >>> grey = torch.full((1, 1, 3, 3), 0.5)
+        >>> bool((pellucid.RandomEmboss(0.5, 0.5, p=1.0)(grey) - grey).abs().max() < 1e-6)
+        True
+    """
+
+    share: Range = field(default=(0.2, 0.5), metadata=drawn(interval, low=0.0, high=1.0))
+    strength: Range = field(default=(0.2, 0.7), metadata=drawn(interval, low=0.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "share", "strength", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ConvolveSpec:
+        return ConvolveSpec("dense")
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
+        # From the top left to the bottom right: -1 and 1 at these corners, and the strength there and at the sides next to them.
+        place = torch.arange(3, dtype=like.dtype, device=like.device) - 1.0
+        slope = torch.sign(place[:, None] + place)  # -1 -1 0, -1 0 1, 0 1 1
+        middle = _middle(3, like)
+        corners = slope * (place[:, None] * place)
+        share, strength = gated(values, values["share"], 0.0)[:, None, None], values["strength"][:, None, None]
+        return Filter(middle[:, None] * middle + share * (corners + strength * slope), self.clip == "end")

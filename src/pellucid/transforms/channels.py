@@ -1,6 +1,6 @@
 """Colour by channel, as one affine map: dropped channels, shifts, colour temperature, additive brightness and contrast.
 
-Owns: ChannelDropout, RGBShift, PlanckianJitter, RandomBrightnessContrast.
+Owns: ChannelDropout, RGBShift, PlanckianJitter, RandomSepia, RandomBrightnessContrast.
 Must not: mix pixels; all of it joins the run's resample.
 Read next: ``hsv.py``.
 """
@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.temperature import LIMITS, gains_of
+from pellucid.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, symmetric
@@ -23,7 +24,9 @@ from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["ChannelDropout", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast"]
+__all__ = ["ChannelDropout", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast", "RandomSepia"]
+
+_SEPIA = (0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131)
 
 
 def _three(owner: str, spec: ImageSpec) -> None:
@@ -170,6 +173,51 @@ class PlanckianJitter(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         return Color(_scaled(gated(values, gains_of(values["temperature"]), 1.0), 3))
+
+
+@dataclass(frozen=True)
+class RandomSepia(Transform):
+    """Mix the picture with its sepia print.
+
+    Args:
+        strength: 0 is the picture, 1 the print: a number, pair, `Learnable` or distribution of values in [0, 1].
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, strength, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        strength = 0.
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], or other than 3 channels.
+    Source:
+        albumentations' ``ToSepia`` at strength 1, whose matrix Microsoft published.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomSepia(1.0, p=1.0)(torch.full((1, 3, 1, 1), 0.5)).flatten()
+        tensor([0.6755, 0.6015, 0.4685])
+    """
+
+    strength: Range = field(default=1.0, metadata=drawn(interval, low=0.0, high=1.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "strength", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        _three("RandomSepia", spec)
+        return ColorSpec(clip=self.clip)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        strength = gated(values, values["strength"], 0.0)[:, None, None]
+        same = torch.eye(3, dtype=like.dtype, device=like.device)
+        rows = [constant(row, like.dtype, like.device) for row in _SEPIA]
+        return Color(same + strength * (torch.stack(rows) - same))
 
 
 @dataclass(frozen=True)
