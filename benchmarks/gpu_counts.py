@@ -52,6 +52,7 @@ CASES = {
     "crop and resize, with parameters": {"flags": 3, "spans": True},
     "antialiased affine, to the image alone": {"weights": (9, 6, 9, 16), "needs": (True, False, False)},
     "antialiased homography, to the image alone": {"rows": 3, "weights": (7,), "needs": (True, False, False)},
+    "antialiased homography, to its map": {"rows": 3, "weights": (7,), "needs": (False, True, False)},
     "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""

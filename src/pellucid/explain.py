@@ -98,7 +98,8 @@ def _beside_triton(plan: Plan, run: Run) -> list[str]:
     """What Triton's passes of a run leave to plain PyTorch."""
     alone = len(run.canvases) == 1 and run.canvases[0].bends
     parts = ["places with a gradient" if alone else "places"] if run.canvases else []
-    parts += ["the whole pass where its places have a gradient"] * (run.footprint is not None and not run.separable)
+    tabled = run.footprint is not None and not run.separable and not run.projective
+    parts += ["the whole pass where its places have a gradient"] * tabled
     return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)
 
 

@@ -80,9 +80,10 @@ def compile_all(
     table = weights and torch.zeros(2, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []), dtype=work)
     args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans, table)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
+    moves = bend is None and (not weights or len(weights) == 1)
     launch.forward_warp(out, args)
     if dtype.is_floating_point and out.dtype.is_floating_point:
-        launch.backward_warp(torch.zeros_like(out), args, [True, bend is None and not weights, True, field and not weights])
+        launch.backward_warp(torch.zeros_like(out), args, [True, moves, True, field and moves])
 
 for case in json.loads(sys.argv[1]):
     if case == "labels":

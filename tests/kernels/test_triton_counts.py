@@ -76,6 +76,7 @@ MOST = {
     ("antialiased affine, to the image alone", "forward"): (155, 48),
     ("antialiased affine, to the image alone", "add_weighted"): (245, 40),
     ("antialiased homography, to the image alone", "forward"): (400, 64),
+    ("antialiased homography, to its map", "gradients"): (590, 96),
 }
 """(instructions per pixel, registers) of some kernels; what they are is in docs/cuda.md."""
 TO_THE_IMAGE = {

@@ -1,4 +1,4 @@
-"""Antialiased warps by the Triton kernels: values, and gradients to picture and colours, against the reference."""
+"""Antialiased warps by the Triton kernels: values, and gradients to picture, colours and places, against the reference."""
 
 import pytest
 import torch
@@ -28,19 +28,38 @@ MORE = {
 }
 
 
-def results(by, dtype, bend=False, field=False, stages=False, channels=3, **options):
-    """The result, and the gradients to picture and colours."""
+PLACES = {
+    "homography": {"bend": True},
+    "field": {"field": True},
+    "homography and field, hue and clip": {"bend": True, "field": True, "stages": True},
+}
+MORE_PLACES = {
+    "homography, border": {"bend": True, "padding_mode": "reflect_101"},
+    "field, bicubic": {"field": True, "interpolation": "bicubic"},
+    "homography, bicubic, wrap": {"bend": True, "interpolation": "bicubic", "padding_mode": "wrap"},
+    "field, five channels": {"field": True, "channels": 5, "matrix": None},
+}
+
+
+def results(by, dtype, bend=False, field=False, stages=False, channels=3, places=False, **options):
+    """The result, and the gradients to picture and colours, or to the map and the field."""
     random = torch.Generator().manual_seed(2)
     draw = lambda *shape: torch.rand(shape, generator=random, dtype=torch.float64)  # noqa: E731
     maps = torch.cat([turned(2.3, 1.4, 25.0, (9, 10), (3, 4)), turned(0.9, 1.2, -70.0, (9, 10), (3, 4), (2.0, -3.0))])
     maps = torch.cat((maps, torch.tensor(BEND, dtype=torch.float64).expand(2, 1, 3)), 1) if bend else maps
     leaves = [draw(2, channels, 9, 10), draw(2, channels, channels), draw(1, channels), draw(2, channels)]
     leaves = [leaf.to(DEVICE, dtype).requires_grad_() for leaf in leaves]
-    options |= dict(zip(("matrix", "offset", "fill"), leaves[1:], strict=True))
-    options |= {"field": (draw(2, 2, 3, 4) * 2).to(DEVICE, dtype)} if field else {}
+    options = dict(zip(("matrix", "offset", "fill"), leaves[1:], strict=True)) | options
+    maps, shifts = maps.to(DEVICE, dtype), (draw(2, 2, 3, 4) * 2).to(DEVICE, dtype)
+    options |= {"field": shifts} if field else {}
+    if places:
+        leaves = [at.requires_grad_() for at in (maps, *([shifts] if field else []))]
+        picture = draw(2, channels, 9, 10).to(DEVICE, dtype)
+    else:
+        picture = leaves[0]
     if stages:
         options |= {"epilogue": [HueStage(torch.tensor([0.1, -0.2], device=DEVICE, dtype=dtype)), ClipStage()]}
-    out = by.warp(leaves[0], maps.to(DEVICE, dtype), size=(3, 4), footprint=(3, 3), **options)
+    out = by.warp(picture, maps, size=(3, 4), footprint=(3, 3), **options)
     upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(out)
     return out.detach(), *torch.autograd.grad(out, leaves, upstream)
 
@@ -52,6 +71,14 @@ def test_values_and_gradients_are_the_references(name):
         assert (mine - theirs).abs().max() <= 1e-11 * (1 + theirs.abs().max())
 
 
+@pytest.mark.parametrize("name", [*PLACES, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_PLACES)])
+def test_gradients_to_places_are_the_references(name):
+    found, truth = (results(by, torch.float64, places=True, **(PLACES | MORE_PLACES)[name]) for by in (kernels, reference))
+    for mine, theirs in zip(found, truth, strict=True):
+        assert theirs.any()
+        assert (mine - theirs).abs().max() <= 1e-10 * (1 + theirs.abs().max())
+
+
 def test_single_precision_is_as_precise_as_the_reference():
     truth = results(reference, torch.float64)
     single, found = (results(by, torch.float32) for by in (reference, kernels))
@@ -59,11 +86,16 @@ def test_single_precision_is_as_precise_as_the_reference():
         assert (mine - exact).abs().max() <= 3 * (theirs - exact).abs().max() + 1e-6
 
 
-def test_gradients_to_places_are_left_to_the_reference(monkeypatch):
+def test_gradients_to_affine_places_are_left_to_the_reference(monkeypatch):
+    """Every pixel has a share in every number of an affine map's table; a homography's pixels and a field's have their own."""
     monkeypatch.setattr(dispatch, "_runs_on", lambda impl, device: impl != "cpu")
     image, maps = torch.rand(1, 1, 9, 10).to("meta"), turned(2.3, 1.4, 25.0, (9, 10), (3, 4)).float().to("meta")
-    for leaf, chosen in ((maps, "triton"), (maps.clone().requires_grad_(), "reference")):
-        packed = warps.pack(leaf, size=(3, 4), footprint=(3, 3))
+    moving = maps.clone().requires_grad_()
+    bent = torch.cat((moving, torch.tensor(BEND, device="meta")), 1)
+    field = torch.zeros(1, 2, 3, 4, device="meta", requires_grad=True)
+    calls = (maps, None, "triton"), (moving, None, "reference"), (bent, None, "triton"), (moving, field, "triton")
+    for at, by, chosen in calls:
+        packed = warps.pack(at, size=(3, 4), footprint=(3, 3), field=by)
         assert warps.implementation("auto", image, packed) == chosen
-    with pytest.raises(ImplementationError, match="where an antialiased warp reads"):
-        warp(image, maps.clone().requires_grad_(), size=(3, 4), footprint=(3, 3), impl="triton")
+    with pytest.raises(ImplementationError, match="where an antialiased affine warp reads"):
+        warp(image, moving, size=(3, 4), footprint=(3, 3), impl="triton")

@@ -14,7 +14,7 @@ from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
-from pellucid.kernels.warp.triton.spans import read_weighted
+from pellucid.kernels.warp.triton.spans import read_weighted, tilt_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -80,6 +80,7 @@ def gradients(  # type: ignore[no-untyped-def]
     to_params,
     to_source,
     to_field,
+    to_table,
     grad_b,
     grad_c,
     grad_y,
@@ -139,7 +140,8 @@ def gradients(  # type: ignore[no-untyped-def]
     """Program (chunk of STEPS tiles, one below the other; sample and group): K channels are read, N were written.
 
     to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
-    parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel).
+    parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel). to_table: (sample,
+    group, 7, output pixel), of a homography's or field's shapes.
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
@@ -159,7 +161,7 @@ def gradients(  # type: ignore[no-untyped-def]
     second_at: tl.constexpr = turns_at + (1 if HUE & FLAGS else 0)
     last_at: tl.constexpr = second_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0)
     one = tl.full((P,), 1.0, F)
-    map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE and not SPAN else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
+    map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE and SPAN != AXES else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
@@ -245,8 +247,16 @@ def gradients(  # type: ignore[no-untyped-def]
             map_sums = add_scaled(map_sums, one, (to_x[0], to_x[1], to_y[0], to_y[1]), 4)
             window_sums = add_scaled(window_sums, one, (to_x[2], to_y[2], to_x[3], to_y[3]), 4)
         elif TO_MAP or TO_FIELD:
-            to_x = _dot(g, along_x, to_cover * rise_x, K)
-            to_y = _dot(g, along_y, to_cover * rise_y, K)
+            if SPAN:
+                to_x, to_y, to_shape = tilt_weighted(
+                    picture, stride_c, stride_y, stride_x, g, to_cover, first, height, width, x, y, usable, u, v, numbers,
+                    table_rows // 2, table_columns, out_height, out_width, C, GROUPS, TAPS, MODE, CUBIC, UNIT, K, P, F, INDEX,
+                )  # fmt: skip
+                pixels = from_sample(to_table, plane_at * 7 + sample * (7 * GROUPS), plane) + (v.to(INDEX) * out_width + u)
+                store_channels(pixels, plane, drawn, 0, only(usable, to_shape, 7), 7, 1, 7)
+            else:
+                to_x = _dot(g, along_x, to_cover * rise_x, K)
+                to_y = _dot(g, along_y, to_cover * rise_y, K)
             to_x, to_y = tl.where(usable & drawn, to_x, 0.0), tl.where(usable & drawn, to_y, 0.0)
             if WINDOW:
                 # Where the window held a coordinate, the gradient belongs to the window's edge.

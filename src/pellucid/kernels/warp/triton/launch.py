@@ -207,16 +207,18 @@ def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fil
 
 
 def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
-    """The gradients of image (its dtype), map, window, params (float64, one row per sample) and field; empty where not needed."""
+    """The gradients of image (its dtype), map, window, params (float64, one row per sample), field, and with field and map those of
+    a table of shapes; empty where not needed.
+    """
     to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
     source = grad
     with _on(grad):
         call = _Call(grad, *call_arguments)
         needs = [*needs[:3], needs[3] and call.options["FIELD"] and not call.bend]
         linear = not call.options["FLAGS"] & (HUE | CLIP)
-        to_field = call.mapping.new_empty((0,))
+        to_field, to_table = (call.mapping.new_empty((0,)) for _ in range(2))
         if any(needs[1:]) or (needs[0] and not linear):
-            sums, colors, collected, to_field = _sums(grad, call, needs, linear)
+            sums, colors, collected, to_field, to_table = _sums(grad, call, needs, linear)
             if needs[1]:
                 to_map = sums[..., : call.mapping.shape[1]].sum((1, 2), dtype=torch.float64)
                 if call.options["WINDOW"]:
@@ -225,13 +227,15 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
                 to_params = colors.sum(1, dtype=torch.float64)
             if needs[3]:
                 to_field = to_field[:, 0] if call.groups == 1 else to_field.sum(1)
+            if to_table.numel():
+                to_table = to_table[:, 0] if call.groups == 1 else to_table.sum(1)
             source = grad if linear else collected
         to_image = _image_gradient(source, call, linear) if needs[0] else grad.new_empty((0,), dtype=call.image.dtype)
-    return to_image, to_map, to_window, to_params, to_field
+    return to_image, to_map, to_window, to_params, to_field, to_table
 
 
-def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(partial sums for map and window, for the parameters, the source's gradient and the field's per output pixel)."""
+def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, ...]:
+    """(partial sums for map and window, for the parameters; per output pixel the source's gradient, the field's, the shapes')."""
     summed = needs[1] or needs[2]
     block, *tiles = _blocks(call.size, _ALONE, 1) if summed else _blocks(call.size)
     steps = min(_STEPS, triton.next_power_of_2(tiles[1])) if summed else 1
@@ -244,16 +248,18 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     write = needs[0] and not linear
     source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
+    shaped = call.span == 3 and (needs[1] or needs[3])
+    to_table = like.new_empty((call.batch, call.groups, 7, call.size[0] * call.size[1]) if shaped else (0,))
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
             grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
-            sums, colors, source, to_field, *grad.stride(),
+            sums, colors, source, to_field, to_table, *grad.stride(),
             *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, *call.tabled,
             count,
             TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip
-    return sums, colors, source, to_field
+    return sums, colors, source, to_field, to_table
 
 
 def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:

@@ -52,11 +52,12 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     image, mapping, window, params, field, links, table, *rest = arguments
     needs = rest[-1]
     if grad.numel() and image.numel():
-        assert (links is None and table is None) or not (needs[1] or needs[2] or needs[4] or needs[5] or needs[6])
+        moves = needs[1] or needs[2] or needs[6]
+        assert links is None or not (moves or needs[4] or needs[5])
+        assert table is None or table.ndim == 3 or not moves  # pixels' shapes, not an affine map's weights
         call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
-        to_image, to_map, to_window, to_params, to_field = backward_warp(grad, call, [needs[0], needs[1] or needs[2], *needs[3:5]])
-        nothing = to_params.new_empty((0,))
-        return to_image, to_map, to_window, to_params, to_field, nothing, mapping.new_empty((0,))
+        *found, to_table = backward_warp(grad, call, [needs[0], moves, *needs[3:5]])
+        return *found, image.new_empty((0,), dtype=torch.float64), to_table
     empty = empty_gradients(image, mapping, window, params, field, links, table, needs)
     for gradient in empty:
         gradient.zero_()
