@@ -84,23 +84,19 @@ def measure_volumes(*, batch: int, size: int, budget: float, say: Say = quiet) -
     rows: list[Row] = []
     say("scipy, monai")
     alone: dict[tuple[str, str], Callable[[], Any]] = {}
-    for key, make in (((AFFINE, "scipy"), partial(_scipy, volume, matrix)), ((ELASTIC, "monai"), _monai)):
-        try:
-            made = make()
-        except ImportError as error:
-            rows.append({"case": key[0], "subject": key[1], "status": "missing", "note": str(error)})
-            continue
-        if key[1] == "monai":
-            ways[key] = made
-        else:
-            alone[key] = made
+    try:
+        alone[AFFINE, "scipy"] = _scipy(volume, matrix)
+        ways[ELASTIC, "monai"] = _monai()
+    except ImportError as error:
+        rows.append({"case": ELASTIC, "subject": "monai", "status": "missing", "note": str(error)})
     leaf = volume.clone().requires_grad_()
     weights = torch.ones_like(volume)
 
     def back(way: Callable[[Tensor], Tensor]) -> Any:
         return torch.autograd.grad(way(leaf), leaf, weights)
 
-    forward = {**{key: partial(way, volume) for key, way in ways.items()}, **alone}
+    forward: dict[tuple[str, str], Callable[[], Any]] = {key: partial(way, volume) for key, way in ways.items()}
+    forward.update(alone)
     both: dict[tuple[str, str], Callable[[], Any]] = {key: partial(back, way) for key, way in ways.items()}
     for mode, calls in (("forward", forward), ("backward", both)):
         say(mode)
