@@ -251,7 +251,8 @@ def test_what_would_differ_is_refused(table, option):
 
 
 def test_notes_are_said_once():
-    found = read_albumentations({"name": "Compose", "transforms": [{"name": "Rotate"}, {"name": "Rotate"}, {"name": "Superpixels"}]})
+    named = [{"name": "Rotate"}, {"name": "Rotate"}, {"name": "Superpixels"}]
+    found = read_albumentations({"name": "Compose", "transforms": named})
     assert found.notes == ("Warps of OpenCV round coordinates to 1/32 pixel",)
     assert (found.total, len(found.missing), len(found.pipeline)) == (3, 1, 2)
     assert torch.is_tensor(found.pipeline(torch.rand(1, 3, 8, 8)))

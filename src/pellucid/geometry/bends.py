@@ -88,8 +88,8 @@ def sampled(knots: int, like: Tensor) -> Float[Tensor, "g"]:
 
 
 def fitted(values: Float[Tensor, "b c #gh #gw"]) -> Float[Tensor, "b c #gh #gw"]:
-    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis, or
-    one value where it is the same along one, as the numbers are then.
+    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis,
+    or one value where it is the same along one, as the numbers are then.
 
     It has as many numbers as that. Cubics are met exactly, anything smooth to the fourth order of the distance of knots, at
     the border as well as inside: conditions there on derivatives alone (not-a-knot) cost ten times the error.

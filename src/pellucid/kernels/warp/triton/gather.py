@@ -103,7 +103,7 @@ def _add_columns(  # type: ignore[no-untyped-def]
                 shares = shares + (share,)
             found, sums = (), ()
             for c in tl.static_range(WIDE * N):
-                block = g[c]
+                block = g[c]  # type: ignore[var-annotated]
                 if c // N == i:
                     pixels = upstream + (c % N) * step_c + line
                     block = tl.load(pixels + i * step_x, mask=exists(some, first + c % N, OC, GROUPS), other=block)
