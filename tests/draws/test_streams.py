@@ -205,6 +205,16 @@ def test_what_a_call_does_not_take_is_explained(build):
         build()()
 
 
+def test_a_stream_that_cannot_advance_says_what_to_do():
+    turn, x = Pipeline([RandomRotation(5)], seed=0), torch.rand(2, 3, 4, 4)
+    for call in (lambda: torch.func.jvp(turn, (x,), (x,)), lambda: torch.func.grad(lambda y: turn(y).sum())(x)):
+        with pytest.raises(RuntimeError, match=r"Draw outside .* or pass key="):
+            call()
+    torch.func.jvp(lambda y: turn(y, key=Key(3)), (x,), (x,))
+    record = turn.draw(x)
+    torch.func.jvp(lambda y: turn.apply(y, record), (x,), (x,))
+
+
 def test_a_compiled_transform_does_not_repeat_its_draw():
     torch._dynamo.reset()
     turn, x = RandomRotation(5), torch.zeros(2, 1, 2, 2)

@@ -94,7 +94,8 @@ def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> 
         shared: the batch shares a draw, so that ranks must differ by more than the index.
 
     Errors:
-        RuntimeError where a backward pass asks: gradient checkpointing recomputes, and would get another draw.
+        RuntimeError where a backward pass asks: gradient checkpointing recomputes, and would get another draw. And inside of
+        ``torch.func``'s derivatives, which may change nothing.
     """
     if torch.compiler.is_compiling():
         taken = torch.ops.pellucid.claim.default(seed, step, shared)
@@ -103,7 +104,15 @@ def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> 
     _refuse_in_backward()
     with _lock:
         now = step.clone()
-        step.add_(1)
+        try:
+            step.add_(1)
+        except RuntimeError as error:
+            if not torch._C._are_functorch_transforms_active():
+                raise
+            raise RuntimeError(
+                "This pipeline was called inside of torch.func.grad, jvp or a relative, where its stream cannot advance. Draw "
+                "outside (record = pipeline.draw(batch), then pipeline.apply(batch, record) inside) or pass key=."
+            ) from error
     place = _place(shared)
     return (seed ^ place if place else seed), now
 
