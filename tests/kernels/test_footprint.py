@@ -314,7 +314,7 @@ def test_the_plan_says_who_computes_each_pass():
     assert lines[2] == "impl   auto -> cpu on cpu"
     assert "homography" in lines[3]
     assert "antialiased, by cpu" in lines[3]
-    mixed = pellucid.Pipeline([pellucid.RandomAffine(10), pellucid.RandomMedianBlur(3), pellucid.RandomGaussianBlur(5)])
+    mixed = pellucid.Pipeline([pellucid.RandomAffine(10), pellucid.ShotNoise((20, 60)), pellucid.RandomGaussianBlur(5)])
     assert mixed.explain(size=(64, 64)).splitlines()[2] == "impl   auto -> cpu (pass 1 3), reference (pass 2) on cpu"
 
 

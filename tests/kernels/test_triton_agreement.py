@@ -167,6 +167,8 @@ def test_every_chain_of_stages(stages):
             tensors[f"stage_offset_{number}"] = torch.randn(1, 3, **kwargs)
         elif stage == "power":
             tensors["exponent"], tensors["gain"] = (torch.rand(2, **kwargs) + 0.5 for _ in range(2))
+        elif stage == "solarize":
+            tensors["numbers"] = torch.rand(2, 4, **kwargs)
     check_values_and_gradients(Call(tensors, {"size": (5, 7)}, stages))
 
 

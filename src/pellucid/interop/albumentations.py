@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms
-from pellucid.interop.albumentations_tables import NEAREST, chance_of, described
+from pellucid.interop.albumentations_tables import NEAREST, chance_of, described, read_targets
 from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, gated, integers, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
@@ -68,20 +68,8 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
     for name in ("bbox_params", "keypoint_params"):
         options = given(name)
         if isinstance(options, Mapping):
-            _targets(name, options, reader)
+            read_targets(name, options, reader)
     return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
-
-
-def _targets(name: str, options: Mapping[str, Any], reader: Reader) -> None:
-    form = options.get("format", options.get("coord_format", "pascal_voc"))
-    if name == "bbox_params":
-        reader.set(box_format=form, min_area=options.get("min_area") or 0.0, min_visibility=options.get("min_visibility") or 0.0)
-        reader.set(drop_invalid=True)
-        for one in ("min_width", "min_height", "clip"):
-            if options.get(one):
-                reader.note(f"bbox_params.{one} is not imported: boxes are clipped, and told by area and visibility here")
-    elif form not in ("xy", "xyz"):
-        reader.note(f"keypoint_params: keypoints are (x, y) here, not {form}")
 
 
 def _row(given: Given, reader: Reader, where: str) -> list[Any]:

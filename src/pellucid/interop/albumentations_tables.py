@@ -1,6 +1,6 @@
 """albumentations' pipelines as plain data, and what comes nearest to those of its transforms that have no equal.
 
-Owns: reading names and versions, and the reasons for what is refused as a whole.
+Owns: reading names, versions and options of targets, and the reasons for what is refused as a whole.
 Must not: import albumentations.
 Read next: ``albumentations.py``.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NEAREST", "chance_of", "described"]
+from pellucid.interop.reading import Reader
+
+__all__ = ["NEAREST", "chance_of", "described", "read_targets"]
 
 
 def described(source: Any) -> tuple[int, Any]:
@@ -67,3 +69,16 @@ _CERTAIN = (
 def chance_of(name: Any) -> float:
     """The probability that a transform has by default."""
     return 1.0 if name in _CERTAIN else 0.5
+
+
+def read_targets(name: str, options: Mapping[str, Any], reader: Reader) -> None:
+    """Set what a pipeline's options say of boxes and keypoints."""
+    form = options.get("format", options.get("coord_format", "pascal_voc"))
+    if name == "bbox_params":
+        reader.set(box_format=form, min_area=options.get("min_area") or 0.0, min_visibility=options.get("min_visibility") or 0.0)
+        reader.set(drop_invalid=True)
+        for one in ("min_width", "min_height", "clip"):
+            if options.get(one):
+                reader.note(f"bbox_params.{one} is not imported: boxes are clipped, and told by area and visibility here")
+    elif form not in ("xy", "xyz"):
+        reader.note(f"keypoint_params: keypoints are (x, y) here, not {form}")

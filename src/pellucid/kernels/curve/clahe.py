@@ -20,7 +20,7 @@ __all__ = ["clahe"]
 
 def clahe(
     image: Float[Tensor, "b c h w"], limit: Float[Tensor, "#b"], tiles: Size, *, sloped: bool = True
-) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "b c h w"]]:
+) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "slopes c h w"]]:
     """Flatten the histogram of each channel's tiles, and blend the curves between tiles' centres.
 
     Args:

@@ -101,7 +101,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "a
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
     recipe = resample.recipe
-    if _copies(chosen, image, resample):
+    if recipe.interpolation == "nearest" and _copies(chosen, image, resample):
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
@@ -113,10 +113,8 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
 
 
 def _copies(chosen: str, image: Tensor, resample: Resample) -> bool:
-    """Whether each pixel of the result is a copy of one pixel, or the fill: of labels, and of colours that nothing changes."""
+    """Whether a nearest pass copies pixels, and shows the fill: of labels, and of colours that nothing changes."""
     recipe = resample.recipe
-    if recipe.interpolation != "nearest":
-        return False
     if recipe.dtype is None and not image.dtype.is_floating_point:
         return True
     if chosen != "cpu" or recipe.flags & ~LEVELS or resample.links is not None or resample.prologue or resample.epilogue:

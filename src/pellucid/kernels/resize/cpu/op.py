@@ -246,7 +246,7 @@ def _(
     given = others.contiguous().numpy(), moves, *(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
 
     def task(start: int, stop: int) -> None:
-        dual(img, change, *call.arguments[1:], *given, *call.dual(), start, stop)
+        dual(img, change, *call.arguments[1:-1], *given, *call.dual(), start, stop)
 
     run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
     return out, along

@@ -281,9 +281,19 @@ def dual(  # type: ignore[no-untyped-def]
             _uncover(cover, read, channels)
             _uncover(cover, follow, channels)
         p, q = params[b * meta[PARAM_STRIDE]], others[b * meta[PARAM_STRIDE]]
-        _store(paint(p, flags, channels, out_channels, cover, ones, source, result), out, b * out_channels, v * width, out_channels)
         _store(
-            paint(q, flags, channels, out_channels, nothing, ones, changed, shown), along, b * out_channels, v * width, out_channels
+            paint(p, flags, None, channels, out_channels, cover, ones, source, result),
+            out,
+            b * out_channels,
+            v * width,
+            out_channels,
+        )
+        _store(
+            paint(q, flags, None, channels, out_channels, nothing, ones, changed, shown),
+            along,
+            b * out_channels,
+            v * width,
+            out_channels,
         )
 
 
