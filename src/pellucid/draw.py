@@ -8,19 +8,24 @@ Read next: ``execute.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import constant
+from pellucid.kernels.threads import memory
 from pellucid.lowering import Replayed
 from pellucid.plan import Draw, Plan, for_size
 from pellucid.random.compiled import draw_rows
+from pellucid.random.distribution import Distribution
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
-from pellucid.tape import Recording, cached_recording, is_plain_eager
+from pellucid.tape import Recording, TapeError, cached_recording, is_plain_eager, record
 
 __all__ = ["DrawnParams", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of"]
 
@@ -75,16 +80,20 @@ def draw_each(
 def _replayed(
     tape: _Tape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
 ) -> list[Sequence[Mapping[str, Tensor]]]:
-    """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit."""
-    rows = draw_rows(seed, step, index, tape.slots, tape.keep, plans[0].size_in)
+    """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
+    exponential, say, are among its inputs.
+    """
+    rows = draw_rows(seed, step, index, tape.slots, tape.keep, (*tape.room, *plans[0].size_in))
     if len(plans) == 1:
-        return [Replayed(rows, unpack, tape.recording.play)]
+        tape.fill(rows, plans[0])
+        return [Replayed(rows, tape.unpack, tape.recording.play)]
     drawn: list[Sequence[Mapping[str, Tensor]]] = []
     stop = 0
     for plan, some in zip(plans, indices, strict=True):
         start, stop = stop, stop + len(some)
         rows[start:stop, -2:] = plan.size_in
-        drawn.append(Replayed(rows[start:stop], unpack, tape.recording.play))
+        tape.fill(rows[start:stop], plan)
+        drawn.append(Replayed(rows[start:stop], tape.unpack, tape.recording.play))
     return drawn
 
 
@@ -93,17 +102,47 @@ class _Tape:
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
+        self._rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
         planned = for_size(plan)
 
         def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
-            return unpack(planned(height, width), words)
+            return self.unpack(planned(height, width), words)
 
-        self.recording = Recording(drawn, [(4 * len(plan.slots),), *plan.size_in], exact=True)
+        self.recording = Recording(drawn, [(4 * len(plan.slots) + len(self._rounded),), *plan.size_in], exact=True)
+
+    @property
+    def room(self) -> tuple[int, ...]:
+        """For the values that `fill` writes."""
+        return (0,) * len(self._rounded)
+
+    def fill(self, rows: NDArray[np.float64], plan: Plan) -> None:
+        """Write the values that are rounded behind the words of the recording's inputs."""
+        if self._rounded:
+            words = 4 * len(self.slots)
+            u = uniforms(torch.from_numpy(rows[:, :words]))  # as the code has them: how far apart numbers lie may decide a last bit
+            for k, draw in enumerate(self._rounded_of(plan)):
+                rows[:, words + k] = memory(draw.distribution.sample(words_of(draw, u), {}))
+
+    def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
+        """Turns words, and the values behind them, into drawn values."""
+        count = 4 * len(plan.slots)
+        values = words[:, count:].unbind(1)
+        known = {(draw.transform, draw.name): value for draw, value in zip(self._rounded_of(plan), values, strict=True)}
+        return params_of(plan, uniforms(words[:, :count]), {}, known)
+
+    def _rounded_of(self, plan: Plan) -> list[Draw]:
+        return [draw for draw in plan.draws if (draw.transform, draw.name) in self._rounded]
 
 
-def unpack(plan: Plan, words: Tensor) -> DrawnParams:
-    """Turns words into drawn values."""
-    return params_of(plan, uniforms(words), {})
+def _is_rounded(distribution: Distribution) -> bool:
+    """Whether the last bit of its one number is a matter of libraries, as that of an exponential is."""
+    if distribution.vector or distribution.words > 1 or distribution.affine() is not None:
+        return False
+    try:
+        record(lambda u: [distribution.sample(u[:, 0], {})], [(1,)], exact=True)
+    except TapeError:
+        return True
+    return False
 
 
 def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:
@@ -120,8 +159,13 @@ def draw_uniforms(
     return uniforms(draw_words(seed, step, index, slots, keep))
 
 
-def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:
-    """Map uniforms to the values of every draw."""
+def params_of(
+    plan: Plan,
+    u: Float[Tensor, "b words"],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+    known: Mapping[tuple[int, str], Float[Tensor, "b"]] = MappingProxyType({}),
+) -> DrawnParams:
+    """Map uniforms to the values of every draw, but for those that are ``known``."""
     device = u.device
     params: DrawnParams = tuple({} for _ in plan.steps)
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
@@ -133,7 +177,9 @@ def params_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[in
             affine.add(draw.word)
     linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
     for draw in plan.draws:
-        if draw.word in affine:
+        if (draw.transform, draw.name) in known:
+            value = known[draw.transform, draw.name]
+        elif draw.word in affine:
             value = linear[draw.word]
         else:
             distribution = draw.distribution
