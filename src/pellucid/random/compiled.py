@@ -60,20 +60,16 @@ def field_words(words: Tensor, blocks: int) -> Tensor | None:
 def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -> Tensor | None:
     """See :func:`pellucid.random.patterns.symmetric_field`. None where only the tensor code will do.
 
-    By NumPy, which has no threads: torch's would go on spinning beside those of the pass that reads the field.
+    Without torch, whose threads would go on spinning beside those of the pass that reads the field.
     """
     if type(scale) is not Tensor or scale.dtype != torch.float64 or (torch.is_grad_enabled() and scale.requires_grad):
         return None
-    count = shape[0] * shape[1] * shape[2]
-    known = field_words(words, (count + 3) // 4)
+    known = field_words(words, (shape[0] * shape[1] * shape[2] + 3) // 4)
     if known is None:
         return None
-    field = (known.numpy().reshape(len(known), 4 * known.shape[1])[:, :count] >> 8) + 0.5
-    field *= 2.0**-23
-    field -= 1.0
-    field = field.reshape(len(known), *shape)
-    field *= scale.numpy()[:, :, None, None]
-    return torch.from_numpy(field)
+    field = np.empty((len(known), shape[0], shape[1] * shape[2]))
+    _scaling_kernel()(known.flatten(1).numpy(), scale.expand(field.shape[:2]).numpy(), field)
+    return torch.from_numpy(field.reshape(len(known), *shape))
 
 
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
@@ -124,6 +120,21 @@ def _field_kernel() -> Callable[..., None]:
                 found[b, i, 0], found[b, i, 1], found[b, i, 2], found[b, i, 3] = c0, c1, c2, c3
 
     kernel: Callable[..., None] = translated(fill, "void(int64[:, :], int64[:, :, ::1])", nogil=True)
+    return kernel
+
+
+@cache
+def _scaling_kernel() -> Callable[..., None]:
+    """From words to numbers uniform on (-scale, scale)."""
+
+    def fill(words: Any, scale: Any, field: Any) -> None:
+        for b in range(field.shape[0]):
+            for c in range(field.shape[1]):
+                found, own, most = words[b, c * field.shape[2] :], field[b, c], scale[b, c]
+                for i in range(len(own)):
+                    own[i] = ((np.float64(found[i] >> 8) + 0.5) * 2.0**-23 - 1.0) * most
+
+    kernel: Callable[..., None] = translated(fill, "void(int64[:, ::1], float64[:, :], float64[:, :, ::1])", nogil=True)
     return kernel
 
 
