@@ -9,38 +9,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 
 __all__ = ["from_polynomials", "polynomials"]
 
 
 @fused
-def _sum(knots, spline, cell, power, side, out):  # type: ignore[no-untyped-def]
+def _sum(knots, spline, cell, power, out):  # type: ignore[no-untyped-def]
     noinline()
     a, b, c, d = knots[cell], knots[cell + 1], knots[cell + 2], knots[cell + 3]
     cast = out.dtype.type
     p, q, r, s = cast(spline[power, 0]), cast(spline[power, 1]), cast(spline[power, 2]), cast(spline[power, 3])
-    for i in range(len(a)):
-        out[2 * i + side] = p * a[i] + q * b[i] + r * c[i] + s * d[i]
+    for i in range(len(out)):
+        out[i] = p * a[i] + q * b[i] + r * c[i] + s * d[i]
 
 
 @entry
-def polynomials(control, spline, numbers, most):  # type: ignore[no-untyped-def]
+def polynomials(control, spline, numbers, most, knots):  # type: ignore[no-untyped-def]
     """Fill ``numbers`` (samples, rows of cells * 4 powers * columns * 2), and ``most``, the largest of a sample's knots.
 
     Args:
         control: (samples, 2, rows, columns).
         spline: what the four knots around a cell count, by power.
+        knots: scratch of (rows, 2 * columns): x and y side by side, as they are written, or nothing is vectorised.
     """
-    columns = control.shape[3]
-    for b in range(control.shape[0]):
+    rows, columns = control.shape[2:]
+    knots, control, numbers = without_refcount(knots), without_refcount(control), without_refcount(numbers)
+    for b in range(len(control)):
         for side in range(2):
-            knots, at = control[b, side], 0
-            most[b, side] = np.abs(knots).max()
-            for cell in range(control.shape[2] - 3):
-                for power in range(4):
-                    _sum(knots, spline, cell, power, side, numbers[b, at : at + 2 * columns])
-                    at += 2 * columns
+            most[b, side] = np.abs(control[b, side]).max()
+            for j in range(rows):
+                knots[j, side::2] = control[b, side, j]
+        at = 0
+        for cell in range(rows - 3):
+            for power in range(4):
+                _sum(knots, spline, cell, power, numbers[b, at : at + 2 * columns])
+                at += 2 * columns
 
 
 @entry

@@ -121,7 +121,8 @@ class _Call:
 
                 shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
                 knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
-                polynomials(control.contiguous().numpy(), _spline(kinds), knots, most)
+                given = control.contiguous().numpy()
+                polynomials(given, _spline(kinds), knots, most, np.empty((shape[0], 2 * shape[1]), given.dtype))
             chain = Chain(
                 links.contiguous().numpy(),
                 np.array(kinds, np.int64),
