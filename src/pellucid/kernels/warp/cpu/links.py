@@ -46,10 +46,10 @@ def _unmoved(m):  # type: ignore[no-untyped-def]
 def _project(m, x, y, w):  # type: ignore[no-untyped-def]
     """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there.
 
-    Returns how many have none.
+    Returns whether any has none.
     """
     noinline()
-    cast, lost = x.dtype.type, np.int32(0)
+    cast, lost = x.dtype.type, False  # a count would be wider than the points, of which fewer then fit a vector
     zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     m6, m7, m8 = zero, zero, one
@@ -60,14 +60,14 @@ def _project(m, x, y, w):  # type: ignore[no-untyped-def]
             a, b = m0 * x[u] + (m1 * y[u] + m2), m3 * x[u] + (m4 * y[u] + m5)
             known = abs(a) + abs(b) < far
             x[u], y[u], w[u] = a if known else far, b if known else far, one if known else zero
-            lost += np.int32(0) if known else np.int32(1)
+            lost |= not known
     else:
         for u in range(len(x)):
             z = m6 * x[u] + (m7 * y[u] + m8)
             a, b = (m0 * x[u] + (m1 * y[u] + m2)) / z, (m3 * x[u] + (m4 * y[u] + m5)) / z
             known = (abs(a) + abs(b) < far) & (abs(a) + abs(b) < most * abs(z))
             x[u], y[u], w[u] = a if known else far, b if known else far, z if known else zero
-            lost += np.int32(0) if known else np.int32(1)
+            lost |= not known
     return lost
 
 
@@ -235,7 +235,7 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
     """
     noinline()
     cast = x.dtype.type
-    zero = cast(0.0)
+    zero, far = cast(0.0), cast(np.inf)
     share, cover, canvases, cut = own[0], own[1], len(chain.kinds), False
     links, keeps = chain.links[b * chain.step], len(own) > 2 + grounds
     if keeps:
@@ -247,7 +247,11 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
         same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1) & (kind < _BEND)
         if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
             continue
-        lost = _project(links[k, : LINK - 4], x, y, w) > 0
+        lost, held = False, abs(x0) + abs(y0) + abs(x1) + abs(y1) < far  # whether all points lie on a canvas
+        if held and kind >= _BEND and _unmoved(links[k]):
+            w[:] = cast(1.0)
+        else:
+            lost = _project(links[k, : LINK - 4], x, y, w)
         if keeps:
             _keep(x, y, w, share, own[2 + grounds + 4 * k :])
         if kind >= _BEND:
@@ -257,7 +261,7 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
                 _known(x, y, w, share)
                 cut = True
             bend(chain.control[b * chain.control_step], chain.knots, kind == _KINK, window, x, y, index, pairs)
-            x1 = -cast(1.0)  # no canvas
+            x1 = cast(np.nan)  # no canvas
             continue
         x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
         if kind == _BORDER and not lost:
