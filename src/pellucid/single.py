@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.color.hsv import shift_hsv
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import grained
 from pellucid.kernels.called import called
@@ -125,8 +124,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         gate = None if segment.gate is None else segment.gate.to(dtype)
         return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
     if isinstance(segment, Hsv):
-        hue, saturation, value = (part.to(dtype) for part in segment[:3])
-        return _mixed(shift_hsv(image, hue, saturation, value), image, segment.gate)
+        return color.shift_hsv(image, *(None if part is None else part.to(dtype) for part in segment), impl=impl)
     if isinstance(segment, Codec):
         quality, gate, subsampling, slopes, h = segment
         gate = None if gate is None else gate.to(dtype)

@@ -19,9 +19,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid import functional as F
-from pellucid.color.hsv import shift_hsv
 from pellucid.corruptions.draws import Draws
-from pellucid.kernels import blend, convolve
+from pellucid.kernels import blend, color, convolve
 from pellucid.kernels.blend import grain
 from pellucid.kernels.blend.plasma import fog, plasma
 from pellucid.kernels.blend.weather import SNOW, snow
@@ -179,7 +178,7 @@ def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
 def _brightness(x: Tensor, c: float) -> Tensor:
     if x.shape[1] != 3:
         return _unit(x + c)
-    return shift_hsv(x, _each(x, 0.0), _each(x, 0.0), _each(x, c))
+    return color.shift_hsv(x, _each(x, 0.0), _each(x, 0.0), _each(x, c))
 
 
 def _contrast(x: Tensor, c: float) -> Tensor:

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.color.hsv import shift_hsv as shifted
 from pellucid.color.temperature import LIMITS, gains_of
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_fill
@@ -231,7 +230,7 @@ def shift_hsv(
         >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), 1 / 3).flatten()
         tensor([0., 1., 0.])
     """
-    return _numbered(image, {"hue": hue, "saturation": saturation, "value": value}, shifted)
+    return _numbered(image, {"hue": hue, "saturation": saturation, "value": value}, color.shift_hsv)
 
 
 def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) -> Shaped[Tensor, "*b 3 h w"]:

@@ -1,4 +1,4 @@
-"""Pointwise colour: affine maps, hue rotation, clipping, and the step-by-step jitter.
+"""Pointwise colour: affine maps, hue rotation, clipping, the shift in HSV, and the step-by-step jitter.
 
 Owns: the names of the pointwise stages.
 Must not: resample.
@@ -8,6 +8,7 @@ Read next: ``reference.py``.
 from pellucid.kernels.color.mean import mean_color, pixels_of, with_mean
 from pellucid.kernels.color.mix import compose
 from pellucid.kernels.color.reference import affine, clip, hue, stages
+from pellucid.kernels.color.shift import shift_hsv
 from pellucid.kernels.color.steps import jitter_steps
 
-__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "pixels_of", "stages", "with_mean"]
+__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "pixels_of", "shift_hsv", "stages", "with_mean"]

@@ -1,6 +1,6 @@
-"""The chain of clipped colour steps compiled for the CPU: every sample in its own order, in one or two passes.
+"""Colours compiled for the CPU: the chain of clipped steps, every sample in its own order, and the shift in HSV.
 
-Owns: the operator `jitter_steps` with its gradients, on contiguous memory of one dtype.
+Owns: the operators `jitter_steps` and `shift_hsv` with their gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -16,9 +16,9 @@ from torch import Tensor
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import run_split, scratch
 
-__all__ = ["jitter_backward", "jitter_forward", "jitter_steps"]
+__all__ = ["hsv_backward", "hsv_forward", "jitter_backward", "jitter_forward", "jitter_steps", "shift_hsv"]
 
 _STRIP = 512  # pixels that go through all steps together: with their intermediate values they fill a close cache
 _PIXELS = 1 << 16  # the fewest worth handing to another thread
@@ -81,3 +81,44 @@ def _scratch(channels: int, work: Any) -> tuple[Any, Any]:
 jitter_forward, jitter_backward = register(
     "cpu_jitter_steps", "Tensor image, Tensor order, Tensor factors, int present", jitter_steps, _back
 )
+
+
+def shift_hsv(image: Tensor, numbers: Tensor) -> Tensor:
+    """See :func:`pellucid.kernels.color.shift.shift_hsv`.
+
+    Args:
+        image: float32 or float64.
+        numbers: (b or 1, 3 or 4), of the image's dtype: added to hue, saturation and value; and the gate, where there is one.
+    """
+    from pellucid.kernels.color.cpu.hsv import hsv as sweep
+
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
+    if out.numel():
+        pixels, rows, into = image.contiguous().flatten(2).numpy(), numbers.contiguous().numpy(), out.flatten(2).numpy()
+        strips = image.shape[0] * -(-into.shape[2] // _STRIP)
+        run_split(lambda start, stop: sweep(pixels, rows, _STRIP, into, start, stop), strips, _PIXELS // _STRIP)
+    return out
+
+
+def _hsv_back(grad: Tensor, image: Tensor, numbers: Tensor, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.color.cpu.hsv import hsv_backward as sweep
+
+    gradients = empty_gradients((image, numbers), needs)
+    if image.numel() == 0:
+        return [f.zero_() for f in gradients]
+    to_image = gradients[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
+    upstream, pixels, into = (part.contiguous().flatten(2).numpy() for part in (grad, image, to_image))
+    rows = numbers.contiguous().numpy()
+    sums = np.empty((image.shape[0] * -(-into.shape[2] // _STRIP), 4))
+
+    def task(start: int, stop: int) -> None:
+        room = scratch("hsv", 4 * _STRIP, into.dtype.type).reshape(4, _STRIP)
+        sweep(upstream, pixels, rows, _STRIP, into, sums, room, start, stop)
+
+    run_split(task, len(sums), _PIXELS // _STRIP)
+    if needs[1]:
+        gradients[1].copy_(torch.from_numpy(sums).view(image.shape[0], -1, 4).sum(1)[:, : numbers.shape[1]])
+    return gradients
+
+
+hsv_forward, hsv_backward = register("cpu_shift_hsv", "Tensor image, Tensor numbers", shift_hsv, _hsv_back)
