@@ -78,3 +78,15 @@ def test_the_gradient_moves_a_strength_to_what_was_used():
         loss.backward()
         optimizer.step()
     assert abs(float(learned.frozen()[0].strength) - 0.6) < 0.01
+
+
+def test_rain_and_its_gradients_are_the_references():
+    found = []
+    for impl in ("cpu", "reference"):
+        image = pictures(2, 3, 40, 36).requires_grad_()
+        density, length = (torch.nn.Parameter(torch.tensor(number, dtype=torch.float64)) for number in (0.05, 9.0))
+        rain = P.RandomRain(0.6, P.Constant(density), P.Constant(length), 20.0, p=1.0)
+        out = P.Pipeline([rain], seed=4, impl=impl)(image)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (image, density, length))))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)

@@ -42,7 +42,7 @@ def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float
         snowed = weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1])
         return image + strength[:, None, None, None] * (snowed - image)
     if segment.law == "rain":
-        return weather.rain(image, segment.words, *numbers)
+        return weather.rain(image, segment.words, *numbers, impl=impl)
     if segment.law == "shot":
         return grain.shot(image, segment.words, numbers[0], segment.most)
     return grain.salt_and_pepper(image, segment.words, *numbers)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA
 from pellucid.constants import constant
+from pellucid.kernels.convolve import dense
 from pellucid.kernels.convolve.lines import motion, zoomed
-from pellucid.kernels.convolve.reference import dense
 from pellucid.random.patterns import uniform_field
 
 __all__ = ["SNOW", "rain", "snow", "snow_layer"]
@@ -76,6 +76,8 @@ def rain(
     strength: Float[Tensor, "b"],
     density: Float[Tensor, "b"],
     streak: Float[Tensor, "b k k"],
+    *,
+    impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
     """Mix in white, by ``strength`` times what streaks of light leave at each pixel, at most 1.
 
@@ -85,6 +87,7 @@ def rain(
         strength: 0 to 1.
         density: above 0; the share of pixels from which a streak comes, of a brightness uniform on (0, 1).
         streak: what one of brightness 1 leaves around its middle. It comes from beyond the borders, too.
+        impl: who spreads the light; for Triton, which cannot, the reference does.
 
     Gradient:
         image, strength: exact. density, streak: almost everywhere.
@@ -93,5 +96,6 @@ def rain(
     height, width = image.shape[-2:]
     field = uniform_field(words, (1, height + 2 * reach, width + 2 * reach), image.dtype)
     drops = torch.relu(1.0 - field / density[:, None, None, None])
-    fallen = dense(drops, streak)[..., reach : reach + height, reach : reach + width]
+    spread = dense(drops, streak, impl="reference" if impl == "triton" else impl)
+    fallen = spread[..., reach : reach + height, reach : reach + width]
     return image + strength[:, None, None, None] * torch.clamp(fallen, max=1.0) * (1.0 - image)
