@@ -8,6 +8,7 @@ from scipy.ndimage import correlate, correlate1d
 
 from pellucid import Pipeline, RandomGaussianBlur, RandomMotionBlur
 from pellucid.kernels.convolve import dense, interior, median, separable
+from pellucid.kernels.convolve.lines import motion
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
 SIZES = [(9, 11), (1, 7), (6, 1), (4, 5), (2, 2), (40, 90)]
@@ -190,3 +191,19 @@ def test_of_equal_medians_the_first_has_the_gradient_and_what_is_no_number_sprea
     ours, theirs = (median(strange, (3, 3), impl=impl) for impl in ("cpu", "reference"))
     assert torch.equal(ours.isnan(), theirs.isnan())
     assert torch.equal(ours.nan_to_num(), theirs.nan_to_num())
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 4), (40, 36)])
+def test_motion_is_the_references(size):
+    image, degrees = (
+        torch.rand(4, 2, *size, generator=torch.Generator().manual_seed(0), dtype=torch.float64),
+        torch.tensor([-135.0, -45.0, 17.0, torch.nan]),
+    )
+    found = []
+    for impl in ("cpu", "reference"):
+        leaf = image.clone().requires_grad_()
+        out = motion(leaf[:3], 10, 4.0, degrees[:3], impl=impl)
+        found.append((out, *torch.autograd.grad(out.square().sum(), leaf)))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    assert motion(image, 10, 4.0, degrees, impl="cpu").shape == image.shape

@@ -39,7 +39,7 @@ def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float
     if segment.law == "snow":
         normal = blend.gaussian_field(segment.words, (1, height, width), image.dtype, impl=impl)[:, 0]
         strength, angle = numbers
-        snowed = weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1])
+        snowed = weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1], impl=impl)
         return image + strength[:, None, None, None] * (snowed - image)
     if segment.law == "rain":
         return weather.rain(image, segment.words, *numbers, impl=impl)

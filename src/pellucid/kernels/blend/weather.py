@@ -34,13 +34,15 @@ def snow(
     normal: Float[Tensor, "b h w"],
     degrees: Float[Tensor, "b"],
     constants: tuple[float, float, float, float, int, float, float],
+    *,
+    impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
-    """Make the picture paler, and add flakes and their mirror image; not clipped.
+    """Make the picture paler, and add flakes and their mirror image; not clipped. ``impl`` says who draws flakes out.
 
     Gradient:
         image: almost everywhere. normal, degrees: none.
     """
-    layer, kept = snow_layer(normal, degrees, *constants[:-1])[:, None], constants[-1]
+    layer, kept = snow_layer(normal, degrees, *constants[:-1], impl=impl)[:, None], constants[-1]
     bright = image.mean(1, keepdim=True)
     if image.shape[1] == 3:
         weights = constant(LUMA, image.dtype, image.device)
@@ -58,6 +60,8 @@ def snow_layer(
     threshold: float,
     radius: int,
     sigma: float,
+    *,
+    impl: str = "auto",
 ) -> Float[Tensor, "b h w"]:
     """Flakes of thresholded noise, enlarged, and drawn out by their fall.
 
@@ -66,7 +70,7 @@ def snow_layer(
     """
     flakes = zoomed(mean + spread * normal, zoom)
     flakes = torch.floor(torch.clamp(torch.where(flakes < threshold, 0.0, flakes), 0.0, 1.0) * 255.0) / 255.0
-    fallen = motion(flakes[:, None], radius, sigma, degrees)[:, 0]
+    fallen = motion(flakes[:, None], radius, sigma, degrees, impl=impl)[:, 0]
     return torch.round(torch.clamp(fallen, 0.0, 1.0) * 255.0) / 255.0
 
 

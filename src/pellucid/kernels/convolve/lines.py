@@ -12,9 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from torch import Tensor
+
+from pellucid.kernels.convolve import AVAILABLE, dense
+from pellucid.kernels.explicit import implementation
 
 __all__ = ["along_both", "box_matrix", "gaussian_matrix", "motion", "zoomed"]
 
@@ -85,7 +88,9 @@ def _zoomed(image: Tensor, zoom: float, dim: int) -> Tensor:
     return torch.lerp(image.index_select(dim, low), image.index_select(dim, high), share)
 
 
-def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: Float[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
+def motion(
+    image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: Float[Tensor, "b"], *, impl: str = "auto"
+) -> Float[Tensor, "b c h w"]:
     """Half a Gaussian on whole pixels along a line, as ImageMagick blurs by motion; borders repeat the edge pixel.
 
     Args:
@@ -93,6 +98,7 @@ def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: 
         radius: half the length of the line, less half a pixel.
         sigma: of the Gaussian, from the pixel on.
         degrees: direction in which pixels are read, clockwise from the x axis.
+        impl: who computes it; for Triton, which cannot, the reference does.
 
     Gradient:
         image: exact. degrees: none.
@@ -104,9 +110,23 @@ def motion(image: Float[Tensor, "b c h w"], radius: int, sigma: float, degrees: 
     angle = torch.deg2rad(degrees.detach().to(torch.float64))[:, None]
     x, y = (torch.ceil(steps * part - 0.5).to(torch.int64) for part in (torch.cos(angle), torch.sin(angle)))  # b taps
     height, width = image.shape[-2:]
+    if implementation("reference" if impl == "triton" else impl, image.device, AVAILABLE, image) != "reference":
+        reach = taps - 1
+        kernel = _line(x, y, torch.tensor(weights, dtype=image.dtype) / whole)
+        around = torch.nn.functional.pad(image, (reach,) * 4, mode="replicate")
+        return dense(around, kernel)[..., reach : reach + height, reach : reach + width]
     total = torch.zeros_like(image)
     for tap, weight in enumerate(weights):
         rows = torch.clamp(torch.arange(height, device=image.device) + y[:, tap, None], 0, height - 1)[:, None, :, None]
         columns = torch.clamp(torch.arange(width, device=image.device) + x[:, tap, None], 0, width - 1)[:, None, None, :]
         total = total + (weight / whole) * image.gather(2, rows.expand_as(image)).gather(3, columns.expand_as(image))
     return total
+
+
+def _line(x: Int64[Tensor, "b n"], y: Int64[Tensor, "b n"], weights: Float[Tensor, "n"]) -> Float[Tensor, "b k k"]:
+    """A square of zeros about the origin, with weights at whole places less than n from it; those at one place add up."""
+    count, reach = len(weights), len(weights) - 1
+    side = 2 * reach + 1
+    rows, columns = (torch.clamp(place, -reach, reach) + reach for place in (y, x))  # an angle may be no number
+    square = torch.zeros((len(x), side * side), dtype=weights.dtype)
+    return square.scatter_add(1, rows * side + columns, weights.expand(len(x), count)).unflatten(1, (side, side))
