@@ -124,7 +124,9 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         gate = None if segment.gate is None else segment.gate.to(dtype)
         return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
     if isinstance(segment, Hsv):
-        return color.shift_hsv(image, *(None if part is None else part.to(dtype) for part in segment), impl=impl)
+        hue, saturation, value = (part.to(dtype) for part in segment[:3])
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
     if isinstance(segment, Codec):
         quality, gate, subsampling, slopes, h = segment
         gate = None if gate is None else gate.to(dtype)
