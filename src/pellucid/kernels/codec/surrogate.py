@@ -55,9 +55,9 @@ def jpeg(
     Gradient:
         image, quality: as chosen. gate: exact.
     """
-    levels = (image.detach() * 255.0).add_(0.5).floor_().clamp_(0.0, 255.0).to(torch.uint8)
+    levels = torch.floor(image.detach() * 255.0 + 0.5).clamp(0.0, 255.0).to(torch.uint8)
     still = quality.detach()
-    result = compress(levels, still, subsampling, impl).to(image.dtype).div_(255.0)
+    result = compress(levels, still, subsampling, impl).to(image.dtype) / 255.0
     if image_gradient != "none" and needs_grad(image):
         smooth = (
             reference.compress(image.clamp(0.0, 1.0) * 255.0, still, subsampling, Rounding(_divided, _SLOPES[image_gradient]))
