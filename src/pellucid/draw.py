@@ -83,16 +83,19 @@ def _replayed(
     """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
     exponential, say, are among its inputs.
     """
-    rows = draw_rows(seed, step, index, tape.slots, tape.keep, (*tape.room, *plans[0].size_in))
+    count = len(tape.rounded)
+    rows = draw_rows(seed, step, index, tape.slots, tape.keep, (*(0,) * count, *plans[0].size_in))
     if len(plans) == 1:
-        tape.fill(rows, plans[0])
+        if count:
+            rows[:, -2 - count : -2] = tape.values(rows, plans[0])
         return [Replayed(rows, tape.unpack, tape.recording.play)]
     drawn: list[Sequence[Mapping[str, Tensor]]] = []
     stop = 0
     for plan, some in zip(plans, indices, strict=True):
         start, stop = stop, stop + len(some)
         rows[start:stop, -2:] = plan.size_in
-        tape.fill(rows[start:stop], plan)
+        if count:
+            rows[start:stop, -2 - count : -2] = tape.values(rows[start:stop], plan)
         drawn.append(Replayed(rows[start:stop], tape.unpack, tape.recording.play))
     return drawn
 
@@ -102,26 +105,19 @@ class _Tape:
 
     def __init__(self, plan: Plan) -> None:
         self.slots, self.keep = _slots(plan, torch.device("cpu"))
-        self._rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
+        self.rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
         planned = for_size(plan)
 
         def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
             return self.unpack(planned(height, width), words)
 
-        self.recording = Recording(drawn, [(4 * len(plan.slots) + len(self._rounded),), *plan.size_in], exact=True)
+        self.recording = Recording(drawn, [(4 * len(plan.slots) + len(self.rounded),), *plan.size_in], exact=True)
 
-    @property
-    def room(self) -> tuple[int, ...]:
-        """For the values that `fill` writes."""
-        return (0,) * len(self._rounded)
-
-    def fill(self, rows: NDArray[np.float64], plan: Plan) -> None:
-        """Write the values that are rounded behind the words of the recording's inputs."""
-        if self._rounded:
-            words = 4 * len(self.slots)
-            u = uniforms(torch.from_numpy(rows[:, :words]))  # as the code has them: how far apart numbers lie may decide a last bit
-            for k, draw in enumerate(self._rounded_of(plan)):
-                rows[:, words + k] = memory(draw.distribution.sample(words_of(draw, u), {}))
+    def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
+        """The values that are rounded, side by side; ``rows`` begin with the words."""
+        u = uniforms(torch.from_numpy(rows[:, : 4 * len(self.slots)]))  # how far apart numbers lie may decide a last bit
+        found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self._rounded_of(plan)]
+        return np.stack(found, 1)
 
     def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
         """Turns words, and the values behind them, into drawn values."""
@@ -131,7 +127,7 @@ class _Tape:
         return params_of(plan, uniforms(words[:, :count]), {}, known)
 
     def _rounded_of(self, plan: Plan) -> list[Draw]:
-        return [draw for draw in plan.draws if (draw.transform, draw.name) in self._rounded]
+        return [draw for draw in plan.draws if (draw.transform, draw.name) in self.rounded]
 
 
 def _is_rounded(distribution: Distribution) -> bool:
