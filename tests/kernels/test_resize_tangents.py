@@ -1,7 +1,5 @@
 """Forward mode of the compiled resize: the reference's tangents, by one pass, while pictures, windows and colours move."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +9,7 @@ from pellucid import ColorJitter, Key, Normalize, Pipeline, RandomHorizontalFlip
 from pellucid.kernels.resize import reference
 
 from .resizes import resizes
-from .test_warp_tangents import Counting, refuse
+from .test_warp_tangents import Counting, along_draws, floating, refuse
 from .warps import Call, resize
 
 F64 = torch.float64
@@ -57,18 +55,8 @@ def test_drawn_windows(name, picture_too, monkeypatch):
     image, change = torch.rand(2, 2, 3, 19, 21, dtype=F64, generator=torch.Generator().manual_seed(0))
     slow, fast = (Pipeline(STEPS[name], impl=impl) for impl in ("reference", "cpu"))
     drawn = slow.draw(image, key=Key(3, 4))
-    values = {(at, n): v for at, one in enumerate(drawn.params) for n, v in one.items() if v.is_floating_point()}
-    by = {name: 0.01 * torch.ones_like(value) for name, value in values.items()}
-
-    def along(pipeline):
-        def run(x, values):
-            params = tuple({n: values.get((at, n), v) for n, v in one.items()} for at, one in enumerate(drawn.params))
-            return pipeline.apply(x, replace(drawn, params=params))
-
-        if picture_too:
-            return jvp(run, (image, values), (change, by))[1]
-        return jvp(lambda values: run(image, values), (values,), (by,))[1]
-
+    by = {name: 0.01 * torch.ones_like(value) for name, value in floating(drawn).items()}
+    along = along_draws(drawn, image, change, by, picture_too=picture_too)
     expected = along(slow)
     monkeypatch.setattr(reference, "resize", refuse)
     with Counting() as counting:

@@ -32,6 +32,27 @@ def refuse(*_, **__):
     raise AssertionError("the reference was asked")
 
 
+def along_draws(drawn, image, change, by, *, picture_too):
+    """Of a pipeline, how its result changes while drawn values do by ``by``, and the picture by ``change`` or not."""
+    values = floating(drawn)
+
+    def run(pipeline, x, values):
+        params = tuple({n: values.get((at, n), v) for n, v in one.items()} for at, one in enumerate(drawn.params))
+        return pipeline.apply(x, replace(drawn, params=params))
+
+    def along(pipeline):
+        if picture_too:
+            return jvp(lambda x, values: run(pipeline, x, values), (image, values), (change, by))[1]
+        return jvp(lambda values: run(pipeline, image, values), (values,), (by,))[1]
+
+    return along
+
+
+def floating(drawn):
+    """The drawn numbers, by step and name."""
+    return {(at, n): v for at, one in enumerate(drawn.params) for n, v in one.items() if v.is_floating_point()}
+
+
 class Counting(TorchDispatchMode):
     """Which of Pellucid's operators run, and gathers, which the reference reads by."""
 
@@ -148,20 +169,11 @@ def test_drawn_values_through_canvases(steps, picture_too, monkeypatch):
     image = example()[0]
     slow, fast = (Pipeline(steps, impl=impl) for impl in ("reference", "cpu"))
     drawn = slow.draw(image, key=Key(3, 4))
-    values = {(at, n): v for at, one in enumerate(drawn.params) for n, v in one.items() if v.is_floating_point()}
     generator = torch.Generator().manual_seed(2)
-    by = {name: 0.1 * torch.randn(v.shape, dtype=v.dtype, generator=generator) for name, v in values.items()}
+    by = {name: 0.1 * torch.randn(v.shape, dtype=v.dtype, generator=generator) for name, v in floating(drawn).items()}
     change = torch.randn(image.shape, dtype=image.dtype, generator=generator) if picture_too else torch.zeros_like(image)
 
-    def through_it(pipeline):
-        def run(x, values):
-            params = tuple({n: values.get((at, n), v) for n, v in one.items()} for at, one in enumerate(drawn.params))
-            return pipeline.apply(x, replace(drawn, params=params))
-
-        if picture_too:
-            return jvp(run, (image, values), (change, by))[1]
-        return jvp(lambda values: run(image, values), (values,), (by,))[1]
-
+    through_it = along_draws(drawn, image, change, by, picture_too=picture_too)
     expected = through_it(slow)
     monkeypatch.setattr(reference_warp, "warp", refuse)
     with Counting() as counting:
