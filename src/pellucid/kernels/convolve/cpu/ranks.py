@@ -9,10 +9,9 @@ A strip of a row is copied once for each place of the window, so that one compar
 
 from __future__ import annotations
 
-import numpy as np
-
 from pellucid.kernels.convolve.network import BOTH, LESSER
-from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
+from pellucid.kernels.curve.cpu.rows import sum_of_differences
+from pellucid.kernels.jit import entry, exact, noinline, without_refcount
 
 __all__ = ["STRIP", "median", "median_backward"]
 
@@ -113,14 +112,6 @@ def _add(factor, x, into):  # type: ignore[no-untyped-def]
         into[u] += factor * x[u]
 
 
-@summing
-def _sum_of_differences(g, y, x):  # type: ignore[no-untyped-def]
-    total = x.dtype.type(0.0)
-    for u in range(len(g)):
-        total += g[u] * (y[u] - x[u])
-    return np.float64(total)
-
-
 @entry
 def median(planes, gates, channels, taps, network, rows, out, padded, room, start, stop):  # type: ignore[no-untyped-def]
     """Strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). planes, out: (planes, h, w).
@@ -172,7 +163,7 @@ def median_backward(grad, planes, gates, channels, taps, network, into, sums, pa
                 left = room[down * across * n :][:n]
                 middle = _select(padded, v, first, down, across, network, strange, places)
                 g, own = grad[p, v, first : first + n], padded[v + down // 2, reach + first :][:n]
-                sums[p] += _sum_of_differences(g, middle, own)
+                sums[p] += sum_of_differences(g, middle, own)
                 _add(one - gate, g, turned[v, reach + first :])
                 for u in range(n):
                     left[u] = g[u]
