@@ -171,7 +171,7 @@ def loader(
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose loader section to rewrite.")] = None,
 ) -> None:
-    """A folder of JPEGs of natural sizes to normalised batches of 32 x 3 x 224 x 224, one thread per process."""
+    """A folder of JPEGs of natural sizes to normalised batches of 32 x 3 x 224 x 224, one thread per process (and two in one)."""
     need("bench", "skimage")
     counts = tuple(workers or (0, 2))
     with _setting(1):

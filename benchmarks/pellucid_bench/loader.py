@@ -21,8 +21,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from pellucid import ColorJitter, Normalize, Pipeline, RandomHorizontalFlip, RandomResizedCrop
-from pellucid.data import Indexed, Order, collate, decode
+from pellucid.data import Indexed, Order, collate
 from pellucid_bench.compare import Row
+from pellucid_bench.measure import on_threads
 from pellucid_bench.settings import MEAN, STD
 
 __all__ = ["OURS", "loader_table", "make_folder", "measure_loader"]
@@ -146,7 +147,7 @@ def _chained(chain: Any, read: Any, path: Path) -> Tensor:
 
 
 def _array_chained(chain: Any, path: Path) -> Tensor:
-    found = chain(image=decode(path).permute(1, 2, 0).numpy())["image"]
+    found = chain(image=np.array(_rgb(path)))["image"]
     return torch.from_numpy(np.ascontiguousarray(found.transpose(2, 0, 1)))
 
 
@@ -164,26 +165,40 @@ _SUBJECTS: dict[str, tuple[str, Callable[..., DataLoader[Any]]]] = {
 def measure_loader(
     *, images: int = 256, workers: tuple[int, ...] = (0, 2), rounds: int = 3, say: Callable[[str], None] = print
 ) -> list[Row]:
-    """Images per second of every subject, the best of several epochs taken in turns; one epoch before that is not timed."""
+    """Images per second of every subject, the best of several epochs taken in turns; one epoch before that is not timed.
+
+    Every process has one thread; without workers, two are measured, too.
+    """
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = make_folder(Path(folder), images)
-        for count in workers:
+        for count, threads in [(w, n) for w in workers for n in ((1,) if w else (1, 2))]:
             loaders, missing = _loaders(paths, count)
-            best = dict.fromkeys(loaders, 0.0)
-            for turn in range(rounds + 1):
-                for name, loader in loaders.items():
-                    begin = time.perf_counter()
-                    seen = sum(len(batch) for batch in loader)
-                    rate = seen / (time.perf_counter() - begin)
-                    best[name] = max(best[name], rate if turn else 0.0)
-                    say(f"{name}, {count} workers: {rate:.0f} images/s{'' if turn else ' (warming up)'}")
+            regime = {"workers": count, "threads": threads}
+            with on_threads(threads):
+                best = _timed(loaders, rounds, f"{_named(count, threads)}, ", say)
             rows += [
-                {"subject": name, "status": "ok", "workers": count, "images_per_s": rate, "note": _SUBJECTS[name][0]}
+                {"subject": name, "status": "ok", **regime, "images_per_s": rate, "note": _SUBJECTS[name][0]}
                 for name, rate in best.items()
             ]
-            rows += [{"subject": name, "status": "missing", "workers": count, "note": why} for name, why in missing.items()]
+            rows += [{"subject": name, "status": "missing", **regime, "note": why} for name, why in missing.items()]
     return rows
+
+
+def _timed(loaders: dict[str, DataLoader[Any]], rounds: int, regime: str, say: Callable[[str], None]) -> dict[str, float]:
+    best = dict.fromkeys(loaders, 0.0)
+    for turn in range(rounds + 1):
+        for name, loader in loaders.items():
+            begin = time.perf_counter()
+            seen = sum(len(batch) for batch in loader)
+            rate = seen / (time.perf_counter() - begin)
+            best[name] = max(best[name], rate if turn else 0.0)
+            say(f"{regime}{name}: {rate:.0f} images/s{'' if turn else ' (warming up)'}")
+    return best
+
+
+def _named(workers: int, threads: int) -> str:
+    return f"{workers} workers" if threads == 1 else f"{workers} workers, {threads} threads"
 
 
 def _loaders(paths: list[Path], workers: int) -> tuple[dict[str, DataLoader[Any]], dict[str, str]]:
@@ -199,18 +214,18 @@ def _loaders(paths: list[Path], workers: int) -> tuple[dict[str, DataLoader[Any]
 
 def loader_table(rows: list[Row]) -> str:
     """Images per second, as a share of decoding alone, and how many times each peer we are."""
-    counts = sorted({row["workers"] for row in rows})
-    rates = {(row["subject"], row["workers"]): row["images_per_s"] for row in rows if row["status"] == "ok"}
-    heads = [part for count in counts for part in (f"{count} workers, images/s", "of decoding", f"{OURS} is")]
+    regimes = sorted({(row["workers"], row["threads"]) for row in rows})
+    rates = {(row["subject"], row["workers"], row["threads"]): row["images_per_s"] for row in rows if row["status"] == "ok"}
+    heads = [part for regime in regimes for part in (f"{_named(*regime)}, images/s", "of decoding", f"{OURS} is")]
     lines = [f"| | resampling | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
     for name, (how, _) in _SUBJECTS.items():
         cells = []
-        for count in counts:
-            rate = rates.get((name, count))
+        for regime in regimes:
+            rate = rates.get((name, *regime))
             if rate is None:
                 cells += ["missing", "", ""]
                 continue
-            alone, ours = rates[next(iter(_SUBJECTS)), count], rates[OURS, count]
+            alone, ours = rates[next(iter(_SUBJECTS)), *regime], rates[OURS, *regime]
             cells += [f"{rate:.0f}", f"{rate / alone:.0%}", "" if name.startswith((OURS, "decoding")) else f"{ours / rate:.2f} x"]
         lines.append(f"| {name} | {how} | {' | '.join(cells)} |")
     return "\n".join(lines)

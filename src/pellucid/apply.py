@@ -8,6 +8,7 @@ Read next: ``pipeline.py``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.vectors import mirrors
 from pellucid.instances import Instances, instances_of
+from pellucid.kernels.several import Pictures
 from pellucid.kinds import BOXES, IMAGE, VALID, Hop, expanded, follow, turned_along
 from pellucid.laid import laid_rows, mixed_labels
 from pellucid.lowering import Lowered
@@ -50,7 +52,7 @@ from pellucid.transforms.choices import exclude
 from pellucid.tv import wrap_like
 from pellucid.types import Size
 
-__all__ = ["apply_targets", "boxes_seen", "finished", "invert_targets", "inverted", "results_of"]
+__all__ = ["apply_targets", "boxes_seen", "finished", "image_of", "invert_targets", "inverted", "results_of"]
 
 
 def apply_targets(
@@ -68,13 +70,20 @@ def apply_targets(
 
 
 def results_of(
-    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
+    record: Record,
+    parsed: Parsed,
+    options: Options,
+    gradient_scale: Factor = 0.0,
+    over: Sticker | None = None,
+    known_images: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What becomes of each entry, by key, and the flags of validity."""
+    """What becomes of each entry, by key, and the flags of validity; nothing is done for images that are known."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
     known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
     result: dict[str, Any] = {}
     for entry in parsed.entries:
+        if entry.key in known_images:
+            continue
         flat = flatten(entry, parsed.lead, plan.size_in)
         if entry.key in known or entry.kind.move:
             out, valid = known.get(entry.key) or _rows(lowered, entry, flat, parsed.lead, options)
@@ -82,7 +91,7 @@ def results_of(
                 valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
                 result[f"{entry.key}_valid"] = valid
         elif entry.kind is IMAGE:
-            out = _image(lowered, flat, options, over)
+            out = image_of(lowered, flat, options, over)
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
@@ -188,10 +197,11 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
     return Record(record.plan, params, samples)._frames(frames).params
 
 
-def _image(lowered: Lowered, image: Tensor, options: Options, over: Sticker | None = None) -> Tensor:
-    plan = lowered.plan
-    if image.shape[1] != plan.specs[0].channels:
-        raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{image.shape[1]} channels")
+def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Sticker | None = None) -> Tensor:
+    """What becomes of images, or of pictures of several sizes that the first pass brings to one."""
+    plan, channels = lowered.plan, image.channels if isinstance(image, Pictures) else image.shape[1]
+    if channels != plan.specs[0].channels:
+        raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
     out_dtype = options.dtype or image.dtype
     if out_dtype == torch.uint8 and _ends_normalised(plan):
         if options.dtype is not None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.pillow import pixels_of_pillow
 
 __all__ = ["as_tensor", "is_array"]
 
@@ -39,7 +40,8 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
     if _is_pillow(value):
         if kind == "image" and value.mode not in _KEPT:
             value = value.convert("RGB")
-        value = np.array(value)
+        pixels = pixels_of_pillow(value)
+        return pixels if kind != "image" else pixels[None] if pixels.dim() == 2 else pixels.movedim(-1, 0)
     strides = value.flags.writeable and all(stride >= 0 for stride in value.strides)
     try:
         tensor = torch.from_numpy(value if strides else value.copy())

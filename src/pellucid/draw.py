@@ -90,11 +90,14 @@ def _replayed(
             rows[:, -2 - count : -2] = tape.values(rows, plans[0])
         return [Replayed(rows, tape.unpack, tape.recording.play)]
     drawn: list[Sequence[Mapping[str, Tensor]]] = []
+    alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
+    if alike:  # whatever the size
+        rows[:, -2 - count : -2] = tape.values(rows, plans[0])
     stop = 0
     for plan, some in zip(plans, indices, strict=True):
         start, stop = stop, stop + len(some)
         rows[start:stop, -2:] = plan.size_in
-        if count:
+        if count and not alike:
             rows[start:stop, -2 - count : -2] = tape.values(rows[start:stop], plan)
         drawn.append(Replayed(rows[start:stop], tape.unpack, tape.recording.play))
     return drawn
@@ -116,17 +119,18 @@ class _Tape:
     def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
         """The values that are rounded, side by side; ``rows`` begin with the words."""
         u = uniforms(torch.from_numpy(rows[:, : 4 * len(self.slots)]))  # how far apart numbers lie may decide a last bit
-        found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self._rounded_of(plan)]
+        found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]
         return np.stack(found, 1)
 
     def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
         """Turns words, and the values behind them, into drawn values."""
         count = 4 * len(plan.slots)
         values = words[:, count:].unbind(1)
-        known = {(draw.transform, draw.name): value for draw, value in zip(self._rounded_of(plan), values, strict=True)}
+        known = {(draw.transform, draw.name): value for draw, value in zip(self.rounded_of(plan), values, strict=True)}
         return params_of(plan, uniforms(words[:, :count]), {}, known)
 
-    def _rounded_of(self, plan: Plan) -> list[Draw]:
+    def rounded_of(self, plan: Plan) -> list[Draw]:
+        """The draws of those values."""
         return [draw for draw in plan.draws if (draw.transform, draw.name) in self.rounded]
 
 

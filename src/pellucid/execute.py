@@ -27,6 +27,7 @@ from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize import resize
 from pellucid.kernels.rows import add, put, taken
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
@@ -154,7 +155,7 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
 
 def apply_image(
     lowered: Lowered,
-    image: Shaped[Tensor, "b c h w"],
+    image: Shaped[Tensor, "b c h w"] | Pictures,
     *,
     impl: str,
     dtype: torch.dtype,
@@ -165,7 +166,8 @@ def apply_image(
 
     Args:
         lowered: the plan and its values.
-        image: floating point in [0, 1] units, or uint8; fills are in its own units.
+        image: floating point in [0, 1] units, or uint8; fills are in its own units. Pictures of several sizes where the first pass
+            brings them to one.
         impl: which implementation computes.
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
         scale: 255 where pictures were bytes before earlier passes, whose levels steps keep to; default: by the image's dtype.
@@ -173,6 +175,11 @@ def apply_image(
     """
     scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
     groups = lowered.plan.groups
+    if isinstance(image, Pictures):
+        first, groups, computed = groups[0], groups[1:], compute_dtype(image.dtype)
+        image = _apply_together(first, lowered, image, scale, impl, computed if groups else dtype)
+        if not groups:
+            return image
     if over is not None and groups and goes_along(groups[0]):
         first, groups = groups[0], groups[1:]
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
@@ -356,9 +363,21 @@ def _pass_of(run: Run, lowered: Lowered, image: Tensor, scale: float) -> tuple[T
     return image, lowered.resample(run, mean, scale, computed)
 
 
+def _apply_together(group: Group, lowered: Lowered, pictures: Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """A run that brings pictures of several sizes to one."""
+    assert isinstance(group, Run)
+    mean = pictures.mean(lowered.frame(group) if group.framing else None) if group.pivot else None
+    resample = lowered.resample(group, mean, scale, compute_dtype(pictures.dtype)).returning(dtype)
+    return pictures.through(lambda part, own: _passed(group, part, own, impl), resample)
+
+
 def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     image, resample = _pass_of(run, lowered, image, scale)
-    resample = resample.returning(dtype)
+    return _passed(run, image, resample.returning(dtype), impl)
+
+
+def _passed(run: Run, image: Tensor, resample: Resample, impl: str) -> Tensor:
+    """A run's pass over pictures of one size."""
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
     if not run.warps and implementation(impl, image, resample) == "reference":

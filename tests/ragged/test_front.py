@@ -1,5 +1,7 @@
 """Lists of pictures of different sizes: each sample is what the call with that picture alone gives."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from PIL import Image
 
 import pellucid
 from pellucid import Key, Learnable, Pipeline, Uniform
+from pellucid.pillow import pixels_of_pillow
+from pellucid.ragged import calls
 from pellucid.types import ImageSpec
 from tests.cases import CASES
 
@@ -26,6 +30,13 @@ STATIC = {
         pellucid.RandomGaussianNoise(0.1),
     ],
 }
+TOGETHER = STATIC | {
+    "evaluation": [pellucid.Resize(26), pellucid.CenterCrop(24), NORMAL],
+    "letterbox first": [pellucid.Letterbox((48, 32)), JITTER],
+    "a choice": [pellucid.RandomResizedCrop(24), pellucid.OneOf([pellucid.RandomGamma((0.5, 2.0)), pellucid.RandomInvert()])],
+}
+APART = ("letterbox", "a choice")
+"""A first pass that keeps sizes, and passes that samples choose among."""
 MOVING = {
     "turn": [pellucid.RandomRotation(30), JITTER],
     "pad": [pellucid.Pad(3), pellucid.RandomPerspective(0.3)],
@@ -357,3 +368,61 @@ def test_a_record_of_another_pipeline_is_refused():
             with pytest.raises(pellucid.errors.InvalidArgument, match=r"RandomAffine.*RandomVerticalFlip, RandomInvert"):
                 call(out, record)
     assert torch.equal(Pipeline([]).inverse(out, record), other.inverse(out, record))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
+@pytest.mark.parametrize("name", TOGETHER)
+def test_one_lowering_serves_many_sizes(name, dtype, monkeypatch):
+    """Where the first pass brings pictures to one size; sizes that are planned alike are lowered together."""
+    sizes = (*SIZES, (44, 30), (66, 35), (30, 50), (71, 36))
+    augment, images, found = Pipeline(TOGETHER[name]), pictures(dtype, sizes), []
+    together, key = calls.images_together, Key(7, 3, torch.tensor([4, 0, 11, 2, 9, 20, 8, 1, 5]))
+    monkeypatch.setattr(calls, "images_together", lambda *given: found.append(together(*given)) or found[-1])
+    result = augment(images, key=key)
+    assert [list(each) for each in found] == [[] if name in APART else ["image"]]
+    same(result, alone(augment, images, key))
+
+
+def test_boxes_of_pictures_that_go_together():
+    images, boxes = pictures(torch.uint8), [torch.tensor([[2.0, 3.0, 20.0, 25.0]])] * 5
+    augment = Pipeline([pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER])
+    found = augment({"image": images, "boxes": boxes}, key=KEY)
+    for i, image in enumerate(images):
+        wanted = augment({"image": image, "boxes": boxes[i]}, key=one(KEY, i))
+        assert torch.equal(found["image"][i], wanted["image"])
+        assert torch.equal(found["boxes"][i], wanted["boxes"])
+
+
+@pytest.mark.parametrize("gray", [False, True])
+def test_pictures_of_pillow_are_their_arrays(gray):
+    shown = [image[0].numpy() if gray else image.permute(1, 2, 0).numpy() for image in pictures(torch.uint8)]
+    augment = Pipeline([pellucid.RandomResizedCrop(24), JITTER] if not gray else [pellucid.RandomResizedCrop(24)])
+    same(augment([Image.fromarray(array) for array in shown], key=KEY), augment(shown, key=KEY))
+
+
+def test_memory_of_a_picture_outlives_it():
+    array = pictures(torch.uint8)[0].permute(1, 2, 0).numpy()
+    made = [pixels_of_pillow(Image.fromarray(array).convert("RGB")) for _ in range(20)]
+    gc.collect()
+    others = [Image.new("RGB", (array.shape[1], array.shape[0]), (i, i, i)) for i in range(20)]
+    assert all((pixels.numpy() == array).all() for pixels in made)
+    assert len(others) == 20
+
+
+def test_pictures_in_pieces_are_copied():
+    large = Image.new("RGB", (3000, 2500), (7, 8, 9))  # more than a block of Pillow's
+    assert pixels_of_pillow(large).reshape(-1, 3).unique(dim=0).tolist() == [[7, 8, 9]]
+    assert pixels_of_pillow(Image.new("L", (5, 4), 3)).tolist() == [[3] * 5] * 4
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("name", STATIC)
+def test_what_lies_between_pixels_is_not_seen(name, dtype):
+    images = pictures(dtype)
+    apart = []
+    for image in images:
+        four = torch.full((*image.shape[1:], 4), 99, dtype=dtype)
+        four[..., :3] = image.permute(1, 2, 0)
+        apart.append(four[..., :3].permute(2, 0, 1))
+    augment = Pipeline(STATIC[name])
+    same(augment(apart, key=KEY), augment(images, key=KEY))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError, invalid
+from pellucid.pillow import pixels_of_pillow
 from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
@@ -64,7 +65,8 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
     """
     check_choice("backend", backend, BACKENDS)
     if backend == "pillow":
-        return _pixels(_pillow(source, gray, least))
+        pixels = pixels_of_pillow(_pillow(source, gray, least))
+        return pixels[None] if gray else pixels.permute(2, 0, 1)
     if not _installed(backend):
         raise ImplementationError(f"backend={backend!r}: it cannot be imported; 'pillow' always can.")
     content = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -137,11 +139,6 @@ def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _pixels(picture: Any) -> Tensor:
-    values = torch.from_numpy(np.array(picture))
-    return values[None] if values.dim() == 2 else values.permute(2, 0, 1)
-
-
 def _opencv(source: Source, content: bytes, gray: bool) -> Tensor:
     import cv2
 
@@ -149,7 +146,9 @@ def _opencv(source: Source, content: bytes, gray: bool) -> Tensor:
     pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
-    return _pixels(pixels if gray else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
+    if gray:
+        return torch.from_numpy(pixels)[None]
+    return torch.from_numpy(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
 
 
 def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:

@@ -8,7 +8,7 @@ Read next: ``compose.py``.
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Cutout, Lowered
 from pellucid.lowering.openings import Openings, as_bend
-from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.replayed import Replayed, together
 from pellucid.lowering.segments_of import opened
 
-__all__ = ["Composed", "Cutout", "Lowered", "Openings", "Replayed", "as_bend", "opened"]
+__all__ = ["Composed", "Cutout", "Lowered", "Openings", "Replayed", "as_bend", "opened", "together"]

@@ -62,6 +62,8 @@ class Lowered:
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
         frames: of each sample.
         taped: what `taped` says, where that is known.
+        sizes: (b, 2) height and width of every sample, where they differ. What no tape says for all of them at once raises
+            TapeError then.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
     which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
@@ -76,8 +78,10 @@ class Lowered:
         slopes: Tensor | None = None,
         frames: int = 1,
         taped: bool | None = None,
+        sizes: Rows | None = None,
     ) -> None:
         self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
+        self._sizes = sizes
         self.cutouts: dict[int, Cutout] = {}
         self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
@@ -102,7 +106,8 @@ class Lowered:
         params = self.params
         some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
-        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped)
+        sizes = None if self._sizes is None else self._sizes[rows.numpy()]
+        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped, sizes=sizes)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
         """The plan of a chain that one of the steps holds, made once for images of one kind."""
@@ -152,11 +157,15 @@ class Lowered:
             if tape is not None and rows is not None and len(rows):
                 try:
                     recording = tape.recording
-                    played = recording.play(rows, dtype) if followed is None else play_along(recording, rows, followed, dtype)
+                    if followed is None:
+                        played = recording.play(rows, dtype, mixed=self._sizes is not None)
+                    else:
+                        played = play_along(recording, rows, followed, dtype)
                 except TapeError:  # for this size
                     played = None
                 if played is not None:
                     return played if bent is None else _put_in(played, self._segments(bent), dtype)
+        self._refuse_mixed()
         return function(self.plan, run, self._segments, mean).to(dtype)
 
     def of_all(self, key: str, function: _OfPlan) -> Any:
@@ -165,20 +174,25 @@ class Lowered:
             tape, rows = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
             if tape is not None and rows is not None and len(rows):
                 try:
-                    return tape.recording.play(rows)
+                    return tape.recording.play(rows, mixed=self._sizes is not None)
                 except TapeError:  # for this size
                     pass
+        self._refuse_mixed()
         return function(self.plan, self._segments)
+
+    def _refuse_mixed(self) -> None:
+        if self._sizes is not None:
+            raise TapeError("samples of several sizes")
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
         channels = 0 if mean is None else mean.shape[1]
-        plan, params = self.plan, self.params
+        plan, params, size = self.plan, self.params, self.plan.size_in if self._sizes is None else self._sizes
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
             words = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
-            return words, None if words is None else words.rows(params, plan.size_in, mean)
+            return words, None if words is None else words.rows(params, size, mean)
         tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, indices, channels))
-        return tape, None if tape is None else tape.rows(params, plan.size_in, mean)
+        return tape, None if tape is None else tape.rows(params, size, mean)
 
 
 class _Some(Sequence[Mapping[str, Tensor]]):

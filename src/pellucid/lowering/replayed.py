@@ -1,6 +1,6 @@
 """Drawn values that are unpacked when somebody looks.
 
-Owns: `Replayed`, the draw of a call as its random words.
+Owns: `Replayed`, the draw of a call as its random words; `together`, of several calls.
 Must not: draw, or differ from the values it stands for.
 Read next: ``tapes.py``.
 """
@@ -11,14 +11,32 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from pellucid.plan import Plan
 from pellucid.tape import Rows
 
-__all__ = ["Replayed"]
+__all__ = ["Replayed", "together"]
 
 Values = Mapping[str, Tensor]
+
+
+def together(draws: Sequence[Sequence[Values]], places: Sequence[Sequence[int]]) -> Sequence[Values]:
+    """The draws of a list's parts as one, in the list's order.
+
+    Args:
+        places: of each part, where its samples stand in the list.
+    """
+    order = [place for where in places for place in where]
+    replayed = [draw for draw in draws if isinstance(draw, Replayed) and draw._among is None]
+    if len(replayed) == len(draws):
+        rows = np.empty((len(order), replayed[0].rows.shape[1]))
+        rows[order] = np.concatenate([draw.rows for draw in replayed])
+        return Replayed(rows, replayed[0].unpack, replayed[0]._play)
+    back = torch.tensor(order).argsort()
+    return tuple({name: torch.cat([step[name] for step in steps])[back] for name in steps[0]} for steps in zip(*draws, strict=True))
 
 
 class Replayed(Sequence[Values]):

@@ -58,8 +58,14 @@ class RunTape:
         shapes = [shape for _, _, shape in inputs]
         self.recording = Recording(taped, [*shapes, *plan.size_in, *([(channels,)] if channels else [])])
 
-    def rows(self, params: Params, size: Size, mean: Tensor | None) -> Rows | None:
-        """The recording's inputs for these values; None where other values are drawn than were recorded."""
+    def rows(self, params: Params, size: Size | Rows, mean: Tensor | None) -> Rows | None:
+        """The recording's inputs for these values; None where other values are drawn than were recorded.
+
+        Args:
+            params: the values.
+            size: (height, width) of all samples, or a row of them for each.
+            mean: the mean colour of each.
+        """
         if any(len(params[i]) != count for i, count in self._counts):
             return None
         parts: list[np.ndarray[Any, Any]] = []
@@ -69,7 +75,8 @@ class RunTape:
                 return None
             parts.append(value.detach().numpy())
         # Many small copies into one array cost less than one torch.stack.
-        rows = np.empty((len(parts[0]) if parts else 1 if mean is None else len(mean), self._width))
+        count = len(parts[0]) if parts else 1 if mean is None else len(mean)
+        rows = np.empty((len(size) if isinstance(size, np.ndarray) else count, self._width))
         at = 0
         for part in parts:
             if part.ndim == 1:
@@ -104,7 +111,7 @@ class WordsTape:
 
         self.recording = Recording(taped, [(params.words,), *plan.size_in, *([(channels,)] if channels else [])])
 
-    def rows(self, params: Replayed, size: Size, mean: Tensor | None) -> Rows:
+    def rows(self, params: Replayed, size: Size | Rows, mean: Tensor | None) -> Rows:
         """The recording's inputs for this draw."""
         del size  # which stands there already
         return params.rows if mean is None else np.concatenate((params.rows, mean.detach().numpy()), 1)

@@ -19,6 +19,7 @@ from pellucid.draw import draw_each, draw_params
 from pellucid.errors import invalid
 from pellucid.ragged.reading import Ragged, ends_static, gather, read_ragged
 from pellucid.ragged.record import RaggedRecord, scattered
+from pellucid.ragged.together import images_together
 from pellucid.random.key import Key
 from pellucid.record import Record, record_is_of
 
@@ -71,7 +72,7 @@ def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
     ragged = _read(pipeline, batch, record, inverse=True)
     results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
-    result = gather(ragged, results, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
+    result = gather(ragged, results, {}, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
     return ragged.form.closed({**result, **ragged.untouched})
 
 
@@ -128,10 +129,14 @@ def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
 
 
 def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
-    results = [results_of(record, part.parsed, pipeline.options) for record, part in zip(records, ragged.parts, strict=True)]
+    images = images_together(records, ragged.parts, pipeline.options)
+    results = [
+        results_of(record, part.parsed, pipeline.options, known_images=images)
+        for record, part in zip(records, ragged.parts, strict=True)
+    ]
     sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
     stacked = ends_static(pipeline.transforms, records[0].plan.specs[0])
-    result = gather(ragged, results, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
+    result = gather(ragged, results, images, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
     return finished(result, ragged.untouched, ragged.form, pipeline.options, len(ragged.samples))
 
 

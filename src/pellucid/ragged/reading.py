@@ -171,13 +171,20 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
 
 
 def gather(
-    ragged: Ragged, results: Sequence[Mapping[str, Any]], *, stacked: bool, padded: bool, sizes: Sequence[Size]
+    ragged: Ragged,
+    results: Sequence[Mapping[str, Any]],
+    images: Mapping[str, Tensor],
+    *,
+    stacked: bool,
+    padded: bool,
+    sizes: Sequence[Size],
 ) -> dict[str, Any]:
     """Put the results of the parts together, in the list's order.
 
     Args:
         ragged: what went in.
         results: what came out of each part.
+        images: pictures that came out together, by key.
         stacked: pictures as one batch; else as a list.
         padded: boxes and keypoints as one batch; else as a list.
         sizes: (height, width) of each sample's picture now.
@@ -185,6 +192,8 @@ def gather(
     inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
     points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
     together: dict[str, Any] = {}
+    for key in (entry.key for entry in ragged.samples[0].entries if entry.key in images):
+        together[key] = wrap_like(images[key], inputs[0][key], sizes[0]) if stacked else list(images[key].unbind(0))
     for key in results[0]:
         of = key if key in inputs[0] else key.removesuffix("_valid")
         parts = [(part.where, result[key]) for part, result in zip(ragged.parts, results, strict=True)]

@@ -148,15 +148,17 @@ class _Branch:
         self._kinds = [type(number.value) for number in numbers]
         return [*tensors, numbers]
 
-    def play(self, rows: Rows, dtype: torch.dtype) -> tuple[Any] | None:
+    def play(self, rows: Rows, dtype: torch.dtype, *, mixed: bool = False) -> tuple[Any] | None:
         """The result, in a tuple of one; None where the function would have done something else."""
-        if self._sizes_alone:
+        if self._sizes_alone and not mixed:
             sizes = self._tape.of_sizes(rows[0].tolist())
             return None if sizes is None else (self._assembly.build([], self._typed(sizes)),)
         played = self._tape.play(rows)
         if played is None:
             return None
         *parts, numbers = played
+        if mixed and (numbers != numbers[0]).any():
+            return None
         narrow = dtype == torch.float32
         found: list[Any] = []
         for leaf, part in zip(self._leaves, parts, strict=True):
@@ -199,22 +201,25 @@ class Recording:
         self._plainly = True
         return branch
 
-    def play(self, rows: Rows, dtype: torch.dtype = torch.float64) -> Any:
+    def play(self, rows: Rows, dtype: torch.dtype = torch.float64, *, mixed: bool = False) -> Any:
         """The function's result for rows (b, n) of float64 inputs, in float64 or, rounded at the end, in ``dtype``; contiguous.
 
-        What depends on sizes alone is that of the first row.
+        Args:
+            rows: the inputs, of one size.
+            dtype: of the result.
+            mixed: their sizes may differ, as long as what depends on sizes alone is the same for all; nothing new is recorded then.
 
         Errors:
             TapeError where the code for these sizes cannot be taped.
         """
         for branch in self._branches:
-            played = branch.play(rows, dtype)
+            played = branch.play(rows, dtype, mixed=mixed)
             if played is not None:
                 if branch is not self._branches[0]:
                     self._keep(branch)
                 return played[0]
-        branch = self._recorded(self._given_by(rows[0]))
-        played = branch.play(rows, dtype)
+        branch = self._branches[0] if mixed else self._recorded(self._given_by(rows[0]))
+        played = None if mixed else branch.play(rows, dtype)
         if played is None:
             raise TapeError("samples of sizes that go different ways")
         self._keep(branch)

@@ -144,24 +144,31 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
     return image
 
 
-def _rectangles(bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1) -> NDArray[np.int64]:
-    """Of every picture the first row, the row behind the last, and the same in elements of a row."""
+def _rectangles(
+    bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1, unseen: int = 0
+) -> NDArray[np.int64]:
+    """Of every picture the first row, the row behind the last, and the same in elements of a row, less those at its end that are
+    not seen.
+    """
     if bounds is None:
         whole = np.empty((pictures, 4), np.int64)
         whole[:] = 0, height, 0, row
         return whole
-    found = bounds.numpy()[:, [1, 3, 0, 2]] * (1, 1, alternating, alternating)
+    found = bounds.numpy()[:, [1, 3, 0, 2]] * (1, 1, alternating, alternating) - (0, 0, 0, unseen)
     return np.repeat(found, pictures // len(found), 0)
 
 
 def _runs(image: Tensor) -> tuple[int, int, int] | None:
-    """(pictures, channels that alternate in each, elements between pictures); None unless a row is a run of elements."""
+    """(pictures, channels that alternate in each, elements between pictures); None unless a row is a run of elements.
+
+    Of channels that alternate, up to four, the last ones may be none of the image's.
+    """
     if image.dtype not in _ADDED:
         return None
     batch, channels = image.shape[:2]
     stride_b, stride_c, _, stride_x = image.stride()
-    if stride_x == channels and stride_c == 1:
-        return batch, channels, stride_b
+    if stride_c == 1 and (stride_x == channels or 1 < channels < stride_x <= 4):
+        return batch, stride_x, stride_b
     if stride_x == 1 and (stride_b == channels * stride_c or batch == 1):
         return batch * channels, 1, stride_c
     return None
@@ -173,15 +180,16 @@ def _mean(image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> T
 
     batch, channels, height, width = image.shape
     pictures, alternating, step = runs
-    row, stride_y = width * alternating, image.stride(2)
+    unseen = alternating - channels if alternating > 1 else 0
+    row, stride_y = width * alternating - unseen, image.stride(2)
     flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
     means = np.empty((pictures, alternating))
-    rectangles = _rectangles(bounds, pictures, height, row, alternating)
+    rectangles = _rectangles(bounds, pictures, height, row, alternating, unseen)
 
     def task(start: int, stop: int) -> None:
         partial = np.empty(row, _ADDED[image.dtype])
         channel_means(flat, rectangles, alternating, step, stride_y, partial, unit, means, start, stop)
 
     run_split(task, pictures, _BYTES // (height * row * image.element_size()) + 1)
-    return torch.from_numpy(means.reshape(batch, channels))
+    return torch.from_numpy(means[:, :channels] if unseen else means.reshape(batch, channels))

@@ -29,7 +29,8 @@ def channel_means(img, bounds, channels, stride_b, stride_y, partial, unit, mean
     """Means (samples, channels) over rectangles of pictures in which channels take turns.
 
     Args:
-        bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty.
+        bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty. What lies behind
+            the last channel of the last pixel may be left out.
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
         unit: what means are divided by.
     """
@@ -37,7 +38,7 @@ def channel_means(img, bounds, channels, stride_b, stride_y, partial, unit, mean
     cast = partial.dtype.type
     for b in range(start, stop):
         top, bottom, first, row = bounds[b, 0], bounds[b, 1], bounds[b, 2], bounds[b, 3] - bounds[b, 2]
-        count = unit * np.float64((bottom - top) * (row // channels))
+        count = unit * np.float64((bottom - top) * ((row + channels - 1) // channels))
         if channels == 1 and partial.itemsize == 8:  # floats: sums that stay in registers
             total = np.float64(0.0)
             for y in range(top, bottom):

@@ -101,6 +101,7 @@ class _Call:
             *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
             *(maps, window.contiguous().numpy(), params.contiguous().numpy(), self.bends),
         )
+        self.step = max(self.channels, 4)  # numbers of a pixel in a line
         self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)
 
     def scratch(self, extra: int = 0) -> tuple[Any, ...]:
@@ -117,17 +118,17 @@ class _Call:
         tables = tuple(np.empty(n, self.work) for n in lengths)
         return (
             np.empty(depth * self.rows * width, self.work),
-            np.empty((self.rows + extra if extra else 1, channels * length + 7), self.work),
+            np.empty((self.rows + extra if extra else 1, self.step * length + 7), self.work),
             *(length, places, np.empty(width, np.uint64), tables),
         )
 
     def dual(self) -> tuple[Any, ...]:
         """Memory of the pass with a tangent."""
         _, _, length, places, index, tables = self.scratch()
-        channels, wide, (_, width) = self.channels, max(self.channels, self.out_channels), self.size
+        wide, (_, width) = max(self.channels, self.out_channels), self.size
         strip = np.empty((3 + 5 * wide) * self.rows * width, self.work)
         moved = np.empty_like(tables[0]), np.empty_like(tables[2]), np.empty_like(tables[4])
-        return strip, np.zeros((3, channels * length + 7), self.work), length, places, index, tables, moved
+        return strip, np.zeros((3, self.step * length + 7), self.work), length, places, index, tables, moved
 
     def turned(self) -> tuple[Any, ...]:
         """Memory of the backward pass for the transposed table, and for the gradients of both tables."""

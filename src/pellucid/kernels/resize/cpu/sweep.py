@@ -74,10 +74,13 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
 
 @fused
 def _lines(meta):  # type: ignore[no-untyped-def]
-    """(whether channels lie next to each other in memory and are summed as one line, the step between a channel's pixels there)."""
-    channels = meta[CHANNELS]
-    together = channels > 1 and meta[STRIDE_C] == 1 and meta[STRIDE_X] == channels
-    return together, channels if together else 1
+    """(whether channels lie next to each other in memory and are summed as one line, the step between a channel's pixels there).
+
+    There may be other numbers between pixels, up to four in all: they are summed and not looked at.
+    """
+    channels, across = meta[CHANNELS], meta[STRIDE_X]
+    together = channels > 1 and meta[STRIDE_C] == 1 and (across == channels or channels < across <= 4)
+    return together, across if together else np.int64(1)
 
 
 @fused
@@ -90,7 +93,7 @@ def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, l
     together, step = _lines(meta)
     at = base + first[v] * meta[STRIDE_Y] + start * meta[STRIDE_X]
     if together:
-        combine(img, at, np.int64(1), meta[STRIDE_Y], w[:taps], spare, line[: n * step])
+        combine(img, at, np.int64(1), meta[STRIDE_Y], w[:taps], spare, line[: n * step - (step - meta[CHANNELS])])
         return
     for c in range(meta[CHANNELS]):
         combine(img, at + c * meta[STRIDE_C], meta[STRIDE_X], meta[STRIDE_Y], w[:taps], spare, line[c * room : c * room + n])

@@ -1,0 +1,88 @@
+"""Pictures of several sizes through passes that are lowered once for all of them.
+
+Owns: `images_together`, and where that can be.
+Must not: differ in a bit from the call with one picture alone.
+Read next: ``../kernels/several.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.apply import image_of
+from pellucid.kernels.several import Pictures
+from pellucid.kinds import IMAGE
+from pellucid.lowering import Lowered, together
+from pellucid.options import Options
+from pellucid.plan import Run
+from pellucid.ragged.reading import Part
+from pellucid.record import Record
+from pellucid.tape import TapeError
+from pellucid.targets import Parsed
+
+__all__ = ["images_together"]
+
+
+def images_together(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
+    """What becomes of the pictures of a list, by key, where one lowering serves many of its sizes; else nothing.
+
+    So it is where nothing needs a gradient, the first pass brings all pictures to one size, no choice is made among passes, and
+    what the steps lower to was recorded with sizes as numbers.
+
+    Args:
+        records: of each part.
+        parts: all of the list.
+        options: of the pipeline.
+    """
+    kinds: dict[int, list[int]] = {}  # parts whose plans differ in sizes alone
+    for k, record in enumerate(records):
+        kinds.setdefault(id(record.plan.owner), []).append(k)
+    if len(kinds) == len(parts) or not all(map(_goes_together, records)) or not all(_is_plain(part.parsed) for part in parts):
+        return {}
+    if len({record.plan.size_out for record in records}) > 1:
+        return {}
+    try:
+        found = [_of_one_kind([records[k] for k in some], [parts[k] for k in some], options) for some in kinds.values()]
+    except TapeError:  # sizes that go different ways
+        return {}
+    if len(found) == 1:
+        return found[0]
+    order = torch.tensor([place for some in kinds.values() for place in sorted(place for k in some for place in parts[k].where)])
+    return {key: torch.cat([each[key] for each in found])[order.argsort()] for key in found[0]}
+
+
+def _goes_together(record: Record) -> bool:
+    """Whether the first pass of a plan brings pictures to the size that they end in, and each pass is for every sample."""
+    plan = record.plan
+    first = plan.groups[0] if plan.groups else None
+    if not isinstance(first, Run) or not first.warps or plan.bends or plan.moving_layers or plan.smooth:
+        return False
+    return first.size_out == plan.size_out and not any(step.gates for step in plan.steps)
+
+
+def _is_plain(parsed: Parsed) -> bool:
+    """Whether these are batches of pictures in memory, without a gradient."""
+    images = [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
+    return parsed.lead == 1 and all(type(image) is Tensor and image.is_cpu and not image.requires_grad for image in images)
+
+
+def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
+    """The pictures of parts whose plans differ in sizes alone, by key, in the order of their places."""
+    ranks = {place: rank for rank, place in enumerate(sorted(place for part in parts for place in part.where))}
+    places = tuple(tuple(ranks[place] for place in part.where) for part in parts)
+    sizes = np.empty((len(ranks), 2))
+    for record, where in zip(records, places, strict=True):
+        sizes[list(where)] = record.plan.size_in
+    params = together([record.params for record in records], places)
+    lowered = Lowered(records[0].plan, params, torch.device("cpu"), sizes=sizes)
+    if not lowered.taped:
+        raise TapeError("gradients")
+    return {
+        entry.key: image_of(lowered, Pictures(tuple(part.parsed.entries[e].tensor for part in parts), places), options)
+        for e, entry in enumerate(parts[0].parsed.entries)
+        if entry.kind is IMAGE
+    }
