@@ -23,7 +23,7 @@ from pellucid.plan import Group, Plan, Run, Single
 from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, Tone
 from pellucid.tape import Rows, cached_recording
 
-__all__ = ["Opening", "Openings", "as_bend"]
+__all__ = ["Opening", "Openings", "as_bend", "may_close"]
 
 _CLIPS = ("end", "each", True)
 
@@ -70,10 +70,7 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
-        if (
-            cached_recording(plan.owner, f"closes {len(groups)}", lambda: _closes(groups, lowered.of_all("openings", _steps)))
-            is False
-        ):
+        if not may_close(lowered, groups):
             return None
         steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
         open_in, moved = np.ones((len(groups), len(image)), bool), np.zeros((len(groups), len(image)), bool)
@@ -111,6 +108,16 @@ class Openings:
                 yield Opening(group, torch.from_numpy(some), bool(kind & 2), bool(kind & 1), bool(kind & 4))
 
 
+def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
+    """Whether one of these passes may change some samples and not others."""
+
+    def found() -> bool:
+        steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
+        return any(all(steps[index].gate is not None for index in _indices(group)) for group in groups)
+
+    return cached_recording(lowered.plan.owner, f"closes {len(groups)}", found) is not False
+
+
 class _Step(NamedTuple):
     """How far each sample's step is open (None: always), and the segment where it is a curve."""
 
@@ -127,11 +134,6 @@ def as_bend(segment: Segment | None) -> Bend | None:
 
 def _indices(group: Group) -> tuple[int, ...]:
     return group.indices if isinstance(group, Run) else (group.index,)
-
-
-def _closes(groups: Sequence[Group], steps: Sequence[_Step]) -> bool:
-    """Whether there is a pass that may be closed."""
-    return any(all(steps[index].gate is not None for index in _indices(group)) for group in groups)
 
 
 def _steps(plan: Plan, segments: Segments) -> tuple[_Step, ...]:

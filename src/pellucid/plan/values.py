@@ -110,7 +110,9 @@ class Run:
     @property
     def separable(self) -> bool:
         """Whether the resample is a weighted sum along each axis, normalised at the borders: crops and resizes that interpolate."""
-        interpolates = self.resample_at is not None and self.interpolation in ("bilinear", "bicubic")
+        interpolates = self.interpolation == "bicubic" or (
+            self.interpolation == "bilinear" and self.resample_at is not None and self.along_axes
+        )
         return self.clamped and not self.canvases and (self.footprint is not None or interpolates)
 
     def __str__(self) -> str:

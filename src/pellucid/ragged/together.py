@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.apply import image_of
 from pellucid.kernels.several import Pictures
 from pellucid.kinds import IMAGE
-from pellucid.lowering import Lowered, together
+from pellucid.lowering import Lowered, may_close, together
 from pellucid.options import Options
 from pellucid.plan import Run
 from pellucid.ragged.reading import Part
@@ -66,8 +66,11 @@ def _goes_together(record: Record) -> bool:
 
 def _is_plain(parsed: Parsed) -> bool:
     """Whether these are batches of pictures in memory, without a gradient."""
-    images = [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
-    return parsed.lead == 1 and all(type(image) is Tensor and image.is_cpu and not image.requires_grad for image in images)
+    return parsed.lead == 1 and all(type(image) is Tensor and image.is_cpu and not image.requires_grad for image in _images(parsed))
+
+
+def _images(parsed: Parsed) -> list[Tensor]:
+    return [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
 
 
 def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
@@ -81,6 +84,10 @@ def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Opti
     lowered = Lowered(records[0].plan, params, torch.device("cpu"), sizes=sizes)
     if not lowered.taped:
         raise TapeError("gradients")
+    if any(image.dtype == torch.uint8 for part in parts for image in _images(part.parsed)) and may_close(
+        lowered, lowered.plan.groups
+    ):
+        raise TapeError("passes over bytes leave out the samples that they do not change")
     return {
         entry.key: image_of(lowered, Pictures(tuple(part.parsed.entries[e].tensor for part in parts), places), options)
         for e, entry in enumerate(parts[0].parsed.entries)
