@@ -260,7 +260,15 @@ def test_each_fill_keeps_its_colour():
     assert (out[..., 4:, 4:] - 0.75).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("step", [Resize((7, 9)), Resize((20, 18)), RandomResizedCrop((7, 7)), RandomResizedCrop((15, 15))])
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(Resize((7, 9)), Resize((20, 18)), RandomResizedCrop((7, 7)), RandomResizedCrop((15, 15))),
+        *(Resize(size, interpolation=how, antialias=False) for size in ((7, 9), (20, 20)) for how in ("bilinear", "bicubic")),
+        Resize((20, 20), interpolation="bicubic"),
+        RandomResizedCrop((15, 15), interpolation="bicubic"),
+    ],
+)
 def test_quarter_turns_stay_on_the_exact_path(step):
     """Before and after: integrating over an upright footprint, within the crop."""
     image = torch.rand(4, 3, 14, 14, dtype=torch.float64)

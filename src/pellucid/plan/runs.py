@@ -136,7 +136,7 @@ class Pending:
         tree = self._tree
         others = [i for i in warps if tree.apart(i, index)]
         steps = [self._step(i) for i in [*others, index]]
-        if any(s.integrates for s in steps) and not all(s.spec.along_axes for s in steps):
+        if any(s.sums for s in steps) and not all(s.spec.along_axes for s in steps):
             return False
         mine = self._character(index, [*warps, index])
         if mine is not None and any(self._character(i, [*warps, index]) not in (None, mine) for i in others):
@@ -180,6 +180,12 @@ class _Step(NamedTuple):
         return self.spec.antialias and _shrinks(self.spec.shrink)
 
     @property
+    def sums(self) -> bool:
+        """Low-passes, or interpolates along the axes without showing what lies outside: a crop or resize."""
+        upright = self.spec.resamples and self.spec.along_axes and self.spec.interpolation in ("bilinear", "bicubic")
+        return self.integrates or (upright and not self.spec.exposes)
+
+    @property
     def plain(self) -> bool:
         """Only moves all its pixels: a flip, a quarter turn."""
         return not (self.spec.exposes or self.spec.resamples or self.cuts)
@@ -217,8 +223,8 @@ def _meeting(before: list[_Step], done: int, step: _Step, rule: str) -> str:
     if not before:
         return "one"
     axial = all(s.axial for s in [*before, step])
-    if axial and any(s.integrates for s in [*before, step]) and not all(s.spec.along_axes for s in [*before, step]):
-        return "pass"  # a quarter turn is exact on its own, and what integrates along the axes can do so
+    if axial and any(s.sums for s in [*before, step]) and not all(s.spec.along_axes for s in [*before, step]):
+        return "pass"  # a quarter turn is exact on its own, and what sums along the axes can do so
     if rule == "image" or not (step.spec.exposes or step.spec.resamples):
         return "one"
     recent = before[done:]
