@@ -1,4 +1,4 @@
-"""What the GPU kernels cost, without a GPU: instructions per pixel, registers and memory sectors, by compiling alone.
+"""What the GPU kernels cost, without a GPU: instructions per pixel and registers, by compiling alone.
 
     python benchmarks/gpu_counts.py                       # sm_90
     python benchmarks/gpu_counts.py --capability 80
@@ -13,9 +13,6 @@ then read by no more than 4 x 4 output pixels; by 5 x 5 for other turns, in the 
 Warps there are those that a scheduler holds by their registers; needed are the cycles that a lone warp takes for the longest loop
 (or for all), each instruction in its turn, over its instructions: with as many, one of them can always go on. Loads of pixels take
 600 cycles in it, of a sample's numbers 40, as those lie in the nearest cache.
-
-Sectors are the pieces of 32 bytes that the 32 pixels of a warp touch when each reads one tap of a float32 image that is turned by
-the angle; 4 is the least.
 """
 
 import argparse
@@ -25,7 +22,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
@@ -216,18 +212,6 @@ def table(capability):
     return [row for row in rows if row["kernel"] not in ("bounds", "spread")]
 
 
-def sectors(degrees, columns):
-    """Sectors of 32 bytes per warp and tap: the mean over a 224 x 224 image that is turned about its centre."""
-    angle = np.deg2rad(degrees)
-    v, u = np.mgrid[:224, :224] - 111.5
-    x = np.floor(np.cos(angle) * u + np.sin(angle) * v + 111.5).clip(0, 223).astype(int)
-    y = np.floor(-np.sin(angle) * u + np.cos(angle) * v + 111.5).clip(0, 223).astype(int)
-    rows = 32 // columns
-    at = (y * 224 + x) // 8
-    tiles = at.reshape(224 // rows, rows, 224 // columns, columns).transpose(0, 2, 1, 3).reshape(-1, 32)
-    return float(np.mean([len(np.unique(tile)) for tile in tiles]))
-
-
 def markdown(rows, capability):
     lines = [f"Compiled for sm_{capability} by Triton {triton.__version__}; a model, nothing was run.", ""]
     heads = ("case", "kernel", "instructions per pixel", "turned by 45 degrees", "pixels per thread", "outside of loops", "in them")
@@ -237,10 +221,6 @@ def markdown(rows, capability):
     for row in rows:
         cells = [row[name] for name in names]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += ["", "| sectors per warp and tap, turned by | 0 | 15 | 45 | 90 degrees |", "|---|---|---|---|---|"]
-    for columns in (32, 16, 8):
-        name = f"{columns} x {32 // columns} pixels" + (" (used)" if 32 // columns == warps._WARP_ROWS else "")
-        lines.append(f"| {name} | " + " | ".join(f"{sectors(angle, columns):.1f}" for angle in (0, 15, 45, 90)) + " |")
     return "\n".join(lines)
 
 

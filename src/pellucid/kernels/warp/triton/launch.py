@@ -37,7 +37,7 @@ shared memory.
 """
 _WARP_ROWS = 2
 """The rows that the 32 pixels of a warp come from. One row is read in the fewest pieces of memory where nothing is turned, and in
-up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_counts.py``).
+up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_sectors.py``).
 """
 _FARTHEST = 256
 """No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
