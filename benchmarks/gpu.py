@@ -834,7 +834,7 @@ def loaded_kernels():
     """What Triton has compiled and loaded for the warp in this process."""
     from pellucid.kernels.warp.triton import launch
 
-    for name in ("forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect"):
+    for name in ("forward", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread", "collect"):
         caches = getattr(getattr(launch, name), "device_caches", {})
         for cache in caches.values():
             yield from cache[0].values()

@@ -47,11 +47,18 @@ CASES = {
     "crop and resize, flagship colours, to the image alone": {"flags": 63, "spans": True, "needs": (True, False, False)},
     "crop and resize, with parameters": {"flags": 3, "spans": True},
     "antialiased affine, to the image alone": {"weights": (9, 6, 9, 16), "needs": (True, False, False)},
+    "antialiased affine, to its map": {"weights": (9, 6, 9, 16), "needs": (False, True, False)},
     "antialiased homography, to the image alone": {"rows": 3, "weights": (7,), "needs": (True, False, False)},
     "antialiased homography, to its map": {"rows": 3, "weights": (7,), "needs": (False, True, False)},
     "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
+
+KERNELS = (
+    *("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread"),
+    "collect",
+)
+"""What the warp's launchers launch."""
 
 
 class Target:
@@ -86,7 +93,7 @@ class Compiling:
 def compile_instead(made):
     """Let the launchers compile; ``made`` is called with each kernel's name, what it became, and its options."""
     names = {
-        warps: ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "bounds", "spread", "collect"),
+        warps: KERNELS,
         blending: ("forward", "backward"),
         colors: ("forward", "backward", "luma_sums"),
         filters: ("filtered", "adjoint", "tap_sums"),

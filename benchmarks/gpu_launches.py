@@ -73,7 +73,10 @@ def accelerator(stack, launches):
     """The meta device as one that Triton's kernels run on; being watched changes nothing."""
     from pellucid.kernels.warp.triton import launch
 
-    names = ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "bounds", "spread", "collect")
+    names = (
+        *("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread"),
+        "collect",
+    )
     runs_on = {"cpu": "cpu", "triton": "meta"}
 
     def words(seed, step, index, slots, keep=None):

@@ -56,7 +56,8 @@ class Compiling:
             found.append((name, len(code), asm["ttgir"].count("convert_layout"), spilled, rounding))
         return compile_only
 
-for name in ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "bounds", "spread", "collect"):
+for name in ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread",
+             "collect"):
     setattr(launch, name, Compiling(getattr(launch, name)))
 for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"]),
                       (colors, ["forward", "backward", "luma_sums"]), (filters, ["filtered", "adjoint", "tap_sums"])):
@@ -80,7 +81,7 @@ def compile_all(
     table = weights and torch.zeros(2, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []), dtype=work)
     args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans, table)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
-    moves = bend is None and (not weights or len(weights) == 1)
+    moves = bend is None
     launch.forward_warp(out, args)
     if dtype.is_floating_point and out.dtype.is_floating_point:
         launch.backward_warp(torch.zeros_like(out), args, [True, moves, True, field and moves])
@@ -178,7 +179,18 @@ def test_kernels_compile_for_other_devices(target, tmp_path):
 def test_kernels_compile_for_sm_90(cases, tmp_path):
     found = compiled(cases, "90", tmp_path)
     warp = {"forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect", "add_weighted"}
-    others = {"copy_labels", "_draw", "backward", "filtered", "adjoint", "tap_sums", "luma_sums", "noise forward", "noise backward"}
+    others = {
+        "add_tabled",
+        "copy_labels",
+        "_draw",
+        "backward",
+        "filtered",
+        "adjoint",
+        "tap_sums",
+        "luma_sums",
+        "noise forward",
+        "noise backward",
+    }
     assert {name for name, *_ in found} == (warp | others if cases is FEW else warp)
     assert all(size > 1000 for _, size, *_ in found)
     # A block of one pixel per thread in one layout: nothing crosses shared memory between a kernel's loads and its stores.

@@ -75,6 +75,8 @@ MOST = {
     ("crop and resize, with parameters", "gradients"): (720, 128),
     ("antialiased affine, to the image alone", "forward"): (155, 48),
     ("antialiased affine, to the image alone", "add_weighted"): (245, 40),
+    ("antialiased affine, to its map", "gradients"): (245, 64),
+    ("antialiased affine, to its map", "add_tabled"): (320, 40),
     ("antialiased homography, to the image alone", "forward"): (400, 64),
     ("antialiased homography, to its map", "gradients"): (590, 96),
 }

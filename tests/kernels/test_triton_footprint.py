@@ -3,14 +3,13 @@
 import pytest
 import torch
 
-from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels import warp as warps
 from pellucid.segments.chain import ClipStage, HueStage
 
 from .interpreted import DEVICE, runs  # noqa: F401
 from .test_footprint import turned
-from .warps import reference, warp
+from .warps import reference
 from .warps import triton as kernels
 
 BEND = [[[0.009, -0.013, 1.0]]]
@@ -29,11 +28,17 @@ MORE = {
 
 
 PLACES = {
+    "affine": {},
+    "affine, border, hue and clip": {"padding_mode": "reflect_101", "stages": True},
     "homography": {"bend": True},
     "field": {"field": True},
     "homography and field, hue and clip": {"bend": True, "field": True, "stages": True},
 }
 MORE_PLACES = {
+    "affine, bicubic, box": {"interpolation": "bicubic", "weights": "box"},
+    "affine, five channels, wrap": {"channels": 5, "matrix": None, "padding_mode": "wrap"},
+    "affine": {},
+    "affine, border, hue and clip": {"padding_mode": "reflect_101", "stages": True},
     "homography, border": {"bend": True, "padding_mode": "reflect_101"},
     "field, bicubic": {"field": True, "interpolation": "bicubic"},
     "homography, bicubic, wrap": {"bend": True, "interpolation": "bicubic", "padding_mode": "wrap"},
@@ -86,16 +91,58 @@ def test_single_precision_is_as_precise_as_the_reference():
         assert (mine - exact).abs().max() <= 3 * (theirs - exact).abs().max() + 1e-6
 
 
-def test_gradients_to_affine_places_are_left_to_the_reference(monkeypatch):
-    """Every pixel has a share in every number of an affine map's table; a homography's pixels and a field's have their own."""
+def test_gradients_to_places_are_as_precise_as_the_references():
+    truth = results(reference, torch.float64, places=True)
+    single, found = (results(by, torch.float32, places=True) for by in (reference, kernels))
+    for mine, theirs, exact in zip(found, single, truth, strict=True):
+        assert (mine - exact).abs().max() <= 3 * (theirs - exact).abs().max() + 1e-6 * (1 + exact.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16])
+def test_one_affine_map_of_a_batch_gets_the_gradient_of_all(dtype):
+    """Narrow pictures, read as they are."""
+    random = torch.Generator().manual_seed(3)
+    image = (torch.rand(2, 3, 9, 10, generator=random) * 255).to(torch.uint8)
+    image = image.to(DEVICE) if dtype == torch.uint8 else (image / 255).to(DEVICE, dtype)
+    upstream, found = torch.randn(2, 3, 3, 4, generator=random).to(DEVICE), []
+    maps = turned(1.7, 1.4, 25.0, (9, 10), (3, 4))
+    for by, work in ((reference, torch.float64), (reference, torch.float32), (kernels, torch.float32)):
+        leaf = maps.to(DEVICE, work).requires_grad_()
+        out = by.warp(image, leaf, size=(3, 4), footprint=(2, 2), dtype=work)
+        found.append(torch.autograd.grad(out, leaf, upstream.to(out.dtype))[0].double())
+    exact, single, mine = found
+    assert (mine - exact).norm() <= 3 * (single - exact).norm() + 1e-5 * exact.norm()
+
+
+def test_affine_gradients_that_are_not_finite_stay_with_their_sample():
+    image, found = torch.rand(2, 1, 9, 10).to(DEVICE), []
+    maps = torch.cat([turned(2.3, 1.4, 25.0, (9, 10), (3, 4))] * 2).float().to(DEVICE)
+    for value in (0.0, torch.nan):
+        leaf = maps.clone().requires_grad_()
+        upstream = torch.ones(2, 1, 3, 4, device=DEVICE)
+        upstream[0, 0, 1, 1] = value
+        out = kernels.warp(image, leaf, size=(3, 4), footprint=(3, 3))
+        found.append(torch.autograd.grad(out, leaf, upstream)[0])
+    assert torch.isnan(found[1][0]).all()
+    assert torch.equal(found[0][1], found[1][1])
+
+
+def test_second_derivatives_by_affine_places_go_through_the_reference():
+    image, found = torch.rand(1, 1, 9, 10, dtype=torch.float64).to(DEVICE), []
+    for by in (kernels, reference):
+        leaf = turned(2.3, 1.4, 25.0, (9, 10), (3, 4)).to(DEVICE).requires_grad_()
+        out = by.warp(image, leaf, size=(3, 4), footprint=(3, 3)).square().sum()
+        (first,) = torch.autograd.grad(out, leaf, create_graph=True)
+        found.append(torch.autograd.grad(first.sin().sum(), leaf)[0])
+    torch.testing.assert_close(*found)
+
+
+def test_gradients_to_places_are_not_left_to_the_reference(monkeypatch):
     monkeypatch.setattr(dispatch, "_runs_on", lambda impl, device: impl != "cpu")
-    image, maps = torch.rand(1, 1, 9, 10).to("meta"), turned(2.3, 1.4, 25.0, (9, 10), (3, 4)).float().to("meta")
-    moving = maps.clone().requires_grad_()
+    image = torch.rand(1, 1, 9, 10).to("meta")
+    moving = turned(2.3, 1.4, 25.0, (9, 10), (3, 4)).float().to("meta").requires_grad_()
     bent = torch.cat((moving, torch.tensor(BEND, device="meta")), 1)
     field = torch.zeros(1, 2, 3, 4, device="meta", requires_grad=True)
-    calls = (maps, None, "triton"), (moving, None, "reference"), (bent, None, "triton"), (moving, field, "triton")
-    for at, by, chosen in calls:
+    for at, by in ((moving, None), (bent, None), (moving, field)):
         packed = warps.pack(at, size=(3, 4), footprint=(3, 3), field=by)
-        assert warps.implementation("auto", image, packed) == chosen
-    with pytest.raises(ImplementationError, match="where an antialiased affine warp reads"):
-        warp(image, moving, size=(3, 4), footprint=(3, 3), impl="triton")
+        assert warps.implementation("auto", image, packed) == "triton"

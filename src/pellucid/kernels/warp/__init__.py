@@ -77,12 +77,9 @@ def unsupported(
 
 def implementation(impl: str, image: Tensor, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
-    recipe, device = resample.recipe, image.device.type
+    recipe = resample.recipe
     boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
     what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, boxes=boxes)
-    tabled = recipe.footprint is not None and resample.mapping.shape[1] == 6 and resample.field is None
-    if tabled and device != "cpu" and needs_grad(resample.mapping):
-        what = what or "gradients to where an antialiased affine warp reads"
     if not what and forward_mode() and not has_tangent(image, resample):
         what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)

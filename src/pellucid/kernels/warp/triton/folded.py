@@ -15,11 +15,11 @@ from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.spans import at_point, look
 
-__all__ = ["add_folded", "add_weighted"]
+__all__ = ["add_folded", "add_weighted", "to_fixed"]
 
 
 @triton.jit
-def _fixed(value):  # type: ignore[no-untyped-def]
+def to_fixed(value):  # type: ignore[no-untyped-def]
     """Value rounded to an integer of 64 bits.
 
     Single precision goes by halves of 32 bits: double precision costs 32 to 64 times as much on most devices.
@@ -49,7 +49,7 @@ def _add_shares(  # type: ignore[no-untyped-def]
 ):
     """Add a share of the gradients to one pixel of each channel's plane."""
     for c in tl.static_range(N):
-        amount = tl.where(finite, _fixed(share * g[c]), 1)
+        amount = tl.where(finite, to_fixed(share * g[c]), 1)
         tl.atomic_add(target + c * plane, amount, mask=exists(lane, first + c, OC, GROUPS), sem="relaxed")
 
 

@@ -14,7 +14,7 @@ from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
 from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
-from pellucid.kernels.warp.triton.spans import read_weighted, tilt_weighted
+from pellucid.kernels.warp.triton.spans import TABLE, read_weighted, tilt_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -33,6 +33,7 @@ from pellucid.kernels.warp.triton.stages import (
     to_covered,
     unmix,
 )
+from pellucid.kernels.warp.triton.tabled import tilt_tabled
 
 __all__ = ["gradients"]
 
@@ -141,7 +142,8 @@ def gradients(  # type: ignore[no-untyped-def]
 
     to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
     parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel). to_table: (sample,
-    group, 7, output pixel), of a homography's or field's shapes.
+    group, 7, output pixel), of a homography's or field's shapes; with an affine map's table (sample, group, output pixel), the
+    coverage's gradient, and the tenth of a chunk's numbers is the most that a weight gets.
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
@@ -165,6 +167,7 @@ def gradients(  # type: ignore[no-untyped-def]
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
+    largest = tl.zeros((P,), F)
     u, top = tile_pixels(tl.program_id(0), tl.program_id(1) * STEPS, BW, WW, P)
     column = u.to(F)
     for step in range(STEPS):
@@ -247,7 +250,15 @@ def gradients(  # type: ignore[no-untyped-def]
             map_sums = add_scaled(map_sums, one, (to_x[0], to_x[1], to_y[0], to_y[1]), 4)
             window_sums = add_scaled(window_sums, one, (to_x[2], to_y[2], to_x[3], to_y[3]), 4)
         elif TO_MAP or TO_FIELD:
-            if SPAN:
+            if SPAN == TABLE:
+                to_x, to_y, most = tilt_tabled(
+                    picture, stride_c, stride_y, stride_x, g, to_cover, first, height, width, x, y, usable, u, v, numbers,
+                    table_rows // 2, table_columns, out_height, out_width, C, GROUPS, TAPS, MODE, UNIT, K, P, F, INDEX,
+                )  # fmt: skip
+                largest = tl.maximum(largest, most)
+                pixels = from_sample(to_table, plane_at + sample * GROUPS, plane) + (v.to(INDEX) * out_width + u)
+                tl.store(pixels, to_cover, mask=drawn)
+            elif SPAN:
                 to_x, to_y, to_shape = tilt_weighted(
                     picture, stride_c, stride_y, stride_x, g, to_cover, first, height, width, x, y, usable, u, v, numbers,
                     table_rows // 2, table_columns, out_height, out_width, C, GROUPS, TAPS, MODE, CUBIC, UNIT, K, P, F, INDEX,
@@ -280,6 +291,8 @@ def gradients(  # type: ignore[no-untyped-def]
                 store_sums(sums, 3 * k, (alone * column, by_row, alone), 9, 1, 3)
         if WINDOW:
             store_sums(sums, 9, window_sums, 13, 1, 4)
+        if SPAN == TABLE:
+            tl.store(sums + 9, tl.max(largest, 0))
     if TO_PARAMS:
         sums = to_params + (b.to(tl.int64) * chunks + chunk) * param_count
         if FIRST_MIX & FLAGS:

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, LINK, MATRIX, SECOND_MIX, SHARP
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.blocks import LANES
@@ -25,6 +26,7 @@ from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
 from pellucid.kernels.warp.triton.gradients import gradients
+from pellucid.kernels.warp.triton.tabled import add_tabled
 
 __all__ = ["backward_warp", "copy", "forward_warp"]
 
@@ -227,7 +229,9 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
                 to_params = colors.sum(1, dtype=torch.float64)
             if needs[3]:
                 to_field = to_field[:, 0] if call.groups == 1 else to_field.sum(1)
-            if to_table.numel():
+            if call.span == 2 and needs[1]:
+                to_table = _tabled(collected, to_table, sums[..., 9], call)
+            elif to_table.numel():
                 to_table = to_table[:, 0] if call.groups == 1 else to_table.sum(1)
             source = grad if linear else collected
         to_image = _image_gradient(source, call, linear) if needs[0] else grad.new_empty((0,), dtype=call.image.dtype)
@@ -245,11 +249,12 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     like = call.mapping  # the dtype in which everything is computed, whatever the gradient comes in
     sums = like.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
     colors = like.new_zeros((call.batch, chunks, count) if needs[2] else (0,))
-    write = needs[0] and not linear
+    tabled = call.span == 2 and needs[1]
+    write = (needs[0] and not linear) or tabled
     source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
     to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
-    shaped = call.span == 3 and (needs[1] or needs[3])
-    to_table = like.new_empty((call.batch, call.groups, 7, call.size[0] * call.size[1]) if shaped else (0,))
+    each = 1 if tabled else 7 if call.span == 3 and (needs[1] or needs[3]) else 0
+    to_table = like.new_empty((call.batch, call.groups, each, call.size[0] * call.size[1]) if each else (0,))
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
             grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
@@ -341,15 +346,9 @@ def _bounds(call: _Call, reach: float) -> Tensor:
 def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """What the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
-    largest = torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)).double()
-    # Every output pixel gives less than twice its gradient to a pixel; so many bits above the largest gradient are kept free.
-    free = (2 * call.size[0] * call.size[1]).bit_length()
-    finite = torch.isfinite(largest)
-    exponent = (60 - free - torch.frexp(largest.where(finite, 1.0)).exponent).clamp(-1000, 1000)
-    halves = torch.stack((exponent // 2, exponent - exponent // 2), 1).double().masked_fill(~finite[:, None], torch.nan)
+    units, halves = _units(torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)), call, 1)
     block, *tiles = _blocks(call.size, each=1)
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
-    units = torch.exp2(halves).to(call.mapping.dtype)
     for sample, planes in _parts(call.batch, call.groups):
         if call.span:
             kept.pop("WINDOW", None)
@@ -364,3 +363,33 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
             sample, *call.steps[:2], *call.knots, BEND=call.bend, **block, **kept,
         )  # fmt: skip
     return folded, torch.exp2(-halves).to(call.mapping.dtype)
+
+
+def _units(largest: Tensor, call: _Call, shares: int) -> tuple[Tensor, Tensor]:
+    """Two powers of two for each sample, whose product is the number of units in 1, and their exponents; NaN where not finite.
+
+    ``largest`` is at least half of what an output pixel gives, ``shares`` times, to one place.
+    """
+    # So many bits above the largest are kept free. (A pixel of a picture gets less than twice an output pixel's gradient.)
+    free = (2 * shares * call.size[0] * call.size[1]).bit_length()
+    largest = largest.double()
+    finite = torch.isfinite(largest)
+    exponent = (60 - free - torch.frexp(largest.where(finite, 1.0)).exponent).clamp(-1000, 1000)
+    halves = torch.stack((exponent // 2, exponent - exponent // 2), 1).double().masked_fill(~finite[:, None], torch.nan)
+    return torch.exp2(halves).to(call.mapping.dtype), halves
+
+
+def _tabled(source: Tensor, covers: Tensor, largest: Tensor, call: _Call) -> Tensor:
+    """What the numbers of an affine map's table get: every pixel has a share in them, so these are added in fixed point."""
+    _, rows, columns = call.tabled
+    folded = torch.zeros((call.batch, PHASES + 1, rows, PHASES + 1, columns), dtype=torch.int64, device=source.device)
+    units, halves = _units(largest.amax((1, 2)), call, call.groups)
+    block, *tiles = _blocks(call.size, each=1)
+    kept = {name: call.options[name] for name in ("C", "GROUPS", "TAPS", "MODE", "K", "F", "INDEX", *_OPTIONS)}
+    for sample, planes in _parts(call.batch, call.groups):
+        add_tabled[(*tiles, planes)](
+            call.image, call.mapping, units, call.table, source, covers, folded, *call.image.stride(), *call.shapes(), sample,
+            call.steps[0], *call.tabled, UNIT=call.reading()["UNIT"], **block, **kept,
+        )  # fmt: skip
+    one, other = torch.exp2(-halves).to(call.mapping.dtype)[..., None, None, None, None].unbind(1)
+    return folded.to(call.mapping.dtype) * one * other

@@ -54,7 +54,6 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     if grad.numel() and image.numel():
         moves = needs[1] or needs[2] or needs[6]
         assert links is None or not (moves or needs[4] or needs[5])
-        assert table is None or table.ndim == 3 or not moves  # pixels' shapes, not an affine map's weights
         call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
         *found, to_table = backward_warp(grad, call, [needs[0], moves, *needs[3:5]])
         return *found, image.new_empty((0,), dtype=torch.float64), to_table
