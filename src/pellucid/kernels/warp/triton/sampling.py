@@ -53,6 +53,8 @@ def read(  # type: ignore[no-untyped-def]
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
     first_x, tx, held_x = settle(x, x0, x1, width, TAPS, EDGE, WINDOW)
     first_y, ty, held_y = settle(y, y0, y1, height, TAPS, EDGE, WINDOW)
+    if WINDOW and MODE != FILLED:  # an edge that is not a number shows, as it does in the reference
+        tx, ty = tl.where((x0 == x0) & (x1 == x1), tx, float("nan")), tl.where((y0 == y0) & (y1 == y1), ty, float("nan"))
     colour, along_x, along_y = zeros(K, P, F), zeros(K, P, F), zeros(K, P, F)
     cover_x, cover_y = tl.zeros((P,), F), tl.zeros((P,), F)
     rise_x, rise_y = tl.zeros((P,), F), tl.zeros((P,), F)
