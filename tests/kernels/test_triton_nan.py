@@ -1,4 +1,4 @@
-"""What is not a number shows in the same places as in the reference, by the maximum and minimum of a device (``interpreted.py``)."""
+"""What is not a number shows where it does in the reference, by the maximum and minimum of a device (``interpreted.py``)."""
 
 import pytest
 import torch

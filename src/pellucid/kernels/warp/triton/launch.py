@@ -92,15 +92,14 @@ def _near(image: Tensor) -> int:
     return 2 if across == 1 and along == channels else 0
 
 
-def _index(*tensors: Tensor | None) -> Any:
-    """The integer that holds every offset within a sample, in these and in contiguous tensors of their shapes."""
+def _index(*tensors: Tensor | None, most: int = 0) -> Any:
+    """The integer that holds every offset within a sample, in these, contiguous tensors of their shapes and those of ``most``."""
     for tensor in tensors:
         if tensor is not None:
             # Taps may lie three pixels outside.
             reach = sum((n + 3) * abs(s) for n, s in zip(tensor.shape[1:], tensor.stride()[1:], strict=True))
-            if max(reach, tensor.shape[1:].numel()) >= 2**31:
-                return tl.int64
-    return tl.int32
+            most = max(most, reach, tensor.shape[1:].numel())
+    return tl.int64 if most >= 2**31 else tl.int32
 
 
 class _Call:
@@ -138,6 +137,9 @@ class _Call:
         mixing = flags & (MATRIX | HUE | SECOND_MIX | LAST_MIX)
         read, written = (self.channels, out_channels) if mixing else (min(self.channels, 4),) * 2
         self.groups = triton.cdiv(self.channels, read)
+        # Scratch memory has as many planes as picture or result, whichever has more; shapes have seven.
+        shapes = 7 if weights is not None and weights.ndim == 3 else 0
+        scratch = max(self.channels, out_channels, shapes) * max(self.plane[0] * self.plane[1], self.size[0] * self.size[1])
         self.options = {
             "C": self.channels,
             "OC": out_channels,
@@ -152,7 +154,7 @@ class _Call:
             "K": read,
             "N": written,
             "F": _FLOATS[mapping.dtype],
-            "INDEX": _index(shown, image, field),
+            "INDEX": _index(shown, image, field, most=scratch),
             **_OPTIONS,
         }
         self.span, sharp = 0 if weights is None else 3 if weights.ndim == 3 else 2, bool(flags & SHARP)

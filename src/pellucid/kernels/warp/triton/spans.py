@@ -81,7 +81,7 @@ def at_point(  # type: ignore[no-untyped-def]
         far = tl.load(table).to(tl.int32)
         n = (1 + (f * (2 * half) * _EDGES + g) * columns, tx, ty)
     else:
-        shape = _shape(table, v * out_width + u, out_height * out_width, lane)
+        shape = _shape(table, v * out_width + u, out_height.to(tl.int64) * out_width, lane)
         far = _furthest(shape, half, TAPS)
         turned, straight = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
         j = 1 - far
