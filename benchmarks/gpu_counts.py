@@ -105,11 +105,12 @@ def compile_instead(made):
 
 def run(
     channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
-    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False, weights=None,
+    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False, weights=None, expanded=False, apart=False,
 ):  # fmt: skip
-    """One warp forward and, where it has one, backward."""
-    image = torch.zeros(batch, channels, *plane, dtype=dtype)
+    """One warp forward and, where it has one, backward; of a gradient that is one number, or an image that begins between words."""
+    image = torch.zeros(batch + apart, channels, *plane, dtype=dtype)
     image = image.contiguous(memory_format=torch.channels_last) if channels_last else image
+    image = image.flatten()[1:][: image[0].numel() * batch].view(batch, channels, *plane) if apart else image
     params = torch.zeros(batch, parameter_count(flags, channels, channels))
     shifts = torch.zeros(batch, 2, *plane) if field else None
     shifts, links = (torch.zeros(batch, 2, 9, 9), torch.zeros(batch, 1, LINK)) if bend else (shifts, None)
@@ -120,7 +121,8 @@ def run(
     result = torch.zeros(batch, channels, *plane, dtype=out)
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:
-        warps.backward_warp(torch.zeros_like(result), arguments, [*needs, field])
+        upstream = torch.zeros((), dtype=out).expand(result.shape) if expanded else torch.zeros_like(result)
+        warps.backward_warp(upstream, arguments, [*needs, field])
 
 
 def machine_code(cubin):

@@ -19,18 +19,28 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 """
 COUNT = "print(json.dumps(gpu_counts.table(90)))"
-VARIANTS = """
+SEEN = """
 seen = {}
 driver.set_active(gpu_counts.Target(90))
 gpu_counts.compile_instead(lambda name, kernel, options: seen.setdefault(name, set()).add(kernel.hash))
 generator = torch.Generator().manual_seed(0)
 sizes = torch.randint(33, 400, (297, 2), generator=generator).tolist() + [[33, 400], [64, 64], [128, 256]]
+"""
+PIPELINE = """
 for number, size in enumerate(sizes):
-    gpu_counts.run(batch=1 + number % 5, plane=size, flags=3)
-    if number % 5 == 0:
-        gpu_counts.run(batch=2, plane=size, mode=1, channels_last=number % 2 == 0)
-        gpu_counts.run(batch=1 + number % 4, plane=size, flags=3, spans=True)
-        gpu_counts.run(batch=1 + number % 3, plane=size, weights=(9, 6 + number % 3, 9, 16), needs=(True, False, False))
+    gpu_counts.run(batch=1 + number % 5, plane=size, flags=63, apart=number % 7 == 6)
+plain = {name: len(hashes) for name, hashes in seen.items()}
+for number, size in enumerate(sizes):
+    gpu_counts.run(batch=1 + number % 5, plane=size, flags=63, channels_last=number % 2 == 0, expanded=number % 3 == 0)
+print(json.dumps([plain, {name: len(hashes) for name, hashes in seen.items()}]))
+"""
+OTHERS = """
+for number, size in enumerate(sizes[:60] + sizes[-3:]):
+    given = {"plane": size, "expanded": number % 3 == 0}
+    gpu_counts.run(batch=1 + number % 5, flags=3, **given)
+    gpu_counts.run(batch=2, mode=1, channels_last=number % 2 == 0, **given)
+    gpu_counts.run(batch=1 + number % 4, flags=3, spans=True, **given)
+    gpu_counts.run(batch=1 + number % 3, weights=(9, 6 + number % 3, 9, 16), needs=(True, False, False), **given)
 print(json.dumps({name: len(hashes) for name, hashes in seen.items()}))
 """
 NAN = """
@@ -107,9 +117,19 @@ def test_kernels_stay_as_small_as_they_are(compiled):
 
 
 @pytest.mark.slow
+def test_a_pipeline_is_compiled_once_for_all_sizes_and_batches(compiled):
+    """300 sizes and 5 batch sizes, also of images that begin between words: the four kernels of the flagship, once. Where channels
+    lie side by side two of them are compiled anew: six variants. An expanded gradient makes none, as the gather takes another.
+    """
+    plain, seen = compiled(SEEN + PIPELINE)
+    assert plain == {"forward": 1, "gradients": 1, "bounds": 1, "gather": 1}
+    assert seen == {"forward": 2, "gradients": 2, "bounds": 1, "gather": 1}
+
+
+@pytest.mark.slow
 def test_sizes_batches_and_layouts_are_compiled_once(compiled):
     """One variant of each kernel for filled, border, crops and antialiased; for border another for channels side by side."""
-    seen = compiled(VARIANTS)
+    seen = compiled(SEEN + OTHERS)
     assert {"forward", "gradients", "gather", "spread", "collect", "add_weighted", "add_folded", "bounds"} <= set(seen)
     assert max(seen.values()) <= 6
     assert seen["forward"] <= 5

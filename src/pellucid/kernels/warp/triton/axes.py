@@ -8,7 +8,7 @@ Read next: ``forward.py``, ``collect.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, load_channels, scaled, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, add_scaled, load_channels, scaled, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump
 from pellucid.kernels.warp.triton.sampling import only
 
@@ -57,7 +57,7 @@ def _most(size, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     return tl.minimum(tl.floor(size * TAPS) + 1.0, length).to(tl.int32)
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def spread(  # type: ignore[no-untyped-def]
     mapping, window, table, height, width, out_height, out_width, map_step, window_step,
     TAPS: tl.constexpr, MODE: tl.constexpr, SHARP: tl.constexpr, P: tl.constexpr, F: tl.constexpr,

@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    *("LANES", "NUMBERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "store_channels", "store_sums"),
-    "zeros",
+    *("LANES", "NUMBERS", "POINTERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "store_channels"),
+    *("store_sums", "zeros"),
 ]
 
 
@@ -26,6 +26,13 @@ NUMBERS = (
     *("word_step", "mean_step", "sigma_step", "index_step"),
 )  # fmt: skip
 """Arguments that Triton must not look at: it would compile anew for a size, a stride or a batch that is 1 or a multiple of 16."""
+POINTERS = (
+    *("image", "grad", "out", "to_image", "mapping", "window", "fill", "colors", "field", "links", "table", "inverse"),
+    *("folded", "unfold", "units", "to_map", "to_params", "to_source", "to_field", "to_table"),
+)
+"""Likewise, of which it must not see whether 16 bytes divide them: each would double the variants. A thread's pixels lie in
+different rows, so there is nothing to load together.
+"""
 
 
 @triton.jit

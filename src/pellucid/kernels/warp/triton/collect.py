@@ -9,7 +9,16 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import axis_of, place, shared
-from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, scaled, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import (
+    NUMBERS,
+    POINTERS,
+    add_scaled,
+    from_sample,
+    load_channels,
+    scaled,
+    store_channels,
+    zeros,
+)
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump, tile_pixels
 from pellucid.kernels.warp.triton.footprint import span
 from pellucid.kernels.warp.triton.stages import unmixed
@@ -36,7 +45,7 @@ def _range(p, scale, shift, low, high, size, count, TAPS: tl.constexpr, MODE: tl
     return span(tl.where(known, bottom, -1e30), tl.where(finite, tl.where(known, top, 1e30), -1e30), count)
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def collect(  # type: ignore[no-untyped-def]
     grad, mapping, window, table, colors, to_image, grad_b, grad_c, grad_y, grad_x, height, width, out_height, out_width, sample,
     map_step, window_step, param_step, table_step,

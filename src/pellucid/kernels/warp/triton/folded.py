@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.bends import find
-from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, load_channels, scaled
+from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, exists, from_sample, load_channels, scaled
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.spans import at_point, look
@@ -53,7 +53,7 @@ def _add_shares(  # type: ignore[no-untyped-def]
         tl.atomic_add(target + c * plane, amount, mask=exists(lane, first + c, OC, GROUPS), sem="relaxed")
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def add_weighted(  # type: ignore[no-untyped-def]
     grad, mapping, units, field, table, folded, grad_b, grad_c, grad_y, grad_x, field_b, field_c, field_y, field_x,
     height, width, out_height, out_width, sample, map_step, table_step, table_rows, table_columns,
@@ -90,7 +90,7 @@ def add_weighted(  # type: ignore[no-untyped-def]
         j += 1
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def add_folded(  # type: ignore[no-untyped-def]
     grad,
     mapping,

@@ -15,7 +15,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS
+from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS
 from pellucid.kernels.warp.triton.coordinates import load_map
 
 __all__ = ["BOUNDS", "bounds", "candidates"]
@@ -109,7 +109,7 @@ def _projective_bounds(  # type: ignore[no-untyped-def]
         tl.store(out + k, numbers[k], mask=there)
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def bounds(  # type: ignore[no-untyped-def]
     mapping, out, src_height, src_width, height, width, samples, map_step,
     PROJECTIVE: tl.constexpr, REACH: tl.constexpr, EPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import AXES, read_span
 from pellucid.kernels.warp.triton.bends import find
-from pellucid.kernels.warp.triton.blocks import NUMBERS, from_sample, store_channels
+from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.spans import read_weighted
@@ -32,7 +32,7 @@ from pellucid.kernels.warp.triton.stages import (
 __all__ = ["copy_labels", "forward"]
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def forward(  # type: ignore[no-untyped-def]
     image,
     mapping,
@@ -147,7 +147,7 @@ def forward(  # type: ignore[no-untyped-def]
     store_channels(pixels, plane, drawn, first, colour, OC, GROUPS, N, STEPS)
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def copy_labels(  # type: ignore[no-untyped-def]
     image,
     mapping,

@@ -8,7 +8,7 @@ Read next: ``footprint.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, exists, from_sample, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, exists, from_sample, store_channels, zeros
 from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, load_map, locate, settle, tile_pixels, weight
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.sampling import hold_in_window
@@ -122,7 +122,7 @@ def _add_columns(  # type: ignore[no-untyped-def]
     return totals
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def gather(  # type: ignore[no-untyped-def]
     grad,
     mapping,

@@ -11,7 +11,16 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import AXES, read_span, tilt_span
 from pellucid.kernels.warp.triton.bends import find
-from pellucid.kernels.warp.triton.blocks import NUMBERS, add_scaled, from_sample, load_channels, store_channels, store_sums, zeros
+from pellucid.kernels.warp.triton.blocks import (
+    NUMBERS,
+    POINTERS,
+    add_scaled,
+    from_sample,
+    load_channels,
+    store_channels,
+    store_sums,
+    zeros,
+)
 from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.spans import TABLE, read_weighted, tilt_weighted
@@ -67,7 +76,7 @@ def _add_to_map(  # type: ignore[no-untyped-def]
     return sums
 
 
-@triton.jit(do_not_specialize=NUMBERS)
+@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
 def gradients(  # type: ignore[no-untyped-def]
     grad,
     image,
