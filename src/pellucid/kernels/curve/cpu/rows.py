@@ -23,7 +23,6 @@ __all__ = [
     "levels_of",
     "mixed",
     "mixed_slope",
-    "parts_of_power",
     "pulled",
     "slope_of",
     "sum_of_differences",
@@ -31,9 +30,6 @@ __all__ = [
     "sum_of_three",
     "total_of",
 ]
-
-_LN2 = math.log(2.0)
-_EXP2 = tuple(_LN2**k / math.factorial(k) for k in range(1, 8))
 
 
 @exact
@@ -242,57 +238,3 @@ def sum_of_differences(g, y, x):  # type: ignore[no-untyped-def]
     for u in range(len(x)):
         total += g[u] * (y[u] - x[u])
     return np.float64(total)
-
-
-@fused
-def _log2(x):  # type: ignore[no-untyped-def]
-    """Of a float64 that came as a float32 above 0, to 1e-9: by 2 atanh((m - 1) / (m + 1)) of its mantissa m in [0.7, 1.42]."""
-    bits = np.float64(x).view(np.int64)
-    whole = (bits - np.int64(0x3FE6A09E00000000)) >> np.int64(52)
-    m = np.int64(bits - (whole << np.int64(52))).view(np.float64)
-    d = m + 1.0
-    r = np.float64(np.float32(1.0) / np.float32(d))
-    s = (m - 1.0) * r * (2.0 - d * r)  # one step of Newton's takes less than a division
-    q = s * s
-    series = 1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * (1 / 9))))
-    return np.float64(whole) + (2.0 / _LN2) * s * series
-
-
-@fused
-def _exp2(t):  # type: ignore[no-untyped-def]
-    """Of a float64, to 5e-9 of it; what float32 cannot hold becomes infinite or 0."""
-    t = t if t < 1000.0 else 1000.0
-    t = t if t > -1000.0 else -1000.0
-    whole = np.floor(t + 0.5)
-    f = t - whole
-    a, b, c, d, e, g, h = _EXP2
-    series = ((((((h * f + g) * f + e) * f + d) * f + c) * f + b) * f + a) * f + 1.0
-    return series * np.int64((np.int64(whole) + np.int64(1023)) << np.int64(52)).view(np.float64)
-
-
-@fused
-def parts_of_power(x, exponent, gain, clip, y, logarithm, slope):  # type: ignore[no-untyped-def]
-    """The result y = gain * x ** exponent, 0 where x is not positive; where there is room for them, log x and the slope dy / dx.
-
-    In float32 the power is the nearest number but for one in a few hundred, so an exponent of 1 changes nothing.
-    """
-    noinline()
-    cast = x.dtype.type
-    zero, one = cast(0.0), cast(1.0)
-    for u in range(len(y) if exponent == one else 0):
-        y[u] = gain * x[u] if x[u] > zero else zero
-    for u in range(len(y) if exponent != one else 0):
-        positive = x[u] > zero
-        safe = x[u] if positive else one
-        z = _exp2(np.float64(exponent) * _log2(np.float64(safe))) if x.itemsize == 4 else np.float64(safe**exponent)
-        y[u] = gain * cast(z) if positive else zero
-    for u in range(len(logarithm)):
-        safe = x[u] if x[u] > zero else one
-        logarithm[u] = cast(_LN2 * _log2(np.float64(safe))) if x.itemsize == 4 else cast(math.log(safe))
-    for u in range(len(slope)):
-        safe = x[u] if x[u] > zero else one
-        slope[u] = exponent * y[u] / safe
-    if clip:
-        for u in range(len(y)):
-            z = zero if y[u] < zero else y[u]
-            y[u] = one if z > one else z

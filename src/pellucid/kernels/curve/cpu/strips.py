@@ -7,13 +7,13 @@ Read next: ``rows.py``.
 
 from __future__ import annotations
 
+from pellucid.kernels.curve.cpu.powers import parts_of_power
 from pellucid.kernels.curve.cpu.rows import (
     curved,
     inside_of_clip,
     kept,
     mixed,
     mixed_slope,
-    parts_of_power,
     slope_of,
     sum_of_differences,
     sum_of_products,
