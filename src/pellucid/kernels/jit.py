@@ -1,4 +1,4 @@
-"""How kernels are compiled: the Numba decorators, what they leave out, and two intrinsics.
+"""How kernels are compiled: the Numba decorators, what they leave out, and some intrinsics.
 
 Owns: the compiler flags and why they are safe.
 Must not: be imported by anything that ``import pellucid`` imports: Numba takes a second to load.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.extending import intrinsic
@@ -26,7 +27,7 @@ try:
 except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
-__all__ = ["entry", "exact", "fused", "noinline", "parts_work", "sources", "summing", "without_refcount"]
+__all__ = ["entry", "exact", "fused", "noinline", "number", "parts_work", "rank", "sources", "summing", "without_refcount"]
 
 
 def sources() -> list[Path]:
@@ -199,3 +200,35 @@ def without_refcount(context: Any, arrays: Any) -> Any:
         return borrow(target, builder, signature.args[0], args[0])
 
     return arrays(arrays), codegen
+
+
+_WIDTHS = {numba.types.float32: numba.types.int32, numba.types.float64: numba.types.int64}
+
+
+def _turned(builder: Any, whole: Any) -> Any:
+    """Bits of numbers below 0 grow with what they stand for; all but the sign turned round they shrink, as whole numbers do."""
+    sign = builder.ashr(whole, ir.Constant(whole.type, whole.type.width - 1))
+    return builder.xor(whole, builder.lshr(sign, ir.Constant(whole.type, 1)))
+
+
+@intrinsic
+def rank(context: Any, x: Any) -> Any:
+    """A whole number, greater where x is greater, which vectors compare in one go; beyond the infinities' where x is no number."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _turned(builder, builder.bitcast(args[0], target.get_value_type(signature.return_type)))
+
+    return _WIDTHS[x](x), codegen
+
+
+@intrinsic
+def number(context: Any, order: Any) -> Any:
+    """The number of this rank."""
+    del context
+    kind = next(kind for kind, width in _WIDTHS.items() if width == order)
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(_turned(builder, args[0]), target.get_value_type(signature.return_type))
+
+    return kind(order), codegen

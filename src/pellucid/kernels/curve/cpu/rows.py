@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from pellucid.kernels.curve.layout import AUTOCONTRAST, POSTERIZE, SLACK, SOLARIZE
-from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
+from pellucid.kernels.jit import exact, fused, noinline, number, rank, summing
 
 __all__ = [
     "curved",
@@ -21,9 +21,11 @@ __all__ = [
     "inside_of_clip",
     "kept",
     "levels_of",
+    "looked_up",
     "mixed",
     "mixed_slope",
     "pulled",
+    "pulls",
     "slope_of",
     "sum_of_differences",
     "sum_of_products",
@@ -34,9 +36,9 @@ __all__ = [
 
 @exact
 def _level(x, scale):  # type: ignore[no-untyped-def]
-    """The grey level that equalising sees; 0 of what is not a number."""
+    """The grey level that equalising sees, rounded down to; 0 of what is not a number."""
     cast = type(x)
-    y = np.floor(x * cast(255.999)) if scale == cast(1.0) else np.floor(x * scale + cast(0.5))
+    y = x * cast(255.999) if scale == cast(1.0) else x * scale + cast(0.5)
     y = y if y > cast(0.0) else cast(0.0)
     return np.uint8(np.int32(y if y < cast(255.0) else cast(255.0)))
 
@@ -54,15 +56,14 @@ def extremes(row, weights):  # type: ignore[no-untyped-def]
     """The least and the greatest number that counts; no number where one is none."""
     noinline()
     cast = row.dtype.type
-    low, high, strange = cast(np.inf), cast(-np.inf), False
+    least, most = rank(cast(-np.inf)), rank(cast(np.inf))
+    low, high = most, least
     for u in range(len(row)):
-        x = row[u]
-        if weights is not None and weights[u] == 0:
-            continue
-        low = x if x < low else low
-        high = x if x > high else high
-        strange |= x != x
-    return (cast(np.nan), cast(np.nan)) if strange else (low, high)
+        k = rank(row[u])
+        counts = weights is None or weights[u] != 0
+        low = min(low, k if counts else low)
+        high = max(high, k if counts else high)
+    return (cast(np.nan), cast(np.nan)) if low < least or high > most else (number(low), number(high))
 
 
 @exact
@@ -107,12 +108,19 @@ def mixed(gate, x, y):  # type: ignore[no-untyped-def]
 
 
 @exact
-def curved(kind, x, a, b, scale, table, y):  # type: ignore[no-untyped-def]
-    """The reference's numbers.
+def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
+    """Y = what a table holds for each level."""
+    noinline()
+    for u in range(len(y)):
+        y[u] = table[levels[u]]
+
+
+@exact
+def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
+    """The reference's numbers, of all curves but equalising, which looks them up.
 
     Args:
-        a, b: bits, or threshold; or the least and the greatest number; or whether equalising leaves the channel alone.
-        table: of equalising.
+        a, b: bits, or threshold; or the least and the greatest number.
     """
     noinline()
     one, zero = type(scale)(1.0), type(scale)(0.0)
@@ -122,18 +130,12 @@ def curved(kind, x, a, b, scale, table, y):  # type: ignore[no-untyped-def]
         slack = zero if scale == one else type(scale)(SLACK / scale)
         for u in range(len(y)):
             y[u] = one - x[u] if x[u] + slack >= a else x[u]
-    elif kind == AUTOCONTRAST:
-        if a == b:
-            kept(x, y)
-            return
+    elif a == b:
+        kept(x, y)
+    else:
         span = b - a
         for u in range(len(y)):
             y[u] = (x[u] - a) / span
-    elif a == one:
-        kept(x, y)
-    else:
-        for u in range(len(y)):
-            y[u] = table[_level(x[u], scale)]
 
 
 @exact
@@ -153,8 +155,8 @@ def _posterized(x, bits, scale, y):  # type: ignore[no-untyped-def]
 
 
 @fused
-def slope_of(kind, slope, x, a, b, scale, rise, out):  # type: ignore[no-untyped-def]
-    """The declared slope to the image, the extremes held."""
+def slope_of(kind, slope, x, a, scale, out):  # type: ignore[no-untyped-def]
+    """The declared slope to the image, of posterising and solarising."""
     noinline()
     cast = type(scale)
     one, zero = cast(1.0), cast(0.0)
@@ -162,17 +164,12 @@ def slope_of(kind, slope, x, a, b, scale, rise, out):  # type: ignore[no-untyped
         slack = zero if scale == one else cast(SLACK / scale)
         for u in range(len(out)):
             out[u] = -one if x[u] + slack >= a else one
-    elif kind == AUTOCONTRAST:
-        out[:] = one if a == b else one / (b - a)
     elif slope < 2:
         out[:] = one if slope == 1 else zero
-    elif kind == POSTERIZE:
+    else:
         turns = cast(2.0 * math.pi * np.exp2(np.floor(a + cast(0.5))))
         for u in range(len(out)):
             out[u] = one + cast(math.cos(turns * x[u]))
-    else:
-        for u in range(len(out)):
-            out[u] = one if a == one else rise[_level(x[u], scale)]
 
 
 @fused
@@ -183,16 +180,25 @@ def mixed_slope(gate, g, slopes, out):  # type: ignore[no-untyped-def]
         out[u] = g[u] * (gate * slopes[u] + rest)
 
 
-@exact
-def pulled(row, level, share, into):  # type: ignore[no-untyped-def]
-    """Share a gradient equally among the pixels of one level."""
+@summing
+def pulls(x, g, a, b):  # type: ignore[no-untyped-def]
+    """Of a strip the sums of g (x - a) and of g, and how many numbers equal a and b."""
+    product, whole, low, high = x.dtype.type(0.0), x.dtype.type(0.0), np.int32(0), np.int32(0)
+    for u in range(len(x)):
+        product += g[u] * (x[u] - a)
+        whole += g[u]
+        low = np.int32(low + (x[u] == a))
+        high = np.int32(high + (x[u] == b))
+    return np.float64(product), np.float64(whole), low, high
+
+
+@fused
+def pulled(x, g, slope, a, down, b, up, into):  # type: ignore[no-untyped-def]
+    """The gradient through a slope, and what each number that equals a or b gets beside it."""
     noinline()
-    ties = 0
-    for u in range(len(row)):
-        ties += 1 if row[u] == level else 0
-    each = type(share)(share / max(ties, 1))
-    for u in range(len(row)):
-        into[u] += each if row[u] == level else type(share)(0.0)
+    zero = type(slope)(0.0)
+    for u in range(len(x)):
+        into[u] = g[u] * slope + (down if x[u] == a else zero) + (up if x[u] == b else zero)
 
 
 @fused

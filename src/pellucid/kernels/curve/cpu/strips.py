@@ -36,7 +36,7 @@ def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
     elif own[GATE] == cast(0.0):
         kept(x, y)
     else:
-        curved(kind, x, own[AMOUNT], cast(0.0), scale, x[:0], y)
+        curved(kind, x, own[AMOUNT], cast(0.0), scale, y)
         if own[GATE] != cast(1.0):
             mixed(own[GATE], x, y)
 
@@ -65,15 +65,15 @@ def bent_backward(options, scale, reach, own, x, g, target, scratch, along, want
             target[u] = inside[u] * gain * slopes[u]
         return
     gate, zero = own[GATE], cast(0.0)
-    slope_of(kind, slope, x, own[AMOUNT], zero, scale, x[:0], slopes)
+    slope_of(kind, slope, x, own[AMOUNT], scale, slopes)
     mixed_slope(gate, g, slopes, target)
     if not wanted:
         return
-    curved(kind, x, own[AMOUNT], zero, scale, x[:0], y)
+    curved(kind, x, own[AMOUNT], zero, scale, y)
     along[GATE] += sum_of_differences(g, y, x)
     if magnitude == 1:
         along[AMOUNT] += total_of(g) * gate
     elif magnitude == 2:
-        curved(kind, x, own[AMOUNT] + reach, zero, scale, x[:0], y)
-        curved(kind, x, own[AMOUNT] - reach, zero, scale, x[:0], other)
+        curved(kind, x, own[AMOUNT] + reach, zero, scale, y)
+        curved(kind, x, own[AMOUNT] - reach, zero, scale, other)
         along[AMOUNT] += sum_of_differences(g, y, other) / (2.0 * reach) * gate

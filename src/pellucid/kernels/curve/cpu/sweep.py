@@ -15,13 +15,12 @@ from pellucid.kernels.curve.cpu.rows import (
     flattened,
     kept,
     levels_of,
+    looked_up,
     mixed,
     mixed_slope,
     pulled,
-    slope_of,
+    pulls,
     sum_of_differences,
-    sum_of_products,
-    total_of,
 )
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
@@ -83,7 +82,7 @@ def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ign
     Args:
         row: the plane.
         weights: how often each of its numbers counts, or None: once.
-        room: scratch for histograms, levels and a strip's bytes.
+        room: scratch for histograms and counts; and the plane's grey levels, which stay there where equalising looks them up.
     """
     noinline()
     zero = row.dtype.type(0.0)
@@ -91,25 +90,54 @@ def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ign
         return extremes(row, weights)
     if kind != EQUALIZE:
         return numbers[AMOUNT], zero
-    parts, counts, bytes_of = room
+    parts, counts, levels = room
     _clear(parts)
-    for first in range(0, len(row), STRIP):
-        part = row[first : first + STRIP]
-        levels = bytes_of[: len(part)]
-        levels_of(part, scale, levels)
-        if weights is None:
-            _count(levels, parts)
-        else:
-            for u in range(len(levels)):
-                parts[0, levels[u]] += weights[first + u]
+    levels_of(row, scale, levels)
+    if weights is None:
+        _count(levels, parts)
+    else:
+        for u in range(len(levels)):
+            parts[0, levels[u]] += weights[u]
     _add_up(parts, counts)
     stays = flattened(counts, parts[0], table, rise)
     return row.dtype.type(1.0 if stays else 0.0), zero
 
 
 @fused
-def _room():  # type: ignore[no-untyped-def]
-    return np.empty((4, 256), np.int64), np.empty(256, np.int64), np.empty(STRIP, np.uint8)
+def _room(kind, length):  # type: ignore[no-untyped-def]
+    return np.empty((4, 256), np.int64), np.empty(256, np.int64), np.empty(length if kind == EQUALIZE else 0, np.uint8)
+
+
+@fused
+def _spread(kind, x, a, b, scale, levels, table, y):  # type: ignore[no-untyped-def]
+    """A curve that read off its channel ``a`` and ``b``, or whether the channel stays as it is and a table."""
+    if kind == AUTOCONTRAST:
+        curved(kind, x, a, b, scale, y)
+    elif a == type(scale)(1.0):
+        kept(x, y)
+    else:
+        looked_up(levels, table, y)
+
+
+@fused
+def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def]
+    """The gradient of a stretched plane, through its extremes too."""
+    noinline()
+    cast = row.dtype.type
+    rest, product, whole, darkest, brightest = cast(1.0) - gate, 0.0, 0.0, 0, 0
+    if a == b:
+        for u in range(len(row)):
+            into[u] = grad[u] * (gate + rest)
+        return
+    for first in range(0, len(row), STRIP):
+        x, g = row[first : first + STRIP], grad[first : first + STRIP]
+        found = pulls(x, g, a, b)
+        product, whole = product + found[0], whole + found[1]
+        darkest, brightest = darkest + found[2], brightest + found[3]
+    span = b - a
+    product /= span
+    down, up = cast(gate * (product - whole) / span / max(darkest, 1)), cast(-gate * product / span / max(brightest, 1))
+    pulled(row, grad, gate * (cast(1.0) / span) + rest, a, down, b, up, into)
 
 
 @entry
@@ -124,7 +152,7 @@ def forward(planes, weights, numbers, options, scale, channels, out, start, stop
     planes, numbers, out = without_refcount((planes, numbers, out))
     cast = planes.dtype.type
     kind, clip, one = options[0], options[3], cast(1.0)
-    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room()
+    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
     for p in range(start, stop):
         own, row = numbers[(p // channels) % len(numbers)], planes[p]
         if own[GATE] == cast(0.0):
@@ -135,7 +163,7 @@ def forward(planes, weights, numbers, options, scale, channels, out, start, stop
         for first in range(0, len(row), STRIP):
             x, y = row[first : first + STRIP], out[p][first : first + STRIP]
             if kind in (AUTOCONTRAST, EQUALIZE):
-                curved(kind, x, a, b, cast(scale), table, y)
+                _spread(kind, x, a, b, cast(scale), room[2][first : first + STRIP], table, y)
                 if own[GATE] != one:
                     mixed(own[GATE], x, y)
             else:
@@ -148,7 +176,7 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
     grad, planes, numbers, to_image, sums = without_refcount((grad, planes, numbers, to_image, sums))
     cast = planes.dtype.type
     kind, slope, magnitude, clip = options
-    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room()
+    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
     scratch = np.empty((4, STRIP), planes.dtype)
     for p in range(start, stop):
         own, row, into = numbers[(p // channels) % len(numbers)], planes[p], to_image[p]
@@ -157,23 +185,21 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
         a, b = own[AMOUNT], cast(0.0)
         if kind == AUTOCONTRAST or (kind == EQUALIZE and (wanted or slope == 2)):
             a, b = _settle(kind, row, None, cast(scale), own, table, rise, room)
-        whole = product = 0.0
+        if kind == AUTOCONTRAST:
+            _stretched_back(row, grad[p], a, b, gate, into)
         for first in range(0, len(row), STRIP):
             x, g, target = row[first : first + STRIP], grad[p][first : first + STRIP], into[first : first + STRIP]
-            n = len(x)
+            n, levels = len(x), room[2][first : first + STRIP]
             y, slopes = scratch[0][:n], scratch[1][:n]
             if kind not in (AUTOCONTRAST, EQUALIZE):
                 bent_backward((kind, slope, magnitude, clip), cast(scale), cast(h), own, x, g, target, scratch, along, wanted)
                 continue
-            if wanted or kind == AUTOCONTRAST:
-                curved(kind, x, a, b, cast(scale), table, y)
+            if wanted:
+                _spread(kind, x, a, b, cast(scale), levels, table, y)
                 along[GATE] += sum_of_differences(g, y, x)
-            if kind == AUTOCONTRAST:
-                product += sum_of_products(g, y)
-                whole += total_of(g)
-            slope_of(kind, slope, x, a, b, cast(scale), rise, slopes)
-            mixed_slope(gate, g, slopes, target)
-        if kind == AUTOCONTRAST and a != b:
-            span = b - a
-            pulled(row, a, cast(gate * (product - whole) / span), into)
-            pulled(row, b, cast(-gate * product / span), into)
+            if kind == EQUALIZE:
+                if slope == 2 and a != cast(1.0):
+                    looked_up(levels, rise, slopes)
+                else:
+                    slopes[:] = cast(0.0) if slope == 0 else cast(1.0)
+                mixed_slope(gate, g, slopes, target)
