@@ -1,6 +1,6 @@
-"""A strip of numbers raised to a power, its logarithms and its slopes, written so that the compiler vectorises.
+"""A strip of numbers raised to a power, and its logarithms, written so that the compiler vectorises.
 
-Owns: `parts_of_power`; exponents of a usual size in float32 alone, others in float64.
+Owns: `parts_of_power`, exponents of a usual size in float32 alone, others in float64, and `slope_through_power`.
 Must not: loop over an image.
 Read next: ``rows.py``.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 
-__all__ = ["parts_of_power"]
+__all__ = ["parts_of_power", "slope_through_power"]
 
 _LN2 = math.log(2.0)
 _EXP2 = tuple(_LN2**k / math.factorial(k) for k in range(1, 8))
@@ -135,8 +135,8 @@ def _logarithms(x, out):  # type: ignore[no-untyped-def]
 
 
 @fused
-def parts_of_power(x, exponent, gain, clip, y, logarithm, slope):  # type: ignore[no-untyped-def]
-    """The result y = gain * x ** exponent, 0 where x is not positive; where there is room for them, log x and the slope dy / dx.
+def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-untyped-def]
+    """The result y = gain * x ** exponent, 0 where x is not positive; where there is room for it, log x.
 
     An exponent of 1 changes nothing.
     """
@@ -158,10 +158,25 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm, slope):  # type: ignor
     for u in range(len(logarithm) if not quick else 0):
         safe = x[u] if x[u] > zero else one
         logarithm[u] = cast(_LN2 * _log2(np.float64(safe))) if x.itemsize == 4 else cast(math.log(safe))
-    for u in range(len(slope)):
-        safe = x[u] if x[u] > zero else one
-        slope[u] = exponent * y[u] / safe
     if clip:
         for u in range(len(y)):
             z = zero if y[u] < zero else y[u]
             y[u] = one if z > one else z
+
+
+@fused
+def slope_through_power(clip, exponent, gain, x, y, g, inside, target):  # type: ignore[no-untyped-def]
+    """The gradient of x from that of gain * y, y = x ** exponent, where that lies in [0, 1] (the ends count) or is not clipped.
+
+    Where there is room for it, ``inside`` has the gradient that the clip lets through.
+    """
+    noinline()
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for u in range(len(target)):
+        z = gain * y[u]
+        let = g[u] if (not clip) | ((z >= zero) & (z <= one)) else zero
+        safe = x[u] if x[u] > zero else one
+        target[u] = let * gain * (exponent * y[u] / safe)
+    for u in range(len(inside)):
+        z = gain * y[u]
+        inside[u] = g[u] if (not clip) | ((z >= zero) & (z <= one)) else zero

@@ -18,7 +18,6 @@ __all__ = [
     "curved",
     "extremes",
     "flattened",
-    "inside_of_clip",
     "kept",
     "levels_of",
     "looked_up",
@@ -199,15 +198,6 @@ def pulled(x, g, slope, a, down, b, up, into):  # type: ignore[no-untyped-def]
     zero = type(slope)(0.0)
     for u in range(len(x)):
         into[u] = g[u] * slope + (down if x[u] == a else zero) + (up if x[u] == b else zero)
-
-
-@fused
-def inside_of_clip(clip, gain, y, g, out):  # type: ignore[no-untyped-def]
-    """The gradient where gain * y lies in [0, 1] (the ends count) or is not clipped."""
-    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
-    for u in range(len(out)):
-        z = gain * y[u]
-        out[u] = g[u] if (not clip) | ((z >= zero) & (z <= one)) else zero
 
 
 @summing

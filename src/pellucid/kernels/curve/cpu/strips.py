@@ -7,10 +7,9 @@ Read next: ``rows.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.curve.cpu.powers import parts_of_power
+from pellucid.kernels.curve.cpu.powers import parts_of_power, slope_through_power
 from pellucid.kernels.curve.cpu.rows import (
     curved,
-    inside_of_clip,
     kept,
     mixed,
     mixed_slope,
@@ -32,7 +31,7 @@ def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
     noinline()
     cast = type(scale)
     if kind == POWER:
-        parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, x[:0], x[:0])
+        parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, x[:0])
     elif own[GATE] == cast(0.0):
         kept(x, y)
     else:
@@ -55,14 +54,12 @@ def bent_backward(options, scale, reach, own, x, g, target, scratch, along, want
     cast, n = type(scale), len(x)
     y, other, slopes, inside = scratch[0][:n], scratch[1][:n], scratch[2][:n], scratch[3][:n]
     if kind == POWER:
-        gain = own[GAIN]
-        parts_of_power(x, own[AMOUNT], cast(1.0), False, y, other if wanted else other[:0], slopes)  # and log x, and slopes
-        inside_of_clip(clip != 0, gain, y, g, inside)
+        exponent, gain = own[AMOUNT], own[GAIN]
+        parts_of_power(x, exponent, cast(1.0), False, y, other if wanted else other[:0])  # and log x
+        slope_through_power(clip != 0, exponent, gain, x, y, g, inside if wanted else inside[:0], target)
         if wanted:
             along[AMOUNT] += sum_of_three(inside, y, other) * gain
             along[GAIN] += sum_of_products(inside, y)
-        for u in range(n):
-            target[u] = inside[u] * gain * slopes[u]
         return
     gate, zero = own[GATE], cast(0.0)
     slope_of(kind, slope, x, own[AMOUNT], scale, slopes)
