@@ -92,6 +92,14 @@ def test_a_power_is_as_precise_as_torchs(scale, factor):
         assert torch.equal(ours[0, 0, 0, :6], theirs[0, 0, 0, :6])
 
 
+def test_powers_in_float32_err_by_two_units_in_the_last_place_at_most():
+    image, gain = 2 * torch.rand(1, 1, 300, 300, generator=torch.Generator().manual_seed(3)) ** 2, torch.ones(1)
+    for exponent in torch.linspace(-3, 3, 21):
+        ours = power(image, exponent[None], gain, clip=False, impl="cpu").double()
+        truth = image.double() ** exponent.double()
+        assert ((ours - truth).abs() <= 2 * 2.0 ** (truth.log2().floor() - 23)).all()
+
+
 def test_slopes_of_powers_are_as_precise_as_torchs_and_sums_of_logarithms_precise():
     image = 0.01 + 0.98 * torch.rand(2, 3, 60, 70, generator=torch.Generator().manual_seed(2))
     numbers = torch.tensor([0.6, 2.4]), torch.tensor([1.0, 1.1])

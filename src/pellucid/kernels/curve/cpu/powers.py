@@ -83,7 +83,7 @@ def _are_usual(x):  # type: ignore[no-untyped-def]
 
 @fused
 def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
-    """Y = gain * x ** exponent in float32 alone, to 1.7 units in the last place; for usual numbers.
+    """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; for usual numbers.
 
     With x = (1 + r) * 2 ** e the power is 2 ** (n + f), f = exponent * (e + log2(1 + r)) - n, and no term of f is rounded before
     it is small: the exponent is split, so that the first part times e is exact, and the first coefficient of the logarithm, which

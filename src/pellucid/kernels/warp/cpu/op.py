@@ -16,6 +16,7 @@ from torch import Tensor
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
+from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, CURVE, LEVELS, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
@@ -31,6 +32,7 @@ dual = torch.ops.pellucid.cpu_warp_dual.default
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
+_MOVED = 1 << 20  # the fewest bytes, where they are only moved
 
 
 _STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the map that moves nothing
@@ -200,6 +202,9 @@ def direct(
     dtype: torch.dtype,
 ) -> Tensor:
     """The operator's kernel."""
+    maps = shifts(image, mapping, window, (field, links, table), (size[0], size[1]), options) if dtype == image.dtype else None
+    if maps is not None:
+        return _moved(image, maps, size, in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype)))
     from pellucid.kernels.warp.cpu.sweep import forward
 
     still = _moves_nothing(image, mapping, window, field, links, table, size)
@@ -218,6 +223,22 @@ def direct(
 torch.library.impl("pellucid::cpu_warp", "CPU")(direct)
 
 
+def _moved(image: Tensor, maps: Shifts, size: list[int] | torch.Size, out: Tensor) -> Tensor:
+    """Write to ``out`` the pictures that ``maps`` move by whole pixels."""
+    from pellucid.kernels.warp.cpu.moves import move
+
+    if out.numel():
+        bits = _UNSIGNED[image.element_size()]
+        planes, source = out.view(bits).view(-1, size[0] * size[1]).numpy(), elements(image.view(bits))
+        channels, shape, strides = image.shape[1], tuple(image.shape[2:]), image.stride()
+
+        def task(start: int, stop: int) -> None:
+            move(source, channels, shape, strides, maps, size[1], planes, start, stop)
+
+        run_split(task, len(planes), _MOVED // max(planes[0].nbytes, 1) + 1)
+    return out
+
+
 @torch.library.impl("pellucid::cpu_warp_backward", "CPU")
 def _(
     grad: Tensor,
@@ -234,6 +255,13 @@ def _(
     dtype: torch.dtype,
     needs: list[bool],
 ) -> Gradients:
+    others = (field, links, table)
+    alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
+    maps = shifts(image, mapping, window, others, (size[0], size[1]), options) if alone and grad.numel() else None
+    if maps is not None:
+        results = empty_gradients(image, mapping, window, params, field, links, table, needs)
+        _moved(grad, undone(maps), image.shape[2:], results[0])
+        return results
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
     from pellucid.kernels.warp.cpu.knots import from_polynomials
 

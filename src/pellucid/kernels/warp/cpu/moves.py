@@ -1,0 +1,130 @@
+"""Pictures that a pass only moves by whole pixels: flips, quarter turns, crops and pads, and their gradients.
+
+Owns: the loop that copies elements of any kind, plane by plane.
+Must not: look at what an element means; a batch that is not all moved, or has colours, is ``copies.py``'s.
+Read next: ``shifts.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.warp.cpu.quads import Vectors
+
+__all__ = ["move"]
+
+_VECTOR = 32  # bytes that are turned round at once
+_TILE = 64  # columns and rows of a turned plane that go together: a line of the cache each
+
+
+@intrinsic
+def _follow(context: Any, source: Any, at: Any, target: Any, place: Any, count: Any) -> Any:
+    """Copy elements that follow one another."""
+    del context
+
+    def codegen(target_of: Any, builder: Any, signature: Any, args: Any) -> Any:
+        ends = (Vectors(target_of, builder, signature.args[k], args[k], 1) for k in (2, 0))
+        data = [builder.gep(end.data, [args[k]]) for end, k in zip(ends, (3, 1), strict=True)]
+        cgutils.raw_memcpy(builder, *data, args[4], signature.args[0].dtype.bitwidth // 8)
+        return target_of.get_dummy_value()
+
+    return types.void(source, at, target, place, count), codegen
+
+
+@intrinsic
+def _mirror(context: Any, source: Any, at: Any, target: Any, place: Any) -> Any:
+    """Copy the elements of a vector, the last one first."""
+    del context
+    lanes = _VECTOR * 8 // source.dtype.bitwidth
+
+    def codegen(target_of: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = Vectors(target_of, builder, signature.args[0], args[0], lanes).load(args[1])
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes - 1, -1, -1)))
+        Vectors(target_of, builder, signature.args[2], args[2], lanes).store(builder.shuffle_vector(value, value, order), args[3])
+        return target_of.get_dummy_value()
+
+    return types.void(source, at, target, place), codegen
+
+
+@fused
+def _line(img, at, step, out, place, n):  # type: ignore[no-untyped-def]
+    """Copy n elements of the image, ``step`` apart from the one ``at`` on."""
+    lanes = np.int64(_VECTOR // img.itemsize)
+    if step == 1:
+        _follow(img, at, out, place, n)
+    elif step == -1 and n >= lanes:
+        for u in range(0, n - lanes, lanes):
+            _mirror(img, at - u - lanes + 1, out, place + u)
+        _mirror(img, at - n + 1, out, place + n - lanes)
+    else:
+        for u in range(n):
+            out[place + u] = img[at + u * step]
+
+
+@fused
+def _seen(first, step, length, count):  # type: ignore[no-untyped-def]
+    """Which [low, high) of ``count`` places, ``step`` (1 or -1) apart from the first on, lie in [0, length)."""
+    low, high = (-first, length - first) if step > 0 else (first - length + 1, first + 1)
+    low = min(max(low, 0), count)
+    return low, max(min(high, count), low)
+
+
+@fused
+def _straight(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
+    noinline()
+    height, (sy, sx) = len(out) // width, strides
+    left, right = _seen(m[2], m[0], shape[1], width)
+    top, bottom = _seen(m[5], m[4], shape[0], height)
+    at, down, step = base + m[2] * sx + m[5] * sy, m[4] * sy, m[0] * sx
+    out[: top * width] = 0
+    out[bottom * width :] = 0
+    if left == 0 and right == width and step == 1 and down == width:
+        _follow(img, at + top * down, out, top * width, (bottom - top) * width)
+        return
+    for v in range(top, bottom):
+        out[v * width : v * width + left] = 0
+        _line(img, at + v * down + left * step, step, out, v * width + left, right - left)
+        out[v * width + right : (v + 1) * width] = 0
+
+
+@fused
+def _turned(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
+    noinline()
+    height, (sy, sx) = len(out) // width, strides
+    left, right = _seen(m[5], m[3], shape[0], width)
+    top, bottom = _seen(m[2], m[1], shape[1], height)
+    at, down, step = base + m[2] * sx + m[5] * sy, m[1] * sx, m[3] * sy
+    if right - left < width or bottom - top < height:
+        out[:] = 0
+    for v in range(top, bottom, _TILE):
+        for u in range(left, right, _TILE):
+            for y in range(v, min(v + _TILE, bottom)):
+                n = min(_TILE, right - u)
+                row, first = out[y * width + u : y * width + u + n], at + y * down + u * step
+                for x in range(n):
+                    row[x] = img[np.uint64(first + x * step)]  # unsigned, or each index is asked for its sign
+
+
+@entry
+def move(img, channels, shape, strides, maps, width, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of ``out`` (batch * channels, height * width): every pixel one of the image, or 0 outside of it.
+
+    Args:
+        img: flat; ``strides`` say where a sample's, a channel's, a row's and a column's next lies.
+        maps: (batch or 1, 6), the affine maps as whole numbers.
+    """
+    img, maps, out = without_refcount((img, maps, out))
+    for p in range(start, stop):
+        b = p // channels
+        base, m = b * strides[0] + (p - b * channels) * strides[1], maps[b % len(maps)]
+        if m[0] != 0:
+            _straight(img, base, (strides[2], strides[3]), shape, m, width, out[p])
+        else:
+            _turned(img, base, (strides[2], strides[3]), shape, m, width, out[p])
