@@ -70,6 +70,8 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
+        if len(groups) == 1 and _copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
+            return None
         if not may_close(lowered, groups):
             return None
         steps: tuple[_Step, ...] = lowered.of_all("openings", _steps)
@@ -159,6 +161,11 @@ def _one_size(plan: Plan) -> bool:
 def _shows_bytes(plan: Plan, run: Run) -> bool:
     """Whether what a run shows while its colours are closed are bytes as they were, or 0."""
     return run.interpolation == "nearest" and {getattr(plan.segments[i], "fill", 0.0) for i in run.warps} == {0.0}
+
+
+def _copies(plan: Plan, group: Group) -> bool:
+    """Whether a pass moves whole pixels and does nothing else."""
+    return isinstance(group, Run) and not group.colors and not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
 
 
 def _bounded(plan: Plan, group: Group) -> bool:
