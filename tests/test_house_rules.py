@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
 MODULES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "benchmarks" / "pellucid_bench").rglob("*.py")])
 # Read values, and only where no gradient is asked for: see ``tape.plain``.
-TAPED = ("lowered.py", "openings.py", "replayed.py", "tapes.py")
+TAPED = ("lowered.py", "openings.py", "operations.py", "replayed.py", "tapes.py")
 # What runs between a user's tensor and the result; the record's saving and the commands may read values.
 GRAPH = [
     *SOURCE.glob("kernels/**/reference.py"),

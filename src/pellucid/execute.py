@@ -7,7 +7,7 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,22 +19,22 @@ from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
-from pellucid.kernels import blend, color, curve
-from pellucid.kernels.conversion import as_bytes
+from pellucid.kernels import blend, bytewise, color, curve
+from pellucid.kernels.conversion import as_bytes, in_levels
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize import resize
-from pellucid.kernels.rows import add, put, taken
+from pellucid.kernels.rows import put, taken
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.kinds import Hop, places_of
-from pellucid.lowering import Lowered, Openings, as_bend
+from pellucid.lowering import Lowered, Openings, as_bend, operations_of
 from pellucid.lowering.compose import Geometry, unmoved
-from pellucid.plan import Group, Run, Single, sources
+from pellucid.plan import Group, Part, Run, Single, sources
 from pellucid.segments import (
     Layers,
     LayerSpec,
@@ -60,9 +60,6 @@ __all__ = [
     "total_src_from_dst",
     "unwarp",
 ]
-
-_Put: TypeAlias = Callable[[Tensor, Tensor], None]
-"""Takes the numbers of some samples, and what became of them."""
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
 """The map to a canvas from the next one, and that one's (height, width)."""
@@ -180,11 +177,39 @@ def apply_image(
         image = _apply_together(first, lowered, image, scale, impl, computed if groups else dtype)
         if not groups:
             return image
+    if lowered.plan.parts and scale == 255.0:
+        return _in_parts(lowered.plan.parts, lowered, image, impl, dtype)
     if over is not None and groups and goes_along(groups[0]):
         first, groups = groups[0], groups[1:]
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
     elif over is not None:
         image = over.on(image)
+    return _passes(groups, lowered, image, scale, impl, dtype)
+
+
+def _in_parts(
+    parts: Sequence[Part], lowered: Lowered, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send what were bytes through passes of which some end in bytes."""
+    levels = torch.uint8 if lowered.taped and not needs_grad(image) else compute_dtype(image.dtype)
+    image = in_levels(image, levels)
+    for number, part in enumerate(parts, 1):
+        if not part.rounds:
+            ends = dtype if number == len(parts) else levels
+            image = _passes(part.groups, lowered, image, 255.0, impl, ends)
+            image = image if number == len(parts) else in_levels(image, levels)
+            continue
+        operations = operations_of(lowered, part, image.shape) if impl != "reference" and levels == torch.uint8 else None
+        for group in part.groups if operations is None else ():
+            image = in_levels(_through((group,), lowered, image, 255.0, impl, levels), levels)
+        image = image if operations is None else bytewise.apply(image, operations)
+    return image if not parts[-1].rounds or image.dtype == dtype else as_bytes(in_units(image), dtype)
+
+
+def _passes(
+    groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send images through these passes, of which the last may paint over what the others make."""
     painted = _painted(groups, lowered, image, dtype, impl) if len(groups) > 1 else None
     if painted is None:
         return _through(groups, lowered, image, scale, impl, dtype)
@@ -201,9 +226,7 @@ def _through(
     """Send images through these passes, the last of which makes numbers of this dtype."""
     openings = Openings.of(lowered, image, groups)
     if openings is not None:
-        out = in_large_pages(torch.empty((len(image), image.shape[1], *lowered.plan.size_out), dtype=dtype))
-        _apply_sparsely(openings, lowered, image, impl, dtype, partial(put, out))
-        return out
+        return _apply_sparsely(openings, lowered, image, impl, dtype)
     *before, last = groups or (None,)
     for group in before:
         image = _apply_group(group, lowered, image, scale, impl, compute_dtype(image.dtype))
@@ -226,40 +249,20 @@ def _is_new(out: Tensor, image: Tensor) -> bool:
     return out.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
 
 
-def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype, put_last: _Put) -> None:
-    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between.
-
-    Where curves alone have changed a sample, its bytes are still the first ones, and its curve becomes another.
-    """
+def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
+    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between."""
     computed = compute_dtype(image.dtype)
-    size = (len(image), image.shape[1], *lowered.plan.size_out)
+    size = (len(image), image.shape[1], *openings.size)
+    out = in_large_pages(torch.empty(size, dtype=dtype))
     between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # what is not written costs nothing
-    curves = curve.Curves(image) if openings.looks_up and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     if len(openings.resting):
         still = taken(image, openings.resting)
-        put_last(openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
-    ended: list[Tensor] = []  # samples whose last curve is known
-    for group, rows, first, last, moves in openings:
-        bend = openings.bend(group)
-        for held, some in ((False, rows),) if curves is None else curves.parted(rows):
-            if held and curves is not None and bend is not None:
-                curves.put(some, bend.of(some))
-                if last:
-                    ended.append(some)
-                continue
-            if held and curves is not None:
-                part = taken(image, some) if first else curves.read(some, torch.float32)
-                curves.leave(some)
-            else:
-                part = taken(image if first else between, some)
-            if moves and last and part.dtype == dtype:
-                made = _moved(group, lowered.of(some), part, impl)
-            else:
-                made = _apply_group(group, lowered.of(some), part, 255.0, impl, dtype if last else computed)
-            put_last(some, made) if last else put(between, some, made)
-    if curves is not None and ended:
-        all_rows = torch.cat(ended).sort().values  # as rows are everywhere: all of them are the batch itself
-        put_last(all_rows, curves.read(all_rows, dtype))
+        put(out, openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
+    for group, rows, first, last in openings:
+        part = taken(image if first else between, rows)
+        made = _apply_group(group, lowered.of(rows), part, 255.0, impl, dtype if last else computed)
+        put(out if last else between, rows, made)
+    return out
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
@@ -336,11 +339,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
         plan = lowered.plan_beside((index, same), chain, spec)
         inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
         weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
-        openings = Openings.of(inside, image, plan.groups)
-        if openings is None:
-            total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype, scale=scale)  # rounded as `add` does
-        else:
-            _apply_sparsely(openings, inside, image, impl, total.dtype, partial(add, total, weight))
+        total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype, scale=scale)
     return total
 
 
@@ -384,13 +383,6 @@ def _passed(run: Run, image: Tensor, resample: Resample, impl: str) -> Tensor:
         return _colored(image, resample)
     # Nearest warps have a gradient to their maps that kernels know nothing of.
     return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)
-
-
-def _moved(run: Group, lowered: Lowered, image: Tensor, impl: str) -> Tensor:
-    """A nearest run over bytes whose colours are closed: pixels are copied."""
-    assert isinstance(run, Run)
-    geometry = lowered.geometry(run, compute_dtype(image.dtype))
-    return _warped_field(run, geometry, image, "nearest", None, 0.0, impl, None)
 
 
 def _colored(image: Tensor, resample: Resample) -> Tensor:

@@ -38,6 +38,8 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
         f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
         f"impl   {impl} -> {_all(plan, impl, device)} on {device}",
     ]
+    bytewise = " -> ".join(str(group) for part in plan.parts for group in part.groups)
+    lines += [f"bytes  {bytewise}, rounded after each pass of a choice that rounds"] * bool(bytewise)
     lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
     for number, group in enumerate(plan.groups, 1):
         who = "" if isinstance(group, Run) else _alone(plan, group, impl, device)

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from pellucid.kernels.conversion import as_bytes, as_colors
-from pellucid.kernels.rows import add
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 
 FLOATS = [torch.float32, torch.float64]
@@ -27,12 +26,3 @@ def test_numbers_become_the_same_bytes(dtype):
         assert torch.equal(as_bytes(numbers, torch.uint8), rounded(numbers, torch.uint8))
     assert as_bytes(spread.requires_grad_(), torch.uint8).dtype == torch.uint8
     assert as_bytes(spread, dtype) is spread
-
-
-def test_samples_are_added_with_products_rounded():
-    generator = torch.Generator().manual_seed(0)
-    batch, part = torch.rand(5, 3, 9, 11, generator=generator), torch.rand(2, 3, 9, 11, generator=generator)
-    weight, rows = torch.rand(5, 1, 1, 1, generator=generator), torch.tensor([3, 1])
-    expected = batch.index_add(0, rows, weight[rows] * part)
-    add(batch, weight, rows, part)
-    assert torch.equal(batch, expected)

@@ -43,20 +43,6 @@ def test_a_table_holds_what_the_reference_computes(name, gate, dtype):
     assert torch.equal(curve.tone_of_bytes(image, curve.bend_of(name, amount, gate), dtype), rounded(reference, dtype))
 
 
-@pytest.mark.parametrize("second", TABLED)
-@pytest.mark.parametrize("first", TABLED)
-def test_a_curve_on_a_curve_holds_what_the_reference_computes(first, second):
-    image, rows = pictures(), torch.tensor([3, 0, 2])
-    curves, wanted = curve.Curves(image), to_colors(image[rows], torch.float32)
-    for name, gate in ((first, None), (second, torch.tensor([1.0, 1.0, 0.5]))):
-        amount = torch.tensor(AMOUNTS[name])[rows] if name in AMOUNTS else None
-        curves.put(rows, curve.bend_of(name, amount, gate))
-        options = {"image_gradient": "none", "magnitude": "none", "h": 1.0, "scale": 255.0, "impl": "reference"}
-        wanted = curve.tone(wanted, name, amount, gate, **options)
-    for dtype in (torch.float32, torch.uint8):
-        assert torch.equal(curves.read(rows, dtype), rounded(wanted, dtype))
-
-
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_histograms_are_numpys(layout):
     image = pictures().contiguous(memory_format=layout)

@@ -1,6 +1,6 @@
 """Bytes as numbers, and numbers as bytes, by one pass each where that can be.
 
-Owns: `as_colors` and `as_bytes`.
+Owns: `as_colors`, `as_bytes` and `in_levels`.
 Must not: differ from the tensor code of ``warp/dtypes.py`` in any bit.
 Read next: ``levels.py``.
 """
@@ -17,7 +17,7 @@ from pellucid.kernels.threads import run_split
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 from pellucid.tape import is_plain_eager
 
-__all__ = ["as_bytes", "as_colors"]
+__all__ = ["as_bytes", "as_colors", "in_levels"]
 
 _PIXELS = 1 << 19  # the fewest worth handing to another thread
 _FLOATS = (torch.float32, torch.float64)
@@ -45,6 +45,18 @@ def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor,
     numbers, levels = out.detach().contiguous().view(-1).numpy(), result.view(-1).numpy()
     run_split(lambda start, stop: to_levels(numbers, levels, start, stop), len(levels), _PIXELS)
     return result
+
+
+def in_levels(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
+    """Whole levels of what were bytes: bytes if this dtype is theirs, else the same as fractions of 255.
+
+    Gradient:
+        image: of fractions straight through the rounding, in [0, 1]; 0 outside. Bytes have none.
+    """
+    if image.dtype == torch.uint8 or dtype == torch.uint8:
+        return as_bytes(image, dtype) if image.dtype != torch.uint8 else image
+    clipped = torch.clamp(image, 0.0, 1.0)
+    return as_colors(as_bytes(image, torch.uint8), image.dtype) + (clipped - clipped.detach())
 
 
 def _in_one_pass(tensor: Tensor) -> bool:

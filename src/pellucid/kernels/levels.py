@@ -1,4 +1,4 @@
-"""Loops that turn bytes into numbers and back, and add samples up, each in one read and one write.
+"""Loops that turn bytes into numbers and back, each in one read and one write.
 
 Owns: the arithmetic of ``warp/dtypes.py``, bit for bit.
 Must not: know of tensors.
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, exact, without_refcount
+from pellucid.kernels.jit import entry, without_refcount
 
-__all__ = ["add_rows", "to_colors", "to_levels"]
+__all__ = ["to_colors", "to_levels"]
 
 
 @entry
@@ -34,17 +34,3 @@ def to_levels(numbers, out, start, stop):  # type: ignore[no-untyped-def]
         x = x if x > zero else zero
         x = x if x < one else one
         out[u] = np.uint8(np.int32(np.rint(x * most)))
-
-
-@exact
-def _add(row, weight, part):  # type: ignore[no-untyped-def]
-    for u in range(len(row)):
-        row[u] = row[u] + weight * part[u]
-
-
-@entry
-def add_rows(batch, weights, rows, parts):  # type: ignore[no-untyped-def]
-    """Add each row of ``parts``, times the weight of its row in ``batch``, to that."""
-    batch, weights, rows, parts = without_refcount((batch, weights, rows, parts))
-    for k in range(len(rows)):
-        _add(batch[rows[k]], weights[rows[k]], parts[k])

@@ -1,6 +1,6 @@
 """Some samples of a batch, out of it and back: copied one by one, which torch's indexing takes several times as long for.
 
-Owns: `add`, `put` and `taken`.
+Owns: `put` and `taken`.
 Must not: be asked for gradients.
 Read next: ``threads.py``.
 """
@@ -8,12 +8,12 @@ Read next: ``threads.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Int64, Shaped
 from torch import Tensor
 
 from pellucid.kernels.threads import memory
 
-__all__ = ["add", "put", "taken"]
+__all__ = ["put", "taken"]
 
 
 def taken(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"]) -> Shaped[Tensor, "n *rest"]:
@@ -21,18 +21,6 @@ def taken(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"]) -> Shaped[
     if len(rows) == len(batch):
         return batch
     return torch.from_numpy(memory(batch)[rows.numpy()])
-
-
-def add(
-    batch: Float[Tensor, "b *rest"], weight: Float[Tensor, "b *ones"], rows: Int64[Tensor, "n"], part: Float[Tensor, "n *rest"]
-) -> None:
-    """Add samples, each with its weight, to their places in a batch that is the caller's own.
-
-    Products are rounded before they are added, as by tensor operations one after the other.
-    """
-    from pellucid.kernels.levels import add_rows
-
-    add_rows(memory(batch).reshape(len(batch), -1), memory(weight).reshape(-1), rows.numpy(), memory(part).reshape(len(part), -1))
 
 
 def put(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"], part: Shaped[Tensor, "n *rest"]) -> None:

@@ -8,7 +8,19 @@ Read next: ``compose.py``.
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Cutout, Lowered
 from pellucid.lowering.openings import Openings, as_bend, may_close
+from pellucid.lowering.operations import operations_of
 from pellucid.lowering.replayed import Replayed, together
 from pellucid.lowering.segments_of import opened
 
-__all__ = ["Composed", "Cutout", "Lowered", "Openings", "Replayed", "as_bend", "may_close", "opened", "together"]
+__all__ = [
+    "Composed",
+    "Cutout",
+    "Lowered",
+    "Openings",
+    "Replayed",
+    "as_bend",
+    "may_close",
+    "opened",
+    "operations_of",
+    "together",
+]

@@ -84,7 +84,7 @@ class Lowered:
         self._sizes = sizes
         self.cutouts: dict[int, Cutout] = {}
         self._segments = Segments(plan, params, device)
-        self._geometry: dict[tuple[int, torch.dtype | None], Geometry] = {}
+        self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
         self._taped = (
             taped
             if taped is not None
@@ -125,7 +125,7 @@ class Lowered:
     def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
         """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
         nearest = nearest if run.moved else None
-        at = run.indices[0], nearest
+        at = run.indices, nearest
         if at not in self._geometry:
             function = partial(_geometry, nearest, self.device)
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
@@ -153,7 +153,7 @@ class Lowered:
         apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
         if self._taped and (bent is None or apart) and (still is None or plain([still])):
             indices = run.indices if key[0] == "resample" else run.warps
-            tape, rows = self._tape((run.indices[0], key), indices, partial(_of_run, function, run.indices[0], self.device), still)
+            tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
             if tape is not None and rows is not None and len(rows):
                 try:
                     recording = tape.recording
@@ -168,7 +168,7 @@ class Lowered:
         self._refuse_mixed()
         return function(self.plan, run, self._segments, mean).to(dtype)
 
-    def of_all(self, key: str, function: _OfPlan) -> Any:
+    def of_all(self, key: Any, function: _OfPlan) -> Any:
         """What a function makes of every step at once, in float64."""
         if self._taped:
             tape, rows = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
@@ -257,15 +257,14 @@ def _resample(
 
 def _of_run(
     function: _Function,
-    first: int,
+    indices: tuple[int, ...],
     device: torch.device,
     plan: Plan,
     values: Mapping[int, Mapping[str, Tensor]],
     mean: Tensor | None,
 ) -> Any:
     """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
-    run = next(group for group in plan.groups if isinstance(group, Run) and group.indices[0] == first)
-    return function(plan, run, Segments(plan, values, device, fields=False), mean)
+    return function(plan, plan.run_of(indices), Segments(plan, values, device, fields=False), mean)
 
 
 def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:

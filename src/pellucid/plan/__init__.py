@@ -7,7 +7,7 @@ Read next: ``values.py``.
 
 from pellucid.plan.make import Plans, ends_of, for_size, make_plan
 from pellucid.plan.partners import keeps_partners, sources
-from pellucid.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Plan, Run, Single
+from pellucid.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Part, Plan, Run, Single
 
 __all__ = [
     "CANVAS_RULES",
@@ -15,6 +15,7 @@ __all__ = [
     "Draw",
     "Group",
     "Kind",
+    "Part",
     "Plan",
     "Plans",
     "Run",

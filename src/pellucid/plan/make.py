@@ -18,7 +18,7 @@ from pellucid.compilers import numba_works
 from pellucid.errors import invalid
 from pellucid.plan.runs import Pending, Tree, cuts
 from pellucid.plan.schedule import order_of
-from pellucid.plan.values import Draw, Group, Kind, Plan, Run, Single
+from pellucid.plan.values import Draw, Group, Kind, Part, Plan, Run, Single
 from pellucid.random.distributions import Bernoulli, Distribution, Smooth
 from pellucid.random.stream import slot_of
 from pellucid.recent import Recent
@@ -26,6 +26,7 @@ from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ColorSpec, Convolv
 from pellucid.tape import Recording, is_plain_eager, settled
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Choice, Step, exclude, steps_of
+from pellucid.transforms.mixture import rounds
 from pellucid.types import ImageSpec
 
 __all__ = ["Plans", "ends_of", "for_size", "make_plan"]
@@ -109,11 +110,27 @@ def make_plan(
     specs.append(_through(transforms, spec, specs, segments, nested=False))
     draws, slots, shared = _layout(steps, specs, same_on_batch)
     tree = Tree(segments, specs, partial(exclude, steps), _resizing(steps, segments, specs), canvas)
+    order = order_of(transforms, segments)
+    groups = _groups(order, tree, fuse=fuse)
+    _check_sizes(steps, groups, tree)
+    rounded = [rounds(steps, index) for index in range(len(steps))]
+    in_bytes = _parts(_groups(order, tree._replace(rounded=rounded), fuse=fuse), rounded, segments) if any(rounded) else ()
+    hops = _hops(groups, tree)
+    kind = None if torch.compiler.is_compiling() else Kind()
+    looking = tuple(draw for draw in draws if draw.distribution.boxes)
+    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
+    layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
+    parts = steps, tuple(specs), tuple(segments), tuple(groups)
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, layers, in_bytes, kind)
+
+
+def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
+    """What is fused with what."""
     groups: list[Group] = []
     pending = Pending(tree)
     last = None
-    for index in order_of(transforms, segments):
-        segment, choice = segments[index], tree.resizing[index]
+    for index in order:
+        segment, choice = tree.segments[index], tree.resizing[index]
         if not pending.takes(index, fuse=fuse):
             groups += [*pending.closed(), Single(index, _NAMES[type(segment)])]
         elif fuse or (choice is not None and choice == last):
@@ -121,15 +138,21 @@ def make_plan(
         else:
             groups += [*pending.closed(), *pending.add(index)]
         last = choice
-    groups += pending.closed()
-    _check_sizes(steps, groups, tree)
-    hops = _hops(groups, tree)
-    kind = None if torch.compiler.is_compiling() else Kind()
-    looking = tuple(draw for draw in draws if draw.distribution.boxes)
-    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
-    layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
-    parts = steps, tuple(specs), tuple(segments), tuple(groups)
-    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, layers, kind)
+    return groups + pending.closed()
+
+
+def _parts(groups: Sequence[Group], rounded: Sequence[bool], segments: Sequence[SegmentSpec | None]) -> tuple[Part, ...]:
+    """Passes cut where pictures of bytes are bytes; a mixture stands alone."""
+    parts: list[Part] = []
+    alone = False
+    for group in groups:
+        index = group.indices[0] if isinstance(group, Run) else group.index
+        mixes = isinstance(segments[index], CallSpec)
+        if not parts or parts[-1].rounds != rounded[index] or alone or (mixes and rounded[index]):
+            parts.append(Part((), rounded[index]))
+        parts[-1] = parts[-1]._replace(groups=(*parts[-1].groups, group))
+        alone = mixes and rounded[index]
+    return tuple(parts)
 
 
 def ends_of(transforms: Sequence[Transform], spec: ImageSpec) -> ImageSpec:

@@ -27,6 +27,7 @@ class Tree(NamedTuple):
         apart: whether two steps are never open together.
         resizing: of each step the outermost choice around it in which sizes change, or None.
         rule: the canvas rule.
+        rounded: of each step whether it ends in bytes.
     """
 
     segments: Sequence[SegmentSpec | None]
@@ -34,6 +35,7 @@ class Tree(NamedTuple):
     apart: Callable[[int, int], bool]
     resizing: Sequence[int | None]
     rule: str
+    rounded: Sequence[bool] = ()
 
     def warp(self, index: int) -> WarpSpec:
         """The segment of a step that is a warp."""
@@ -53,18 +55,18 @@ class Pending:
     def takes(self, index: int, *, fuse: bool) -> bool:
         """Whether a segment can be part of a run: a curve behind something else, as alone it may look bytes up.
 
-        Nor is one of several alternatives, which few samples see.
+        Nor is one of several alternatives, which few samples see, and one that is rounded.
         """
         segment, apart = self._tree.segments[index], self._tree.apart
         if isinstance(segment, CurveSpec):
-            joins = segment.alone and fuse and bool(self._indices)
+            joins = segment.alone and fuse and bool(self._indices) and not self._rounded(index)
             return joins and not any(apart(i, index) for i in range(len(self._tree.segments)))
         return isinstance(segment, WarpSpec) or (isinstance(segment, ColorSpec) and not segment.stepwise)
 
     def add(self, index: int) -> list[Group]:
         """Take in the next segment; returns the runs that end before it."""
         ended: list[Group] = []
-        if self._reframed(index) or self._bent(index):
+        if self._reframed(index) or self._bent(index) or self._rounded(index):
             ended = self.closed()
         elif isinstance(self._tree.segments[index], WarpSpec):
             warps = self._warps()
@@ -79,6 +81,12 @@ class Pending:
                 self._starts.append([index])
         self._indices.append(index)
         return ended
+
+    def _rounded(self, index: int) -> bool:
+        """Whether bytes lie before a step: it is rounded or what is before it, and a sample may see both."""
+        rounded, resizing = self._tree.rounded, self._tree.resizing
+        before = [i for i in self._indices if resizing[index] is None or resizing[i] != resizing[index]] if any(rounded) else []
+        return any(rounded[i] != rounded[index] or (rounded[index] and not self._tree.apart(i, index)) for i in before)
 
     def _bent(self, index: int) -> bool:
         """Whether a curve lies before what must see its result: a warp, or a mean."""

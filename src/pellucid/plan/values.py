@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pellucid.random.distributions import Distribution
 from pellucid.segments import SegmentSpec, WarpSpec
@@ -17,7 +17,7 @@ from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Plan", "Run", "Single"]
+__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Part", "Plan", "Run", "Single"]
 
 CANVAS_RULES = ("each", "image")
 """What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
@@ -138,6 +138,23 @@ class Single:
 Group: TypeAlias = Run | Single
 
 
+class Part(NamedTuple):
+    """Passes between two places where pictures of bytes are bytes.
+
+    Args:
+        groups: the passes.
+        rounds: whether they are of choices that round: then each ends in bytes, and changes a sample by one step at most.
+    """
+
+    groups: tuple[Group, ...]
+    rounds: bool
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The steps, in the order they are written in."""
+        return tuple(sorted(i for group in self.groups for i in (group.indices if isinstance(group, Run) else (group.index,))))
+
+
 class Kind:
     """What plans have in common that differ in sizes alone. Their recordings hang on it."""
 
@@ -162,6 +179,7 @@ class Plan:
         looking: the draws that read boxes.
         smooth: the draws that move through a clip.
         moving_layers: the steps that show several pictures, or several places of one.
+        parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
@@ -179,6 +197,7 @@ class Plan:
     looking: tuple[Draw, ...] = ()
     smooth: tuple[Draw, ...] = ()
     moving_layers: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
     kind: Kind | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -217,6 +236,11 @@ class Plan:
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"
+
+    def run_of(self, indices: tuple[int, ...]) -> Run:
+        """The run of these steps."""
+        groups = (*self.groups, *(group for part in self.parts for group in part.groups))
+        return next(group for group in groups if isinstance(group, Run) and group.indices == indices)
 
     def size_after(self, index: int) -> Size:
         """(height, width) after a step."""

@@ -27,7 +27,8 @@ def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
         same_on_batch: one draw for the whole batch.
 
     Returns:
-        A transform, to be put into a `Pipeline`. Geometry is sampled nearest, as published; fills are 0.
+        A transform, to be put into a `Pipeline`. Geometry is sampled nearest, as published; fills are 0. Pictures of bytes are
+        rounded after every operation, as published; gradients go straight through.
 
     Errors:
         InvalidArgument or InvalidType for bins outside of their range.
@@ -46,7 +47,7 @@ def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
     bins = whole_number("bins", bins, 2, 1000)
     reach = {"shear": 0.99, "translate": 32.0, "rotate": 135.0, "factor": 0.99, "posterize": 6.0}
     operations = (operation(name, magnitudes(name, reach, bins), 1.0, pixels=True) for name in ORDER)
-    return OneOf(((), *operations), same_on_batch=same_on_batch)
+    return OneOf(((), *operations), same_on_batch=same_on_batch, rounded=True)
 
 
 def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch: bool = False) -> SomeOf:
@@ -59,7 +60,8 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
         same_on_batch: one draw for the whole batch.
 
     Returns:
-        A transform, as :func:`TrivialAugmentWide` does. Shifts are fractions of the size, which nearest sampling rounds to pixels.
+        A transform, as :func:`TrivialAugmentWide` does, rounding likewise. Shifts are fractions of the size, which nearest sampling
+        rounds to pixels.
 
     Errors:
         InvalidArgument or InvalidType for numbers outside of their ranges.
@@ -77,7 +79,7 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
     bins = whole_number("bins", bins, 2, 1000)
     magnitude = whole_number(f"magnitude (bins={bins})", magnitude, 0, bins - 1)
     operations = (operation(name, signs(name, magnitudes(name, REACH, bins, signed=False)[magnitude]), 1.0) for name in ORDER)
-    return SomeOf(((), *operations), n=n, replace=True, same_on_batch=same_on_batch)
+    return SomeOf(((), *operations), n=n, replace=True, same_on_batch=same_on_batch, rounded=True)
 
 
 def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> OneOf:
@@ -106,7 +108,7 @@ def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> One
     """
     check_choice("policy", policy, tuple(_TABLES))
     pairs = (tuple(_step(*word.split()) for word in pair.split("+")) for pair in _TABLES[policy].split(";"))
-    return OneOf(tuple(pairs), same_on_batch=same_on_batch)
+    return OneOf(tuple(pairs), same_on_batch=same_on_batch, rounded=True)
 
 
 def AugMix(
@@ -133,7 +135,8 @@ def AugMix(
         A `Mixture`, to be put into a `Pipeline`. The weights are on the record, and a gradient goes to them. With
         :func:`~pellucid.losses.jensen_shannon_loss` of a clean and two mixed pictures it is the published recipe.
 
-    Rotation and shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code cuts off. Google's
+    Pictures of bytes are rounded after every operation of a chain, as published; gradients go straight through. Rotation and
+    shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code cuts off. Google's
     shears and shifts are uniform in degrees and in fractions of the size.
 
     Errors:
@@ -168,7 +171,7 @@ def _mild_of_torchvision(severity: int) -> OneOf:
             largest = [4.0 - round(4.0 * k / 9.0) for k in range(severity)]
         return operation(name, [v for value in largest for v in signs(name, value)], 1.0, interpolation="bilinear")
 
-    return OneOf(tuple(of(name) for name in ORDER))
+    return OneOf(tuple(of(name) for name in ORDER), rounded=True)
 
 
 def _mild_of_google(severity: int) -> OneOf:
@@ -201,7 +204,7 @@ def _mild_of_google(severity: int) -> OneOf:
         whole(30.0, float, "Rotate", signed=True),
         whole(256.0, lambda n: (256.0 - n) / 255.0, "Solarize"),
     )
-    return OneOf((*alone, *spread), weights=(1.0,) * len(alone) + (0.5,) * len(spread))
+    return OneOf((*alone, *spread), weights=(1.0,) * len(alone) + (0.5,) * len(spread), rounded=True)
 
 
 def _overlap(low: float, high: float, first: float, last: float) -> float:

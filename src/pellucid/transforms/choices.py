@@ -40,6 +40,7 @@ class Choice(Transform):
 
     turns: int = 1
     whole: ClassVar[bool] = False  # in every turn some branch is open
+    rounded: bool = False
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -106,10 +107,12 @@ class OneOf(Choice):
         estimator: how learned weights get their gradient, as in `Categorical`.
         temperature: of relaxed choices, which mix the branches, as in `Categorical`.
         same_on_batch: one draw for the whole batch.
+        rounded: pictures of bytes are rounded to bytes after every transform in the branches, as published policies do, not
+            only at the end of a pass. What comes before the choice ends in bytes then, too. Floating-point pictures are as ever.
 
     Gradient:
         choice: almost everywhere (of the shares of the branches). The image's is as the branches', that of weights as the
-        estimator's.
+        estimator's. Where it rounds bytes, gradients go straight through.
     On each target:
         as the branches.
     Identity at:
@@ -130,6 +133,7 @@ class OneOf(Choice):
     estimator: str = "exact"
     temperature: float | None = None
     same_on_batch: bool = False
+    rounded: bool = False
 
     whole: ClassVar[bool] = True
 
@@ -171,9 +175,10 @@ class SomeOf(Choice):
         replace: draw n times among all, one after the other; else n different ones, in the order of the list.
         weights, estimator, temperature: with replacement, as in `OneOf`; learned weights are those of all n draws.
         same_on_batch: one draw for the whole batch.
+        rounded: as in `OneOf`.
 
     Gradient:
-        choice: almost everywhere. order: none. The image's is as the branches'.
+        choice: almost everywhere. order: none. The image's is as the branches'; where it rounds bytes, it goes straight through.
     On each target:
         as the branches.
     Identity at:
@@ -195,6 +200,7 @@ class SomeOf(Choice):
     estimator: str = "exact"
     temperature: float | None = None
     same_on_batch: bool = False
+    rounded: bool = False
 
     def check(self) -> None:
         super().check()

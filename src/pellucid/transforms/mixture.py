@@ -1,13 +1,13 @@
 """Several lists of transforms of one picture, mixed.
 
-Owns: `Mixture`.
+Owns: `Mixture`, and `rounds`, of any step.
 Must not: apply or plan its chains; each is a pipeline's plan of its own.
 Read next: ``choices.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -19,10 +19,10 @@ from pellucid.random.fields import Chance
 from pellucid.segments import CallSpec, WarpSpec
 from pellucid.segments import Mixture as Mixed
 from pellucid.transforms.base import Params, Transform, by_options, gated
-from pellucid.transforms.choices import Branch, Choice, branches_of, steps_of
+from pellucid.transforms.choices import Branch, Choice, Step, branches_of, steps_of
 from pellucid.types import ImageSpec
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ class Mixture(Transform):
         """
         return tuple(chain if isinstance(chain, tuple) else (chain,) for chain in self.transforms)
 
+    @property
+    def rounded(self) -> bool:
+        """Whether some step of its chains ends in bytes where pictures are bytes, as in `OneOf`; then so does the mixture."""
+        return any(rounds(steps, i) for steps in map(steps_of, self.chains) for i in range(len(steps)))
+
     def segment(self, spec: ImageSpec) -> CallSpec:
         for chain in self.chains:
             for step in steps_of(chain):
@@ -118,3 +123,9 @@ class Mixture(Transform):
                 own[int(k)][int(i)][drawn] = value
         chains = tuple(map(tuple, own))
         return Mixed(chains, gated(values, values["share"], 1.0), values["weights"])
+
+
+def rounds(steps: Sequence[Step], index: int) -> bool:
+    """Whether what a step makes of pictures of bytes is bytes again: choices above it say so, or those in a mixture's chains."""
+    around = (steps[i].transform for i in (index, *(gate.choice for gate in steps[index].gates)))
+    return any(isinstance(one, Choice | Mixture) and one.rounded for one in around)

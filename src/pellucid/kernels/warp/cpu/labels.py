@@ -13,7 +13,7 @@ from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 from pellucid.kernels.warp.cpu.links import follow
 
-__all__ = ["copy_labels"]
+__all__ = ["copy_labels", "copy_plainly"]
 
 _FEW = 1 << 31  # places in a plane that 32 bits hold
 _FAR = 1 << 20
@@ -115,7 +115,7 @@ def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
+def copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
     """Rows under affine maps: some of them at a time, a channel after the other, while what they see is in the closest cache."""
     noinline()
     cast, width, height, channels = ramp.dtype.type, call.out_width, call.out_height, call.channels
@@ -167,7 +167,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
     plain = chain is None and not call.projective and fields.size == 0
     small = (shape[0] - 1) * call.stride_y + (shape[1] - 1) * call.stride_x < _FEW
     if plain and small and windows.shape[1] == 0 and mode <= BORDER:
-        _copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop)
+        copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop)
         return
     for r in range(start, stop):
         b = r // height

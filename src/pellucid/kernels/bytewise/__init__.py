@@ -1,0 +1,112 @@
+"""Lists of operations on bytes, a list for each picture, in one call.
+
+Owns: `Operations`, `apply`, split over threads, and `MOST`.
+Must not: be asked for gradients: bytes have none.
+Read next: ``layout.py``, ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.threads import run_split, scratch
+from pellucid.kernels.warp.cpu.layout import Call
+from pellucid.kernels.warp.layout import MODES
+
+__all__ = ["MOST", "Operations", "apply"]
+
+MOST = 1 << 20
+"""Pixels of a picture, beyond which it is in no cache between two operations."""
+_BYTES = 1 << 17  # of a picture, the fewest worth handing to another thread
+_LINES = 8  # rows whose pixels are placed together
+
+
+class Operations(NamedTuple):
+    """What happens to some rows of a batch, one operation after the other; every one ends in bytes.
+
+    Args:
+        steps: (n, 2): the kind of each, as ``layout.py`` has them, and where its numbers begin.
+        starts: (rows + 1,): of each row its first one.
+        numbers: (rows, n), in the precision of drawn values.
+        shares: (b, 1 + k), of a picture and of what its k rows make of it, which are mixed then; without columns a picture has one
+            row, which is the result.
+    """
+
+    steps: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    shares: NDArray[np.float32]
+
+
+def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tensor, "b c h w"]:
+    """Each picture under its operations: the bytes that a pass for each of them makes, rounded after each.
+
+    Rows are read from their picture, and what is between two operations stays in a thread's own memory.
+    """
+    from pellucid.kernels.bytewise.sweep import sweep
+
+    batch, channels, height, width = image.shape
+    out = in_large_pages(torch.empty(image.shape, dtype=torch.uint8))
+    if not out.numel():
+        return out
+    images, into = (each.view(batch, channels, height * width).numpy() for each in (image.contiguous(), out))
+    rows, call = operations.shares.shape[1] - 1, _call(channels, height, width)
+
+    def task(start: int, stop: int) -> None:
+        sweep(images, call, *operations, _room(channels, height, width, rows), into, start, stop)
+
+    run_split(task, batch, _BYTES // (channels * height * width * max(rows, 1)) + 1)
+    return out
+
+
+def _call(channels: int, height: int, width: int) -> Call:
+    """One picture, as the copying warp wants it."""
+    return Call(
+        channels=channels,
+        height=height,
+        width=width,
+        out_channels=channels,
+        out_height=height,
+        out_width=width,
+        stride_b=channels * height * width,
+        stride_c=height * width,
+        stride_y=width,
+        stride_x=1,
+        taps=1,
+        mode=MODES["zeros"],
+        projective=False,
+        flags=0,
+        map_step=0,
+        window_step=0,
+        param_step=0,
+        field_step=0,
+        strip=1,
+        block=width,
+        blocks=1,
+        own=0,
+        still=False,
+        cubic=0.0,
+        unit=np.float32(1 / 255),
+    )
+
+
+def _room(channels: int, height: int, width: int, rows: int) -> tuple[Any, ...]:
+    """A thread's memory: pictures between two operations, those to be mixed, one with a frame, numbers, places, tables, counts."""
+    pixels = height * width
+    return (
+        scratch("bytes", 2 * channels * pixels, np.uint8).reshape(2, channels, pixels),
+        scratch("made", max(rows, 0) * channels * pixels, np.uint8).reshape(max(rows, 0), channels, pixels),
+        scratch("plane", 4 * (height + 2) * (width + 2), np.float32),
+        scratch("lines", 6 * 256 + 32 + width + max(11 * width, 3 * 1024), np.float32),
+        scratch("places", _LINES * width, np.int32),
+        scratch("tables", channels * 256, np.uint8).reshape(channels, 256),
+        scratch("counts", channels * 256, np.int64).reshape(channels, 256),
+        scratch("parts", 4 * 256, np.int64).reshape(4, 256),
+    )

@@ -1,0 +1,203 @@
+"""Byte operations one after the other, picture by picture, while a picture is in the second cache.
+
+Owns: the loop over pictures and their operations; tables, which are put on one another before anything is looked up.
+Must not: know of tensors.
+Read next: ``moves.py``, ``levels.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.color.luma import LUMA
+from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUALIZE, NEAREST
+from pellucid.kernels.bytewise.levels import blended, colored, copied, counted, extremes_of, looked_up, rounded, sharpened, total_of
+from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
+from pellucid.kernels.curve.cpu.rows import curved, flattened, mixed
+from pellucid.kernels.curve.cpu.strips import bent
+from pellucid.kernels.curve.layout import GATE
+from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
+from pellucid.kernels.warp.cpu.labels import copy_plainly
+from pellucid.kernels.warp.cpu.stages import mix_whole
+
+__all__ = ["sweep"]
+
+
+@exact
+def _mean_luma(source, tables, counts, known):  # type: ignore[no-untyped-def]
+    """The mean luma of a picture in [0, 1], by its levels where these are counted."""
+    noinline()
+    channels, pixels = source.shape
+    total = 0.0
+    for c in range(channels):
+        levels = np.int64(0)
+        if known:
+            for k in range(256):
+                levels += counts[c, k] * np.int64(tables[c, k])
+        else:
+            levels = total_of(source[c])
+        mean = np.float64(levels) / (255.0 * np.float64(pixels))
+        total += mean * (LUMA[c] if channels == 3 else 1.0 / channels)
+    return total
+
+
+@fused
+def _parameters(own, luma, channels, p):  # type: ignore[no-untyped-def]
+    """Matrix and offset in the precision of pixels; whether each channel of the result is one channel's."""
+    noinline()
+    alone, pivot = True, own[channels * (channels + 1)]
+    for k in range(channels * channels):
+        p[k] = own[k]
+        alone &= (own[k] == 0.0) | (k % (channels + 1) == 0)
+    for c in range(channels):
+        p[channels * channels + c] = own[channels * channels + c] + pivot * luma
+    return alone
+
+
+@fused
+def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped-def]
+    noinline()
+    if channels == 3:
+        mix_whole(p, 0, 9, unit, tables[0], tables[1], tables[2], values)
+    else:
+        row, x = values[0], tables[0]
+        for u in range(256):
+            row[u] = p[0] * (type(unit)(x[u]) * unit)
+        for u in range(256):
+            row[u] += p[1]
+    for c in range(channels):
+        rounded(values[c], tables[c])
+
+
+@fused
+def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):  # type: ignore[no-untyped-def]
+    """Put a curve on the tables."""
+    noinline()
+    cast = type(unit)
+    scale, numbers = cast(255.0), values[3][:3]
+    for k in range(3):
+        numbers[k] = own[k]
+    x, y, flat, rise = values[0], values[1], values[2], values[4]
+    for c in range(len(tables)):
+        table = tables[c]
+        for k in range(256):
+            x[k] = cast(table[k]) * unit
+        if kind == AUTOCONTRAST:
+            low, high = extremes_of(source[c], table, counts[c], known)
+            curved(kind, x, cast(low) * unit, cast(high) * unit, scale, x[:0], y)
+        elif kind == EQUALIZE:
+            below, levels = room[0], room[1]
+            levels[:] = 0
+            for k in range(256):
+                levels[table[k]] += counts[c, k]
+            stays = flattened(levels, below, flat, rise)
+            curved(kind, x, cast(1.0 if stays else 0.0), cast(0.0), scale, flat, y)
+        else:
+            bent(kind, 0, scale, numbers, x, y)
+        if kind in (AUTOCONTRAST, EQUALIZE) and numbers[GATE] != cast(1.0):
+            mixed(numbers[GATE], x, y)
+        rounded(y, table)
+
+
+@fused
+def _start(tables):  # type: ignore[no-untyped-def]
+    for c in range(len(tables)):
+        for k in range(256):
+            tables[c, k] = k
+
+
+@fused
+def _one(source, call, operations, numbers, room, into):  # type: ignore[no-untyped-def]
+    """All operations of one picture."""
+    noinline()
+    spare, plane, floats, cells, tables, counts, parts = room
+    channels, height, width, unit = call.channels, call.height, call.width, call.unit
+    values, p, m = floats[: 6 * 256].reshape(6, 256), floats[6 * 256 : 6 * 256 + 16], floats[6 * 256 + 16 : 6 * 256 + 32]
+    ramp, lines = floats[6 * 256 + 32 : 6 * 256 + 32 + width], floats[6 * 256 + 32 + width :]
+    tabled = known = False
+    turn, count = 0, len(operations)
+    for o in range(count):
+        kind, at = operations[o, 0], operations[o, 1]
+        own = numbers[at:]
+        luma, alone = 0.0, kind <= EQUALIZE
+        if kind == COLOR:
+            pivots = own[channels * (channels + 1)] != 0.0
+            if pivots and tabled and not known:
+                counted(source, counts, parts)
+                known = True
+            if not tabled:
+                _start(tables)
+            if pivots:
+                luma = _mean_luma(source, tables, counts, known)
+            alone = _parameters(own, luma, channels, p)
+        elif alone and not tabled:
+            _start(tables)
+        if alone:
+            if not known and (kind == EQUALIZE or (kind == AUTOCONTRAST and tabled)):
+                counted(source, counts, parts)
+                known = True
+            if kind == COLOR:
+                _tabled_color(p, channels, unit, tables, values)
+            else:
+                _tabled_curve(kind, own, source, unit, tables, counts, known, values, parts)
+            tabled = True
+            continue
+        if kind in (NEAREST, BILINEAR):
+            for k in range(6):
+                m[k] = own[k]
+            if moves_nothing(m):
+                continue
+        if tabled:
+            looked_up(source, tables, spare[turn])
+            source, turn, tabled = spare[turn], 1 - turn, False
+        target, known = (into if o == count - 1 else spare[turn]), False
+        if kind == NEAREST:
+            fills = tables[0][:channels].reshape(1, channels)
+            fills[:] = 0
+            flat, rows = source.reshape(source.size), target.reshape(channels * height, width)
+            copy_plainly(flat, call, m[:6].reshape(1, 6), fills, ramp, cells, rows, 0, height)
+        elif kind == BILINEAR:
+            bilinear(source, m, (height, width), unit, plane, cells, lines, ramp, target)
+        elif kind == COLOR:
+            colored(source, p, unit, lines, target)
+        else:
+            for k in range(9):
+                p[k] = own[k]
+            sharpened(source, p, (height, width), unit, lines, target)
+        source, turn = target, 1 - turn
+        if o == count - 1:
+            return
+    if tabled:
+        looked_up(source, tables, into)
+    else:
+        copied(source, into)
+
+
+@entry
+def sweep(images, call, operations, starts, numbers, shares, room, out, start, stop):  # type: ignore[no-untyped-def]
+    """Pictures [start, stop) of bytes (b, channels, pixels).
+
+    Args:
+        operations: (n, 2): kind, and where its numbers begin.
+        starts: of each row its first operation; they end with how many there are.
+        numbers: (rows, n).
+        shares: (b, 1 + k): of the picture and of what k rows each make of it, which are added up; without columns a picture has one
+            row, which is the result.
+        room: as `_room` in ``__init__.py`` makes it.
+    """
+    images, out, numbers, operations = without_refcount((images, out, numbers, operations))
+    spare, made, plane, floats, cells, tables, counts, parts = room
+    spare, made, plane, floats, cells = without_refcount((spare, made, plane, floats, cells))
+    tables, counts, parts = without_refcount((tables, counts, parts))
+    rows = shares.shape[1] - 1
+    for u in range(call.width):
+        floats[6 * 256 + 32 + u] = u
+    own = (spare, plane, floats, cells, tables, counts, parts)
+    for b in range(start, stop):
+        if rows < 0:
+            _one(images[b], call, operations[starts[b] : starts[b + 1]], numbers[b], own, out[b])
+            continue
+        for k in range(rows):
+            r = b * rows + k
+            _one(images[b], call, operations[starts[r] : starts[r + 1]], numbers[r], own, made[k])
+        blended(images[b], made, shares[b], call.unit, floats, out[b])
