@@ -146,7 +146,9 @@ def _one_size(groups: Sequence[Group], size_in: Size) -> Size | None:
 
 def _copies(plan: Plan, group: Group) -> bool:
     """Whether a pass moves whole pixels and does nothing else."""
-    return isinstance(group, Run) and not group.colors and not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
+    if not isinstance(group, Run) or group.colors:
+        return False
+    return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
 
 
 def _bounded(plan: Plan, group: Group) -> bool:

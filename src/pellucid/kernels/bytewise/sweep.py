@@ -13,7 +13,8 @@ from pellucid.color.luma import LUMA
 from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUALIZE, NEAREST
 from pellucid.kernels.bytewise.levels import blended, colored, copied, counted, extremes_of, looked_up, rounded, sharpened, total_of
 from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
-from pellucid.kernels.curve.cpu.rows import curved, flattened, mixed
+from pellucid.kernels.curve.cpu.rows import curved, flattened, kept, mixed
+from pellucid.kernels.curve.cpu.rows import looked_up as brightness
 from pellucid.kernels.curve.cpu.strips import bent
 from pellucid.kernels.curve.layout import GATE
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
@@ -84,14 +85,16 @@ def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):
             x[k] = cast(table[k]) * unit
         if kind == AUTOCONTRAST:
             low, high = extremes_of(source[c], table, counts[c], known)
-            curved(kind, x, cast(low) * unit, cast(high) * unit, scale, x[:0], y)
+            curved(kind, x, cast(low) * unit, cast(high) * unit, scale, y)
         elif kind == EQUALIZE:
             below, levels = room[0], room[1]
             levels[:] = 0
             for k in range(256):
                 levels[table[k]] += counts[c, k]
-            stays = flattened(levels, below, flat, rise)
-            curved(kind, x, cast(1.0 if stays else 0.0), cast(0.0), scale, flat, y)
+            if flattened(levels, below, flat, rise):
+                kept(x, y)
+            else:
+                brightness(table, flat, y)
         else:
             bent(kind, 0, scale, numbers, x, y)
         if kind in (AUTOCONTRAST, EQUALIZE) and numbers[GATE] != cast(1.0):
