@@ -57,6 +57,23 @@ def test_what_others_hold_is_left_alone(name):
     assert torch.equal(before.grad, 2 * seen)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_strides_of_axes_of_one_element_say_nothing(dtype):
+    numbers = (255 * torch.rand(600, generator=torch.Generator().manual_seed(0))).to(dtype)
+    for size, strides in (
+        ((2, 1, 5, 4), (20, 4, 4, 1)),
+        ((2, 1, 5, 4), (20, 1, 4, 1)),
+        ((1, 3, 5, 4), (7, 20, 4, 1)),
+        ((2, 3, 5, 1), (15, 5, 1, 9)),
+        ((2, 3, 5, 1), (15, 1, 3, 9)),
+        ((2, 3, 1, 4), (12, 4, 9, 1)),
+        ((1, 1, 1, 1), (5, 6, 7, 8)),
+    ):
+        image = numbers.as_strided(size, strides)
+        expected = image.double().mean((-2, -1)) / (255 if dtype == torch.uint8 else 1)
+        torch.testing.assert_close(with_mean(image)[1], expected, rtol=1e-12, atol=1e-12)
+
+
 def test_either_result_may_go_unused():
     x = photos(torch.float64).requires_grad_()
     (to_mean,) = torch.autograd.grad(with_mean(x)[1].sum(), x)

@@ -167,6 +167,10 @@ def _runs(image: Tensor) -> tuple[int, int, int] | None:
         return None
     batch, channels = image.shape[:2]
     stride_b, stride_c, _, stride_x = image.stride()
+    if channels == 1:  # of an axis of one element the stride says nothing
+        stride_c = stride_b
+    if image.shape[3] == 1:
+        stride_x = channels if stride_c == 1 else 1
     if stride_c == 1 and (stride_x == channels or 1 < channels < stride_x <= 4):
         return batch, stride_x, stride_b
     if stride_x == 1 and (stride_b == channels * stride_c or batch == 1):
