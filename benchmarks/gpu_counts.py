@@ -30,7 +30,7 @@ from triton.runtime.driver import driver
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors
 from pellucid.kernels.convolve.triton import launch as filters
-from pellucid.kernels.warp.layout import CANVASES, LINK, parameter_count
+from pellucid.kernels.warp.layout import CANVASES, GROUND, LINK, parameter_count
 from pellucid.kernels.warp.triton import launch as warps
 from pellucid_bench.report import insert
 
@@ -50,13 +50,16 @@ CASES = {
     "antialiased affine, to its map": {"weights": (9, 6, 9, 16), "needs": (False, True, False)},
     "antialiased homography, to the image alone": {"rows": 3, "weights": (7,), "needs": (True, False, False)},
     "antialiased homography, to its map": {"rows": 3, "weights": (7,), "needs": (False, True, False)},
-    "cubic spline of 7 x 7 knots, to the image alone": {"bend": True, "needs": (True, False, False)},
+    "cubic spline of 7 x 7 knots, to the image alone": {"kinds": ("bend",), "needs": (True, False, False)},
+    "cubic spline of 7 x 7 knots, to maps and knots": {"kinds": ("bend",), "needs": (False, True, False)},
+    "affine, canvas, affine, with parameters": {"kinds": ("zeros",), "flags": 259},
+    "affine, canvas, cubic spline, with parameters": {"kinds": ("zeros", "bend"), "flags": 259},
 }
 """Warps of 3 x 224 x 224; flags are those of ``pellucid.kernels.warp.layout``, needs those of image, map and colours."""
 
 KERNELS = (
     *("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread"),
-    "collect",
+    *("collect", "retrace", "add_knots"),
 )
 """What the warp's launchers launch."""
 
@@ -105,16 +108,18 @@ def compile_instead(made):
 
 def run(
     channels=3, rows=2, flags=0, taps=2, mode=0, field=False, dtype=torch.float32, out=torch.float32, channels_last=False,
-    batch=2, plane=(224, 224), needs=(True, True, True), bend=False, spans=False, weights=None, expanded=False, apart=False,
+    batch=2, plane=(224, 224), needs=(True, True, True), kinds=(), spans=False, weights=None, expanded=False, apart=False,
 ):  # fmt: skip
     """One warp forward and, where it has one, backward; of a gradient that is one number, or an image that begins between words."""
     image = torch.zeros(batch + apart, channels, *plane, dtype=dtype)
     image = image.contiguous(memory_format=torch.channels_last) if channels_last else image
     image = image.flatten()[1:][: image[0].numel() * batch].view(batch, channels, *plane) if apart else image
-    params = torch.zeros(batch, parameter_count(flags, channels, channels))
+    grounds = len(kinds) * channels if flags & GROUND else 0
+    params = torch.zeros(batch, parameter_count(flags, channels, channels) + grounds)
     shifts = torch.zeros(batch, 2, *plane) if field else None
-    shifts, links = (torch.zeros(batch, 2, 9, 9), torch.zeros(batch, 1, LINK)) if bend else (shifts, None)
-    options = [taps, mode, flags, channels, *([CANVASES["bend"]] if bend else [])]
+    links = torch.zeros(batch, len(kinds), LINK) if kinds else None
+    shifts = torch.zeros(batch, 2, 9, 9) if "bend" in kinds else shifts
+    options = [taps, mode, flags, channels, *(CANVASES[kind] for kind in kinds)]
     window = torch.zeros(batch, 4) if spans else None
     table = weights and torch.zeros(batch, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []))
     arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, list(plane), options, -0.5, links, spans, table)
@@ -122,7 +127,7 @@ def run(
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:
         upstream = torch.zeros((), dtype=out).expand(result.shape) if expanded else torch.zeros_like(result)
-        warps.backward_warp(upstream, arguments, [*needs, field])
+        warps.backward_warp(upstream, arguments, [*needs, field, needs[1]])
 
 
 def machine_code(cubin):

@@ -193,8 +193,9 @@ def test_plans_read_as_expected(transforms, text):
             [RandomAffine(9, scale=(0.4, 0.6), antialias=True)],
             "antialiased, by triton, the whole pass where its places have a gradient by PyTorch)",
         ),
-        ([RandomElastic()], "by triton, places with a gradient by PyTorch)"),
-        ([RandomAffine(9), RandomElastic()], "by triton, places by PyTorch)"),
+        ([RandomElastic()], "the field of [0], by triton)"),
+        ([RandomAffine(9), RandomElastic()], "the field of [1], by triton)"),
+        ([RandomElastic(interpolation="nearest")], "the field of [0], by triton, places by PyTorch)"),
     ],
 )
 def test_explain_says_what_triton_leaves_to_torch(transforms, text, monkeypatch):

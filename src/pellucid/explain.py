@@ -98,8 +98,11 @@ def _how(plan: Plan, run: Run, impl: str, device: str) -> str:
 
 def _beside_triton(plan: Plan, run: Run) -> list[str]:
     """What Triton's passes of a run leave to plain PyTorch."""
-    alone = len(run.canvases) == 1 and run.canvases[0].bends
-    parts = ["places with a gradient" if alone else "places"] if run.canvases else []
+    field = next((k for k, canvas in enumerate(run.canvases) if canvas.bends), None)
+    cut = run.clamped and run.padding_mode in ("zeros", "constant")
+    ends = field is not None and any(canvas.hard for canvas in run.canvases[:field])
+    hard = field is not None and (cut or ends or run.interpolation == "nearest")
+    parts = ["places"] * bool(hard or (run.canvases and run.colors and plan.specs[0].channels > 4))
     tabled = run.footprint is not None and not run.separable and not run.projective
     parts += ["the whole pass where its places have a gradient"] * tabled
     return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)

@@ -26,7 +26,7 @@ class Device:
     def get_current_stream(self, device=0): return 0
 
 driver.set_active(Device())
-from pellucid.kernels.warp.layout import CANVASES, LINK, parameter_count
+from pellucid.kernels.warp.layout import BENDS, CANVASES, GROUND, LINK, parameter_count
 from pellucid.kernels.warp.triton import launch
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors
@@ -57,7 +57,7 @@ class Compiling:
         return compile_only
 
 for name in ("forward", "copy_labels", "gradients", "gather", "add_folded", "add_weighted", "add_tabled", "bounds", "spread",
-             "collect"):
+             "collect", "retrace", "add_knots"):
     setattr(launch, name, Compiling(getattr(launch, name)))
 for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backward"]),
                       (colors, ["forward", "backward", "luma_sums"]), (filters, ["filtered", "adjoint", "tap_sums"])):
@@ -66,25 +66,26 @@ for module, names in ((philox_triton, ["_draw"]), (blending, ["forward", "backwa
 
 def compile_all(
     channels=3, out_channels=3, rows=2, flags=0, taps=2, mode=0, window=False, field=False, dtype="float32", out=None,
-    plane=(224, 224), bend=None, spans=False, weights=None,
+    plane=(224, 224), kinds=(), spans=False, weights=None,
 ):
     dtype = getattr(torch, dtype)
     work = torch.float64 if dtype == torch.float64 else torch.float32
     image = torch.zeros(2, channels, *plane, dtype=dtype)
     held = torch.zeros(2, 4, dtype=work) if window or spans else None
-    colors = torch.zeros(2, parameter_count(flags, channels, out_channels), dtype=work)
+    grounds = len(kinds) * out_channels if flags & GROUND else 0
+    colors = torch.zeros(2, parameter_count(flags, channels, out_channels) + grounds, dtype=work)
     shifts = torch.zeros(2, 2, *plane, dtype=work) if field else None
-    links = None if bend is None else torch.zeros(2, 1, LINK, dtype=work)
-    shifts = shifts if bend is None else torch.zeros(1, 2, 6, 5, dtype=work)
-    kinds = [] if bend is None else [CANVASES[bend]]
-    mapping, numbers = torch.zeros(2, 3 * rows, dtype=work), [taps, mode, flags, out_channels, *kinds]
+    links = torch.zeros(2, len(kinds), LINK, dtype=work) if kinds else None
+    shifts = torch.zeros(1, 2, 6, 5, dtype=work) if set(kinds) & set(BENDS) else shifts
+    numbers = [taps, mode, flags, out_channels, *(CANVASES[kind] for kind in kinds)]
+    mapping = torch.zeros(2, 3 * rows, dtype=work)
     table = weights and torch.zeros(2, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []), dtype=work)
     args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans, table)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
-    moves = bend is None
+    moves = True
     launch.forward_warp(out, args)
     if dtype.is_floating_point and out.dtype.is_floating_point:
-        launch.backward_warp(torch.zeros_like(out), args, [True, moves, True, field and moves])
+        launch.backward_warp(torch.zeros_like(out), args, [True, moves, True, field and moves, moves])
 
 for case in json.loads(sys.argv[1]):
     if case == "labels":
@@ -121,7 +122,8 @@ FEW = [
     {"taps": 4, "mode": 1, "window": True, "rows": 3, "channels": 1, "out_channels": 1, "plane": [9, 1]},
     {"field": True, "dtype": "bfloat16", "out": "bfloat16"},
     {"dtype": "uint8", "out": "uint8", "flags": 66},
-    {"bend": "bend", "flags": 63},
+    {"kinds": ["bend"], "flags": 63},
+    {"kinds": ["zeros", "bend", "hard"], "flags": 259, "rows": 3},
     {"spans": True, "dtype": "bfloat16", "out": "bfloat16", "flags": 55},
     {"weights": [9, 6, 9, 16], "flags": 63},
     "labels",
@@ -146,12 +148,22 @@ MORE = [
     {"weights": [7], "rows": 3, "dtype": "bfloat16", "field": True},
     {"spans": True, "taps": 4, "mode": 1, "rows": 3, "dtype": "float64"},
     {"spans": True, "dtype": "uint8", "flags": 3, "out": "bfloat16"},
-    {"bend": "kink", "rows": 3, "taps": 4, "mode": 1, "dtype": "bfloat16"},
+    {"kinds": ["kink"], "rows": 3, "taps": 4, "mode": 1, "dtype": "bfloat16"},
+    {"kinds": ["reflection", "border"], "channels": 6, "out_channels": 6, "flags": 2, "mode": 1, "out": "bfloat16"},
+    {"kinds": ["bend", "zeros", "zeros"], "flags": 319, "dtype": "float64"},
     {"dtype": "float16", "channels": 1, "out_channels": 1, "plane": [1, 7], "taps": 4},
 ]
 
 
-OTHERS = [{"flags": 63}, {"rows": 3, "dtype": "bfloat16", "out": "bfloat16", "mode": 1}, "labels", "noise", "blur", "jitter"]
+OTHERS = [
+    {"flags": 63},
+    {"kinds": ["bend", "zeros"], "flags": 259},
+    {"rows": 3, "dtype": "bfloat16", "out": "bfloat16", "mode": 1},
+    "labels",
+    "noise",
+    "blur",
+    "jitter",
+]
 
 
 def compiled(cases, target, tmp_path):
@@ -169,7 +181,9 @@ def compiled(cases, target, tmp_path):
 @pytest.mark.parametrize("target", ["75", "80", "86", "89", "120", "gfx942"])
 def test_kernels_compile_for_other_devices(target, tmp_path):
     found = compiled(OTHERS, target, tmp_path)
-    assert {"forward", "gradients", "gather", "add_folded", "bounds", "copy_labels"} <= {name for name, *_ in found}
+    assert {"forward", "gradients", "gather", "add_folded", "bounds", "copy_labels", "retrace", "add_knots"} <= {
+        name for name, *_ in found
+    }
     known = {("backward", 8)} if target == "80" else set()  # the step-by-step jitter, 8 bytes of stack
     assert {(name, spilled) for name, *_, spilled, _ in found if spilled} == known
 
@@ -178,7 +192,7 @@ def test_kernels_compile_for_other_devices(target, tmp_path):
 @pytest.mark.parametrize("cases", [FEW, MORE], ids=["few", "more"])
 def test_kernels_compile_for_sm_90(cases, tmp_path):
     found = compiled(cases, "90", tmp_path)
-    warp = {"forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect", "add_weighted"}
+    warp = {"forward", "gradients", "gather", "add_folded", "bounds", "spread", "collect", "add_weighted", "retrace", "add_knots"}
     others = {
         "add_tabled",
         "copy_labels",

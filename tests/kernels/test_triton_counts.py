@@ -89,6 +89,12 @@ MOST = {
     ("antialiased affine, to its map", "add_tabled"): (320, 40),
     ("antialiased homography, to the image alone", "forward"): (400, 64),
     ("antialiased homography, to its map", "gradients"): (590, 96),
+    ("cubic spline of 7 x 7 knots, to the image alone", "forward"): (505, 48),
+    ("cubic spline of 7 x 7 knots, to maps and knots", "retrace"): (735, 80),
+    ("cubic spline of 7 x 7 knots, to maps and knots", "add_knots"): (215, 80),
+    ("affine, canvas, affine, with parameters", "forward"): (350, 48),
+    ("affine, canvas, affine, with parameters", "retrace"): (245, 64),
+    ("affine, canvas, cubic spline, with parameters", "gradients"): (835, 80),
 }
 """(instructions per pixel, registers) of some kernels; what they are is in docs/cuda.md."""
 TO_THE_IMAGE = {

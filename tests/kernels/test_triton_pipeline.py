@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import pellucid
 from pellucid import Key, Pipeline
 from pellucid.kernels import dispatch
+from pellucid.kernels import warp as warps
 from tests.cases import MEAN, STD
 
 from .interpreted import DEVICE, runs  # noqa: F401
@@ -58,3 +59,41 @@ def test_an_accelerator_sees_one_pass(transforms, given):
     with Large(images.numel()) as large:
         assert pipeline(images).dtype == torch.bfloat16
     assert large.names == ["pellucid.triton_warp.default"]
+
+
+FIELDS = {
+    "elastic": lambda: pellucid.RandomElastic(6, magnitude=pellucid.Learnable(0.25, low=0.0, high=0.45)),
+    "lens": lambda: pellucid.LensDistortion(k1=pellucid.Learnable(0.1, low=-0.2, high=0.4)),
+    "thin plate": lambda: pellucid.RandomThinPlateSpline(3, magnitude=pellucid.Learnable(0.1, low=0.0, high=0.15)),
+    "fisheye": lambda: pellucid.RandomFisheye(pellucid.Learnable(35.0, low=5.0, high=50.0)),
+    "rolling shutter": lambda: pellucid.RollingShutter(pan=pellucid.Learnable(0.08, low=0.0, high=0.2)),
+    "grid": lambda: pellucid.GridDistortion(3, magnitude=pellucid.Learnable(0.2, low=0.0, high=0.3)),
+    "wave": lambda: pellucid.RandomWave(pellucid.Learnable(0.04, low=0.0, high=0.08), period=(16.0, 24.0)),
+}
+AROUND = (
+    pellucid.RandomAffine(9, translate=(0.05, 0.05)),
+    pellucid.RandomCrop(9),
+    pellucid.ColorJitter(brightness=0.2, contrast=0.2, saturation=0.2, hue=0.1),
+)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n != "elastic" else []) for n in FIELDS])
+def test_fields_and_what_they_learn_are_those_of_the_reference(name, monkeypatch):
+    """A field, a rotation, a crop and jitter: one pass, canvas and all, with gradients to picture and magnitude."""
+    monkeypatch.setattr(warps, "_across", None)
+    images = torch.rand(2, 3, 12, 15, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    found = []
+    for impl, dtype in (("triton", torch.float32), ("reference", torch.float32), ("reference", torch.float64)):
+        pipeline = Pipeline([FIELDS[name](), *AROUND], impl=impl).to(DEVICE)
+        leaf = images.to(dtype).requires_grad_()
+        out = pipeline(leaf, key=Key(seed=3))
+        weights = torch.linspace(0.0, 1.0, out.numel(), dtype=dtype, device=DEVICE).view_as(out)
+        (learned,) = pipeline.parameters()
+        found.append((out.detach(), *torch.autograd.grad((out * weights).sum(), (leaf, learned))))
+        if impl == "triton":
+            passes = [line for line in pipeline.explain(images).splitlines() if line.startswith("pass")]
+            assert len(passes) == 1
+            assert passes[0].endswith("the field of [0], by triton)")
+    for mine, single, exact in zip(*found, strict=True):
+        assert exact.any()
+        assert (mine - exact).abs().max() <= 3 * (single - exact).abs().max() + 1e-5 * exact.abs().max()

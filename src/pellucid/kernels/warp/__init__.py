@@ -34,11 +34,12 @@ from pellucid.kernels.warp.around import (
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import BENDS, CURVE, GROUND, LEVELS, STAGES
+from pellucid.kernels.warp.layout import BENDS, CURVE, LEVELS, STAGES
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
+from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.segments.chain import ClipStage, Stage
 from pellucid.types import Size
 
@@ -155,7 +156,7 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
 
 def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
     recipe = resample.recipe
-    if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _bends(image, resample)):
+    if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _holds(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
     if recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
@@ -171,19 +172,15 @@ def _moves_links(image: Tensor, resample: Resample) -> bool:
     return forward_mode() and (bool(resample.recipe.flags & STAGES) or not first_moves_alone(image, *moves))
 
 
-def _bends(image: Tensor, resample: Resample) -> bool:
-    """Whether Triton's kernels hold these links: one that displaces points, while nothing is differentiated by places.
-
-    Not for hard edges (nearest, windows), where places must have the reference's bits, nor for channels that are mixed afterwards.
+def _holds(image: Tensor, resample: Resample) -> bool:
+    """Whether Triton's kernels hold these links: not where displaced points meet hard edges, which want the reference's bits, nor
+    with channels that are mixed afterwards.
     """
-    recipe, mapping, window, _, _, links, table, *_ = resample
-    if len(recipe.canvases) != 1 or recipe.canvases[0] not in BENDS or recipe.flags & GROUND:
-        return False
-    if window is not None or recipe.interpolation == "nearest":
-        return False
-    if mixes_many(image, resample):
-        return False
-    return not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (mapping, links, table)))
+    recipe = resample.recipe
+    field = next((k for k, kind in enumerate(recipe.canvases) if kind in BENDS), None)
+    cut = resample.window is not None and recipe.padding_mode in FILLED_MODES
+    hard = field is not None and (cut or recipe.interpolation == "nearest" or "hard" in recipe.canvases[:field])
+    return not (hard or mixes_many(image, resample))
 
 
 def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:

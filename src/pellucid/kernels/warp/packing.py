@@ -154,9 +154,13 @@ class Resample(NamedTuple):
 
     def without_stages(self, channels: int) -> Resample:
         """The same pass up to its first mix, in the dtype in which everything is computed."""
-        flags, out = self.recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP), self.recipe.out_channels or channels
+        flags, out = self.recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP | GROUND), self.recipe.out_channels or channels
         recipe = self.recipe._replace(flags=flags, dtype=self.mapping.dtype)
-        return self._replace(recipe=recipe, params=self.params[:, : parameter_count(flags, channels, out)], epilogue=())
+        params, grounds = self.params, len(recipe.canvases) * out if flags & GROUND else 0
+        kept = params[:, : parameter_count(flags, channels, out)]
+        if grounds:
+            kept = torch.cat((kept, params[:, params.shape[1] - grounds :]), 1)
+        return self._replace(recipe=recipe, params=kept, epilogue=())
 
 
 def pack(

@@ -1,22 +1,27 @@
-"""Where output pixels read: through a map, a displacement field, or a cubic B-spline grid between two maps.
+"""Displacements of a cubic B-spline grid, or of one that is linear between knots, for a block of points in registers.
 
-Owns: `find`, and the arithmetic of ``geometry/bends.py`` for a block of pixels in registers.
-Must not: read an image, or know of canvases.
-Read next: ``coordinates.py``.
+Owns: the arithmetic of ``geometry/bends.py``: displaced points, and what gradients of those are worth to points and to the grid.
+Must not: know of maps or canvases.
+Read next: ``links.py``.
 """
 
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.coordinates import displace, divide, load_map, locate, weight
+from pellucid.kernels.warp.triton.coordinates import divide, weight
 
-__all__ = ["find"]
+__all__ = ["moved", "on_grid", "share_of", "tilted"]
 
 
 @triton.jit
-def _cell(x, low, spacing, count, F: tl.constexpr):  # type: ignore[no-untyped-def]
+def on_grid(x, low, spacing, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Where points lie along an axis: knots from the grid's first."""
+    return divide(x - low, tl.zeros(x.shape, F) + spacing, F)
+
+
+@triton.jit
+def _cell(place, count):  # type: ignore[no-untyped-def]
     """(the first of the knots that matter along an axis, the position in their cell)."""
-    place = divide(x - low, tl.zeros(x.shape, F) + spacing, F)
     first = tl.minimum(tl.maximum(tl.floor(place), 0.0), count - 4.0)
     return first.to(tl.int32), tl.minimum(tl.maximum(place - first, 0.0), 1.0)
 
@@ -39,50 +44,74 @@ def _share(t, LINEAR: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped
 
 
 @triton.jit
-def _bent(  # type: ignore[no-untyped-def]
-    u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, link, control, down, across,
-    PROJECTIVE: tl.constexpr, LINEAR: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
-    """(x, y, usable, seen) of output pixels: through the link's map, displaced, and on through the sample's; seen by the former.
+def _rise(t, LINEAR: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The derivative of `_share` by t."""
+    s = 1.0 - t
+    if LINEAR:
+        value = tl.full(t.shape, -1.0 if K == 1 else 1.0, t.dtype)
+    elif K == 0:
+        value = -0.5 * s * s
+    elif K == 1:
+        value = t * (1.5 * t - 2.0)
+    elif K == 2:
+        value = s * (2.0 - 1.5 * s)
+    else:
+        value = 0.5 * t * t
+    return value
 
-    ``link``: nine numbers of its map, then the grid's first knot and spacing; ``control``: (2, down, across) displacements. LINEAR:
-    between knots; the outer ones are then not used.
+
+@triton.jit
+def share_of(place, knot, LINEAR: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weight of any knot along an axis, for places on the grid; ``knot`` counts from the row beyond its first."""
+    d = tl.abs(place - (knot - 1.0))
+    if LINEAR:
+        value = tl.maximum(1.0 - d, 0.0)
+    else:
+        far = tl.maximum(2.0 - d, 0.0)
+        value = tl.where(d < 1.0, 4.0 + 3.0 * d * d * (d - 2.0), far * far * far) * (1.0 / 6.0)
+    return value
+
+
+@triton.jit
+def moved(x, y, grid, control, down, across, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Points with their displacements added.
+
+    ``grid``: its first knot and spacing; ``control``: (2, down, across) displacements, of which the outer ones are not used where
+    LINEAR.
     """
-    n0, n1, n2, n3, n4, n5, n6, n7, n8 = load_map(link, True)
-    x, y, _, seen = locate(u, v, n0, n1, n2, n3, n4, n5, n6, n7, n8, True, F)
-    i, t = _cell(x, tl.load(link + 9), tl.load(link + 11), across, F)
-    j, r = _cell(y, tl.load(link + 10), tl.load(link + 12), down, F)
+    i, t = _cell(on_grid(x, tl.load(grid), tl.load(grid + 2), F), across)
+    j, r = _cell(on_grid(y, tl.load(grid + 1), tl.load(grid + 3), F), down)
     knots = control + (j * across + i)
     BEGIN: tl.constexpr = 1 if LINEAR else 0
-    moved_x, moved_y = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
+    by_x, by_y = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
     for row in tl.static_range(BEGIN, 4 - BEGIN):
         for column in tl.static_range(BEGIN, 4 - BEGIN):
             share = _share(r, LINEAR, row) * _share(t, LINEAR, column)
             knot = knots + (row * across + column)
-            moved_x = tl.fma(share, tl.load(knot), moved_x)
-            moved_y = tl.fma(share, tl.load(knot + down * across), moved_y)
-    x, y, _, usable = locate(x + moved_x, y + moved_y, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F)
-    return x, y, usable & seen, seen
+            by_x = tl.fma(share, tl.load(knot), by_x)
+            by_y = tl.fma(share, tl.load(knot + down * across), by_y)
+    return x + by_x, y + by_y
 
 
 @triton.jit
-def find(  # type: ignore[no-untyped-def]
-    u, v, drawn, m, link, field, stride_c, stride_y, stride_x, knots_down, knots_across,
-    BEND: tl.constexpr, FIELD: tl.constexpr, PROJECTIVE: tl.constexpr, RAW: tl.constexpr, INDEX: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
-    """(x, y, usable, seen by the link's map, the map's x, y and denominator) of output pixels, of which ``drawn`` are there.
+def tilted(x, y, to_x, to_y, grid, control, down, across, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The gradient of displaced points: (to x, to y of the points, to the grid's first x, first y, spacing along x, along y).
 
-    ``m``: the nine numbers of the sample's map; ``field``: its displacements, or with BEND (1 cubic, 2 linear) its knots.
+    Beyond the grid the displacement does not change with the point.
     """
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m
-    seen = drawn
-    if BEND:
-        x, y, usable, seen = _bent(
-            u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, link, field, knots_down, knots_across, PROJECTIVE, BEND == 2, F
-        )
-        usable = usable & drawn
-        mapped_x, mapped_y, w = x, y, x
-    else:
-        mapped_x, mapped_y, w, usable = locate(u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, RAW)
-        x, y, usable = displace(mapped_x, mapped_y, usable & drawn, field, u, v, stride_c, stride_y, stride_x, FIELD, INDEX)
-    return x, y, usable, seen, mapped_x, mapped_y, w
+    step_x, step_y = tl.load(grid + 2), tl.load(grid + 3)
+    a, b = on_grid(x, tl.load(grid), step_x, F), on_grid(y, tl.load(grid + 1), step_y, F)
+    i, t = _cell(a, across)
+    j, r = _cell(b, down)
+    knots = control + (j * across + i)
+    BEGIN: tl.constexpr = 1 if LINEAR else 0
+    along_x, along_y = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
+    for row in tl.static_range(BEGIN, 4 - BEGIN):
+        for column in tl.static_range(BEGIN, 4 - BEGIN):
+            knot = knots + (row * across + column)
+            worth = tl.fma(to_x, tl.load(knot), to_y * tl.load(knot + down * across))
+            along_x = tl.fma(_share(r, LINEAR, row) * _rise(t, LINEAR, column), worth, along_x)
+            along_y = tl.fma(_rise(r, LINEAR, row) * _share(t, LINEAR, column), worth, along_y)
+    along_x = tl.where((a > 0.0) & (a < across - 3.0), along_x / step_x, 0.0)
+    along_y = tl.where((b > 0.0) & (b < down - 3.0), along_y / step_y, 0.0)
+    return to_x + along_x, to_y + along_y, -along_x, -along_y, -along_x * a, -along_y * b

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    *("LANES", "NUMBERS", "POINTERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "store_channels"),
+    *("LANES", "NUMBERS", "POINTERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "some", "store_channels"),
     *("store_sums", "zeros"),
 ]
 
@@ -29,6 +29,7 @@ NUMBERS = (
 POINTERS = (
     *("image", "grad", "out", "to_image", "mapping", "window", "fill", "colors", "field", "links", "table", "inverse"),
     *("folded", "unfold", "units", "to_map", "to_params", "to_source", "to_field", "to_table"),
+    *("slopes", "control", "sums"),
 )
 """Likewise, of which it must not see whether 16 bytes divide them: each would double the variants. A thread's pixels lie in
 different rows, so there is nothing to load together.
@@ -108,6 +109,15 @@ def scaled(blocks, factor, K: tl.constexpr):  # type: ignore[no-untyped-def]
     for c in tl.static_range(K):
         products = products + (blocks[c] * factor,)
     return products
+
+
+@triton.jit
+def some(blocks, FIRST: tl.constexpr, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """COUNT of the blocks, from block FIRST on."""
+    kept = ()
+    for k in tl.static_range(COUNT):
+        kept = kept + (blocks[FIRST + k],)
+    return kept
 
 
 @triton.jit

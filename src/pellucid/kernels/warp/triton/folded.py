@@ -9,9 +9,9 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, exists, from_sample, load_channels, scaled
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, fold, load_map, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.spans import at_point, look
 
@@ -67,9 +67,9 @@ def add_weighted(  # type: ignore[no-untyped-def]
     b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
-    x, y, usable, _, _, _, _ = find(
+    x, y, usable, _, _, _, _, _ = find(
         u, v, drawn, load_map(from_sample(mapping, b, map_step), PROJECTIVE), mapping, from_sample(field, b, field_b),
-        field_c, field_y, field_x, 0, 0, 0, FIELD, PROJECTIVE, False, INDEX, F,
+        field_c, field_y, field_x, 0, 0, 0, 0, FIELD, PROJECTIVE, False, INDEX, F,
     )  # fmt: skip
     weights, half = from_sample(table, b, table_step), table_rows // 2
     row, column, far, n = at_point(x, y, u, v, usable, weights, half, table_columns, out_height, out_width, SPAN, CUBIC, TAPS, F)
@@ -130,10 +130,13 @@ def add_folded(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
-    BEND: tl.constexpr,
+    LINKS: tl.constexpr,
+    KINDS: tl.constexpr,
+    SOFT: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Program (tile of the output across, down, sample and group of N channels); in the filled modes only with a field.
+    """Program (tile of the output across, down, sample and group of N channels); in the filled modes only with a field or canvases.
+    SOFT: what canvases leave to the source is not in the gradient yet.
 
     ``units``: (sample, 2), two powers of two, one of which might leave the range; their product is the number of units in 1. A
     sample with NaN there (its gradient is not finite somewhere) marks what it touches by ones.
@@ -143,10 +146,10 @@ def add_folded(  # type: ignore[no-untyped-def]
     b = sample + plane_at // GROUPS
     u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
     drawn = (u < out_width) & (v < out_height)
-    x, y, usable, _, _, _, _ = find(
+    x, y, usable, part, _, _, _, _ = find(
         u, v, drawn, load_map(from_sample(mapping, b, map_step), PROJECTIVE), from_sample(links, b, link_step),
         from_sample(field, b, field_b), field_c, field_y, field_x, knots_down, knots_across,
-        BEND, FIELD, PROJECTIVE, False, INDEX, F,
+        LINKS, KINDS, FIELD, PROJECTIVE, False, INDEX, F,
     )  # fmt: skip
     usable, x0, y0, x1, y1 = hold_in_window(x, y, usable, from_sample(window, b, window_step), MODE, WINDOW)
     EDGE: tl.constexpr = BORDER if WINDOW else MODE
@@ -164,6 +167,8 @@ def add_folded(  # type: ignore[no-untyped-def]
         plane = width.to(INDEX) * height
         pixels = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c + (v.to(INDEX) * grad_y + u.to(INDEX) * grad_x)
         g, finite = _in_units(pixels, grad_c.to(INDEX), units + b * 2, usable, first, OC, GROUPS, N, F)
+        if SOFT:
+            g = scaled(g, part, N)
         for j in tl.static_range(TAPS):
             iy = first_y + j
             wy = weight(ty, CUBIC, j, TAPS)

@@ -9,10 +9,10 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import AXES, read_span
-from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
-from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
+from pellucid.kernels.warp.triton.links import find
+from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.spans import read_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
@@ -25,6 +25,7 @@ from pellucid.kernels.warp.triton.stages import (
     clip,
     cover,
     hue,
+    lay_over,
     mix,
     shift,
 )
@@ -81,7 +82,10 @@ def forward(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
-    BEND: tl.constexpr,
+    LINKS: tl.constexpr,
+    KINDS: tl.constexpr,
+    SOFT: tl.constexpr,
+    GROUNDS: tl.constexpr,
     SPAN: tl.constexpr,
     SHARP: tl.constexpr,
     RAW: tl.constexpr,
@@ -90,7 +94,8 @@ def forward(  # type: ignore[no-untyped-def]
 ):
     """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them.
 
-    SPAN: 1 of a crop or resize, of which ``table`` holds what `spread` wrote; 2 and 3 as in ``spans.py``.
+    LINKS and KINDS: of a chain, as in ``links.py``; GROUNDS: where the fills of its canvases begin in ``colors``, or -1. SOFT: they
+    fade out. SPAN: 1 of a crop or resize, of which ``table`` holds what `spread` wrote; 2 and 3 as in ``spans.py``.
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
@@ -100,16 +105,16 @@ def forward(  # type: ignore[no-untyped-def]
     own, frame = from_sample(mapping, b, map_step), from_sample(window, b, window_step)
     first = group * K
     picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
-    seen = drawn
+    share, uncovered = drawn, (drawn,)
     if SPAN == AXES:
         colour, covered = read_span(
             picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame,
             from_sample(table, b, table_step), out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
         )  # fmt: skip
     else:
-        x, y, usable, seen, _, _, _ = find(
+        x, y, usable, share, uncovered, _, _, _ = find(
             u, v, drawn, load_map(own, PROJECTIVE), from_sample(links, b, link_step), from_sample(field, b, field_b),
-            field_c, field_y, field_x, knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
+            field_c, field_y, field_x, knots_down, knots_across, LINKS, KINDS, FIELD, PROJECTIVE, RAW, INDEX, F,
         )  # fmt: skip
         if SPAN:
             colour, covered = read_weighted(
@@ -122,15 +127,16 @@ def forward(  # type: ignore[no-untyped-def]
                 picture, stride_c, stride_y, stride_x, first, height, width,
                 x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
             )  # fmt: skip
-    p = from_sample(colors, b, param_step)
+    numbers = from_sample(colors, b, param_step)
+    p = numbers
     if FIRST_MIX & FLAGS:
         if MATRIX & FLAGS:
             colour = mix(p, colour, OC, C)
             p += OC * C
         colour = cover(p, p + OC, colour, covered, first, OC, GROUPS, N)
         p += 2 * OC
-    if BEND:
-        colour = only(seen, colour, N)
+    if LINKS:
+        colour = lay_over(colour, share, uncovered, numbers + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
     if HUE & FLAGS:
         colour = hue(colour, tl.load(p))
         p += 1

@@ -10,18 +10,20 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import AXES, read_span, tilt_span
-from pellucid.kernels.warp.triton.bends import find
 from pellucid.kernels.warp.triton.blocks import (
     NUMBERS,
     POINTERS,
     add_scaled,
     from_sample,
     load_channels,
+    scaled,
+    some,
     store_channels,
     store_sums,
     zeros,
 )
 from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
+from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.sampling import hold_in_window, only, read
 from pellucid.kernels.warp.triton.spans import TABLE, read_weighted, tilt_weighted
 from pellucid.kernels.warp.triton.stages import (
@@ -37,9 +39,11 @@ from pellucid.kernels.warp.triton.stages import (
     cover,
     hue,
     hue_backward,
+    lay_over,
     mix,
     shift,
     to_covered,
+    to_ground,
     unmix,
 )
 from pellucid.kernels.warp.triton.tabled import tilt_tabled
@@ -53,6 +57,16 @@ def _dot(g, x, total, K: tl.constexpr):  # type: ignore[no-untyped-def]
     for c in tl.static_range(K):
         total = tl.fma(g[c], x[c], total)
     return total
+
+
+@triton.jit
+def _add_grounds(totals, uncovered, g, LINKS: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Totals + what the fills of canvases get, first canvas first."""
+    sums = ()
+    for k in tl.static_range(LINKS):
+        for c in tl.static_range(N):
+            sums = sums + (tl.fma(uncovered[LINKS - 1 - k], g[c], totals[k * N + c]),)
+    return sums
 
 
 @triton.jit
@@ -140,7 +154,11 @@ def gradients(  # type: ignore[no-untyped-def]
     WW: tl.constexpr,
     P: tl.constexpr,
     F: tl.constexpr,
-    BEND: tl.constexpr,
+    LINKS: tl.constexpr,
+    KINDS: tl.constexpr,
+    SOFT: tl.constexpr,
+    GROUNDS: tl.constexpr,
+    PLANES: tl.constexpr,
     SPAN: tl.constexpr,
     SHARP: tl.constexpr,
     RAW: tl.constexpr,
@@ -149,10 +167,11 @@ def gradients(  # type: ignore[no-untyped-def]
 ):
     """Program (chunk of STEPS tiles, one below the other; sample and group): K channels are read, N were written.
 
-    to_map: (sample, chunk, group, 13): the nine numbers of the map, then the four of the window. to_params: (sample, chunk,
-    parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, axis, output pixel). to_table: (sample,
-    group, 7, output pixel), of a homography's or field's shapes; with an affine map's table (sample, group, output pixel), the
-    coverage's gradient, and the tenth of a chunk's numbers is the most that a weight gets.
+    to_map: (sample, chunk, group, 13): the nine numbers of the map (not with LINKS), then the four of the window. to_params:
+    (sample, chunk, parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, PLANES, output pixel), to x
+    and y, and where canvases fade out to the source's share and to what each leaves uncovered. to_table: (sample, group, 7, output
+    pixel), of a homography's or field's shapes; with an affine map's table (sample, group, output pixel), the coverage's gradient,
+    and the tenth of a chunk's numbers is the most that a weight gets.
     """
     plane_at = tl.program_id(2)
     group = plane_at % GROUPS
@@ -176,22 +195,23 @@ def gradients(  # type: ignore[no-untyped-def]
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)
     second_sums, second_offset_sums = zeros(OC * OC if SECOND_MIX & FLAGS else 1, P, F), zeros(N, P, F)
     last_sums, last_offset_sums = zeros(OC * OC if LAST_MIX & FLAGS else 1, P, F), zeros(N, P, F)
+    ground_sums = zeros(LINKS * N if GROUNDS >= 0 else 1, P, F)
     largest = tl.zeros((P,), F)
     u, top = tile_pixels(tl.program_id(0), tl.program_id(1) * STEPS, BW, WW, P)
     column = u.to(F)
     for step in range(STEPS):
         v = top + step * (P // BW)
         drawn = (u < out_width) & (v < out_height)
-        seen = drawn
+        share, uncovered = drawn, (drawn,)
         if SPAN == AXES:
             source, covered = read_span(
                 picture, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, own, frame, numbers,
                 out_height, out_width, C, GROUPS, TAPS, SHARP, UNIT, K, P, F, NEAR, INDEX,
             )  # fmt: skip
         else:
-            x, y, usable, seen, mapped_x, mapped_y, w = find(
+            x, y, usable, share, uncovered, mapped_x, mapped_y, w = find(
                 u, v, drawn, m, from_sample(links, b, link_step), from_sample(field, b, field_b), field_c, field_y, field_x,
-                knots_down, knots_across, BEND, FIELD, PROJECTIVE, RAW, INDEX, F,
+                knots_down, knots_across, LINKS, KINDS, FIELD, PROJECTIVE, RAW, INDEX, F,
             )  # fmt: skip
             if SPAN:
                 source, covered = read_weighted(
@@ -210,8 +230,9 @@ def gradients(  # type: ignore[no-untyped-def]
             if MATRIX & FLAGS:
                 after_first = mix(p, source, OC, C)
             after_first = cover(p + bias_at, p + bias_at + OC, after_first, covered, first, OC, GROUPS, N)
-        if BEND:
-            after_first = only(seen, after_first, N)
+        composed = after_first
+        if LINKS:
+            after_first = lay_over(composed, share, uncovered, p + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
         after_hue = after_first
         if HUE & FLAGS:
             after_hue = hue(after_first, tl.load(p + turns_at))
@@ -236,8 +257,17 @@ def gradients(  # type: ignore[no-untyped-def]
         if HUE & FLAGS:
             g, to_turns = hue_backward(after_first, g, tl.load(p + turns_at))
             turns_sum += tl.where(drawn, to_turns, 0.0)
-        if BEND:  # what the link's map does not see is zero
-            g = only(seen, g, N)
+        if LINKS:
+            if TO_PARAMS and GROUNDS >= 0:
+                ground_sums = _add_grounds(ground_sums, uncovered, g, LINKS, N)
+            if TO_FIELD and SOFT:
+                pixels = from_sample(to_field, (sample * GROUPS + plane_at) * PLANES + 2, plane) + (v.to(INDEX) * out_width + u)
+                worth = (tl.where(share > 0.0, _dot(g, composed, tl.zeros((P,), F), N), 0.0),)
+                if GROUNDS >= 0:
+                    for k in tl.static_range(LINKS):
+                        worth = worth + (to_ground(p + GROUNDS + k * OC, g, first, OC, GROUPS, N),)
+                store_channels(pixels, plane, drawn, 0, worth, PLANES, 1, PLANES - 2)
+            g = only(share > 0.0, scaled(g, share, N) if SOFT else g, N)
         to_cover = tl.zeros((P,), F)
         if FIRST_MIX & FLAGS:
             if TO_PARAMS:
@@ -284,9 +314,9 @@ def gradients(  # type: ignore[no-untyped-def]
                 to_y, upper, lower = _window_shares(to_y, y, y0, y1)
                 window_sums = add_scaled(window_sums, one, (left, upper, right, lower), 4)
             if TO_FIELD:
-                pixels = from_sample(to_field, plane_at * 2 + sample * (2 * GROUPS), plane) + (v.to(INDEX) * out_width + u)
+                pixels = from_sample(to_field, (sample * GROUPS + plane_at) * PLANES, plane) + (v.to(INDEX) * out_width + u)
                 store_channels(pixels, plane, drawn, 0, (to_x, to_y), 2, 1, 2)
-            if TO_MAP:
+            if TO_MAP and LINKS == 0:
                 map_sums = _add_to_map(map_sums, to_x, to_y, mapped_x, mapped_y, w, v.to(F), usable, one, PROJECTIVE)
     if TO_MAP:
         sums = to_map + ((b.to(tl.int64) * chunks + chunk) * GROUPS + group) * 13
@@ -294,7 +324,7 @@ def gradients(  # type: ignore[no-untyped-def]
             for k in tl.static_range(2):
                 store_sums(sums, 4 * k, (map_sums[2 * k],), 9, 1, 1)
                 store_sums(sums, 3 * k + 2, (map_sums[2 * k + 1],), 9, 1, 1)
-        else:
+        elif LINKS == 0:
             for k in tl.static_range(3 if PROJECTIVE else 2):
                 by_row, alone = map_sums[2 * k], map_sums[2 * k + 1]
                 store_sums(sums, 3 * k, (alone * column, by_row, alone), 9, 1, 3)
@@ -317,3 +347,6 @@ def gradients(  # type: ignore[no-untyped-def]
         if LAST_MIX & FLAGS:
             store_sums(sums + last_at, 0, last_sums, OC * OC, 1, OC * OC)
             store_sums(sums + last_at + OC * OC, 0, last_offset_sums, OC, 1, OC)
+        if GROUNDS >= 0:
+            for k in tl.static_range(LINKS):
+                store_sums(sums + GROUNDS + k * OC, first, some(ground_sums, k * N, N), OC, GROUPS, N)

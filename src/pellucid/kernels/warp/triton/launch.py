@@ -2,7 +2,7 @@
 
 Owns: how work is cut into programs (fixed by shapes alone, so sums keep their order), and the scratch memory of a backward.
 Must not: synchronise with the device, or be imported where Triton is not.
-Read next: ``forward.py``, ``gradients.py``, ``gather.py``.
+Read next: ``forward.py``, ``gradients.py``, ``gather.py``, ``retrace.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,20 @@ import triton.language as tl
 from torch import Tensor
 
 from pellucid.kernels.warp.footprint import PHASES
-from pellucid.kernels.warp.layout import CANVASES, CLIP, FIRST_MIX, HUE, LAST_MIX, LEVELS, LINK, MATRIX, SECOND_MIX, SHARP
+from pellucid.kernels.warp.layout import (
+    BENDS,
+    CANVASES,
+    CLIP,
+    FIRST_MIX,
+    GROUND,
+    HUE,
+    LAST_MIX,
+    LEVELS,
+    LINK,
+    MATRIX,
+    SECOND_MIX,
+    SHARP,
+)
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.collect import collect
@@ -26,6 +39,7 @@ from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
 from pellucid.kernels.warp.triton.gather import gather
 from pellucid.kernels.warp.triton.gradients import gradients
+from pellucid.kernels.warp.triton.retrace import ROWS, add_knots, retrace
 from pellucid.kernels.warp.triton.tabled import add_tabled
 
 __all__ = ["backward_warp", "copy", "forward_warp"]
@@ -41,6 +55,9 @@ _WARP_ROWS = 2
 """The rows that the 32 pixels of a warp come from. One row is read in the fewest pieces of memory where nothing is turned, and in
 up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_sectors.py``).
 """
+_PIXELS = 8
+"""Of a thread that sums for knots: a program goes through all knots that its pixels read, and few tiles share one then."""
+_BENDS = tuple(CANVASES[kind] for kind in BENDS)
 _FARTHEST = 256
 """No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
 _OPTIONS = {"enable_fp_fusion": False}  # coordinates must round as the reference's do
@@ -125,11 +142,20 @@ class _Call:
         self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
         self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
         self.steps = (_step(mapping), _step(window), _step(params))
-        self.field = self.mapping if field is None else field if links is None else field.contiguous()
-        # One link that displaces points: 1 by a cubic spline, 2 by a linear one; the field holds its knots.
-        self.bend = canvases[0] - CANVASES["bend"] + 1 if links is not None else 0
+        field = field if links is None or field is None else field.contiguous()
+        self.field = self.mapping if field is None else field
+        # Beside links the field holds the knots of the one that displaces points.
         self.links = self.mapping if links is None else links.contiguous()
-        self.knots = (0, 0, 0) if links is None or field is None else (LINK if links.shape[0] > 1 else 0, *field.shape[2:])
+        link_step = 0 if links is None or links.shape[0] == 1 else links.shape[1] * LINK
+        self.knots = (link_step, *((0, 0) if links is None or field is None else field.shape[2:]))
+        grounds, self.canvases = bool(flags & GROUND), canvases
+        self.chain = {
+            "LINKS": len(canvases),
+            "KINDS": sum(kind << 3 * k for k, kind in enumerate(canvases)),
+            "SOFT": CANVASES["zeros"] in canvases,
+            "GROUNDS": params.shape[1] - len(canvases) * out_channels if grounds else -1,
+        }
+        self.planes = 2 if not self.chain["SOFT"] else 3 + len(canvases) * grounds
         self.field_strides = _field_strides(field)
         self.batch, self.channels, *plane = image.shape
         self.plane, self.size = (plane[0], plane[1]), (size[0], size[1])
@@ -137,8 +163,8 @@ class _Call:
         mixing = flags & (MATRIX | HUE | SECOND_MIX | LAST_MIX)
         read, written = (self.channels, out_channels) if mixing else (min(self.channels, 4),) * 2
         self.groups = triton.cdiv(self.channels, read)
-        # Scratch memory has as many planes as picture or result, whichever has more; shapes have seven.
-        shapes = 7 if weights is not None and weights.ndim == 3 else 0
+        # Scratch memory has as many planes as picture or result, whichever has more; shapes have seven, a chain its own.
+        shapes = 7 if weights is not None and weights.ndim == 3 else self.planes
         scratch = max(self.channels, out_channels, shapes) * max(self.plane[0] * self.plane[1], self.size[0] * self.size[1])
         self.options = {
             "C": self.channels,
@@ -147,7 +173,7 @@ class _Call:
             "TAPS": taps,
             "MODE": mode,
             "WINDOW": window is not None,
-            "FIELD": field is not None,
+            "FIELD": field is not None or links is not None,  # nothing bounds who reads a pixel
             "PROJECTIVE": mapping.shape[1] == 9,
             "CUBIC": cubic,
             "FLAGS": flags,
@@ -173,7 +199,7 @@ class _Call:
             "UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0,
             "RAW": self.options["MODE"] == 0 and not (window or field or projective or self.span),
             "NEAR": _near(self.image),
-            "BEND": self.bend,
+            **self.chain,
             **self.spanned,
         }
 
@@ -211,14 +237,18 @@ def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fil
 
 
 def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
-    """The gradients of image (its dtype), map, window, params (float64, one row per sample), field, and with field and map those of
-    a table of shapes; empty where not needed.
+    """The gradients of image (its dtype), map, window, params (float64, one row per sample), field, links (float64), and table: of
+    shapes with field and map, of knots with links and map; empty where not needed.
+
+    ``needs``: those of image, all that says where to read, params, field, knots.
     """
-    to_map, to_window, to_params = (grad.new_empty((0,), dtype=torch.float64) for _ in range(3))
+    to_map, to_window, to_params, to_links = (grad.new_empty((0,), dtype=torch.float64) for _ in range(4))
     source = grad
     with _on(grad):
         call = _Call(grad, *call_arguments)
-        needs = [*needs[:3], needs[3] and call.options["FIELD"] and not call.bend]
+        chained = needs[1] and bool(call.chain["LINKS"])
+        summed = needs[1] and (call.options["WINDOW"] or not chained)
+        needs = [needs[0], summed, needs[2], chained or (needs[3] and call.options["FIELD"]), *needs[4:]]
         linear = not call.options["FLAGS"] & (HUE | CLIP)
         to_field, to_table = (call.mapping.new_empty((0,)) for _ in range(2))
         if any(needs[1:]) or (needs[0] and not linear):
@@ -231,13 +261,16 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
                 to_params = colors.sum(1, dtype=torch.float64)
             if needs[3]:
                 to_field = to_field[:, 0] if call.groups == 1 else to_field.sum(1)
-            if call.span == 2 and needs[1]:
+            if chained:
+                to_map, to_links, to_table = _along_chain(to_field, call, knots=needs[4])
+                to_field = to_field.new_empty((0,))
+            elif call.span == 2 and needs[1]:
                 to_table = _tabled(collected, to_table, sums[..., 9], call)
             elif to_table.numel():
                 to_table = to_table[:, 0] if call.groups == 1 else to_table.sum(1)
             source = grad if linear else collected
         to_image = _image_gradient(source, call, linear) if needs[0] else grad.new_empty((0,), dtype=call.image.dtype)
-    return to_image, to_map, to_window, to_params, to_field, to_table
+    return to_image, to_map, to_window, to_params, to_field, to_links, to_table
 
 
 def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, ...]:
@@ -254,7 +287,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     tabled = call.span == 2 and needs[1]
     write = (needs[0] and not linear) or tabled
     source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
-    to_field = like.new_empty((call.batch, call.groups, 2, *call.size) if needs[3] else (0,))
+    to_field = like.new_empty((call.batch, call.groups, call.planes, *call.size) if needs[3] else (0,))
     each = 1 if tabled else 7 if call.span == 3 and (needs[1] or needs[3]) else 0
     to_table = like.new_empty((call.batch, call.groups, each, call.size[0] * call.size[1]) if each else (0,))
     for sample, planes in _parts(call.batch, call.groups):
@@ -263,7 +296,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
             sums, colors, source, to_field, to_table, *grad.stride(),
             *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, *call.tabled,
             count,
-            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
+            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], PLANES=call.planes, STEPS=steps,
             **block, **call.options, **call.reading(),
         )  # fmt: skip
     return sums, colors, source, to_field, to_table
@@ -281,7 +314,7 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     reach = {1: 0.5, 2: 1.0, 4: 2.0}[options["TAPS"]]  # of a tap on one axis, in pixels of the image
     folded, unfold, inverse = source, source, call.mapping
     if options["MODE"] != 0 or options["FIELD"] or call.span:
-        folded, unfold = _fold(source, call, options)
+        folded, unfold = _fold(source, call, options, linear=linear)
     options["FIELD"] = options["FIELD"] or call.span > 0  # everything is in fixed point
     side = 1 if options["FIELD"] or options["N"] > 4 or options["TAPS"] == 1 else 2
     if not options["FIELD"]:
@@ -345,12 +378,48 @@ def _bounds(call: _Call, reach: float) -> Tensor:
     return inverse
 
 
-def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def _along_chain(slopes: Tensor, call: _Call, *, knots: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(to the map, the links, the knots of the one that has any) from `gradients`'s planes, of which two are written over."""
+    block, *tiles = _blocks(call.size, _ALONE, 1)
+    steps = min(_STEPS, triton.next_power_of_2(tiles[1]))
+    chunked = tiles[0], triton.cdiv(tiles[1], steps)
+    links, rows = len(call.canvases), ROWS.value
+    sums = slopes.new_empty((call.batch, chunked[0] * chunked[1], rows + links * LINK))
+    shared = {**{name: call.chain[name] for name in ("LINKS", "KINDS")}, "PLANES": call.planes}
+    shared |= {name: call.options[name] for name in ("F", "INDEX")} | _OPTIONS
+    steps_of = (call.steps[0], call.knots[0], call.field_strides[0])
+    for sample, planes in _parts(call.batch, 1):
+        retrace[(*chunked, planes)](
+            slopes, call.mapping, call.links, call.field, sums, *call.size, sample, *steps_of, *call.knots[1:],
+            PROJECTIVE=call.options["PROJECTIVE"], STEPS=steps, **block, **shared,
+        )  # fmt: skip
+    to_map = sums[..., : call.mapping.shape[1]].sum(1, dtype=torch.float64)
+    to_links = sums[..., rows:].sum(1, dtype=torch.float64).unflatten(1, (links, LINK))
+    at = next((k for k, code in enumerate(call.canvases) if code in _BENDS), None)
+    if at is None:
+        return to_map, to_links, slopes.new_empty((0,))
+    shape = call.batch, 2, *call.knots[1:]
+    if not knots:
+        return to_map, to_links, slopes.new_zeros(shape)
+    folded = slopes.new_zeros(shape, dtype=torch.int64)
+    units, halves = _units(torch.linalg.vector_norm(slopes[:, :2], torch.inf, dim=(1, 2, 3)), call, 1)
+    block, *tiles = _blocks(call.size, _ALONE, _PIXELS)
+    for sample, planes in _parts(call.batch, 1):
+        add_knots[(*tiles, planes)](
+            slopes, call.links, call.field, units, folded, *call.size, sample, *steps_of[1:], *call.knots[1:], AT=at, **block,
+            **shared,
+        )  # fmt: skip
+    first, rest = torch.exp2(-halves)[:, :, None, None, None].unbind(1)
+    return to_map, to_links, torch.where(folded == 0, 0.0, folded * first * rest).to(slopes.dtype)
+
+
+def _fold(source: Tensor, call: _Call, options: dict[str, Any], *, linear: bool) -> tuple[Tensor, Tensor]:
     """What the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     units, halves = _units(torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)), call, 1)
     block, *tiles = _blocks(call.size, each=1)
     kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
+    chain = {name: call.chain[name] for name in ("LINKS", "KINDS")} | {"SOFT": linear and call.chain["SOFT"]}
     for sample, planes in _parts(call.batch, call.groups):
         if call.span:
             kept.pop("WINDOW", None)
@@ -362,7 +431,7 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any]) -> tuple[Tensor,
         add_folded[(*tiles, planes)](
             source, call.mapping, call.window, units, call.field, call.links, folded,
             *source.stride(), *call.field_strides, *call.shapes(),
-            sample, *call.steps[:2], *call.knots, BEND=call.bend, **block, **kept,
+            sample, *call.steps[:2], *call.knots, **chain, **block, **kept,
         )  # fmt: skip
     return folded, torch.exp2(-halves).to(call.mapping.dtype)
 

@@ -32,7 +32,6 @@ def _call(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     *tensors, field, links, table, size, options, cubic = arguments
     if links is None:
         return *tensors, field, size, options, cubic, None, False, table
-    assert table is not None
     return *tensors, table, size, options, cubic, links
 
 
@@ -52,11 +51,9 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     image, mapping, window, params, field, links, table, *rest = arguments
     needs = rest[-1]
     if grad.numel() and image.numel():
-        moves = needs[1] or needs[2] or needs[6]
-        assert links is None or not (moves or needs[4] or needs[5])
+        moves = needs[1] or needs[2] or needs[5] or needs[6]
         call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
-        *found, to_table = backward_warp(grad, call, [needs[0], moves, *needs[3:5]])
-        return *found, image.new_empty((0,), dtype=torch.float64), to_table
+        return backward_warp(grad, call, [needs[0], moves, *needs[3:5], needs[6]])
     empty = empty_gradients(image, mapping, window, params, field, links, table, needs)
     for gradient in empty:
         gradient.zero_()

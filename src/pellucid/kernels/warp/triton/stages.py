@@ -25,9 +25,11 @@ __all__ = [
     "cover",
     "hue",
     "hue_backward",
+    "lay_over",
     "mix",
     "shift",
     "to_covered",
+    "to_ground",
     "unmix",
     "unmixed",
 ]
@@ -107,6 +109,35 @@ def to_covered(offset, fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr
     for c in tl.static_range(K):
         at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
         total = fused(tl.load(offset + at) - tl.load(fill + at), g[c], total)
+    return total
+
+
+@triton.jit
+def lay_over(  # type: ignore[no-untyped-def]
+    found, share, uncovered, fills, first, LINKS: tl.constexpr, SOFT: tl.constexpr, FILLS: tl.constexpr, COUNT: tl.constexpr,
+    GROUPS: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """What the source gave by its share, over the fills of LINKS canvases (none unless FILLS); ``uncovered`` begins with the last.
+    SOFT: shares are not 0 and 1 alone.
+    """
+    laid = ()
+    for c in tl.static_range(K):
+        value = tl.where(share > 0.0, found[c] * share if SOFT else found[c], 0.0)
+        if FILLS:
+            at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
+            for back in tl.static_range(LINKS):
+                value = fused(tl.load(fills + (LINKS - 1 - back) * COUNT + at), uncovered[back], value)
+        laid = laid + (value,)
+    return laid
+
+
+@triton.jit
+def to_ground(fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The gradient of what a canvas leaves uncovered."""
+    total = tl.zeros(g[0].shape, g[0].dtype)
+    for c in tl.static_range(K):
+        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
+        total = fused(tl.load(fill + at), g[c], total)
     return total
 
 
