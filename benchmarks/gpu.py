@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,7 +40,7 @@ from pellucid.kernels import warp as kernels
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
 from pellucid.kernels.convolve import separable
-from pellucid.kernels.warp import pack
+from pellucid.kernels.warp import Link, pack
 from pellucid.kernels.warp.operators import arguments
 from pellucid.random.key import Key
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
@@ -341,6 +342,25 @@ def fields_close(impl):
     return worst <= 1, f"{worst:.2f} of the budget"
 
 
+def chains_close(impl):
+    """Canvases and a cubic spline in one pass: values and gradients to image, maps, fills and knots, the same bits twice."""
+    generator, worst = torch.Generator().manual_seed(10), 0.0
+    image, upstream = photographs(2, 32), torch.randn((2, 3, 20, 24), generator=generator)
+    maps, at = random_maps(2, 32, 0.1), random_maps(2, 24, 0.1)
+    knots, fill = (torch.rand(2, 2, 7, 6, generator=generator) - 0.5) * 4.0, torch.rand(2, 3, generator=generator)
+
+    def chain(first, impl, image, maps, at, knots, fill):
+        field = Link("bend", at, at.new_tensor([[0.5, -1.0, 7.0, 5.0]]), control=knots)
+        canvas = Link("zeros", at, at.new_tensor([[0.0, 0.0, 23.0, 19.0]]), fill)
+        return warp_kernel(image, maps, size=(20, 24), links=[field, canvas] if first else [canvas, field], impl=impl)
+
+    leaves = [image, maps, at, knots, fill]
+    for first in (True, False):
+        worst = max(worst, budget_share(partial(chain, first), leaves, upstream, impl))
+    once, again = (results_of(partial(chain, True, impl), leaves, DEVICE, torch.float32, upstream) for _ in range(2))
+    return worst <= 1 and all(map(torch.equal, once, again)), f"{worst:.2f} of the budget"
+
+
 def rounded_once(impl):
     """Every dtype read and written in the pass is one rounding away from float32, and float gradients come in the image's dtype."""
     images, maps = photographs(2, 40), random_maps(2, 40, 0.1)
@@ -476,6 +496,7 @@ CHECKS = (
     draws_equal,
     noise_equal,
     fields_close,
+    chains_close,
     rounded_once,
     same_bits,
     operators_behave,

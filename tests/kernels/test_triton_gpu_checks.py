@@ -37,7 +37,7 @@ NAMES = (
         "resizes_close",
         "nan_shows",
     ),
-    "colour_kernels_close",
+    *("colour_kernels_close", "chains_close"),
 )
 
 
