@@ -1,5 +1,6 @@
 """Loading: the same batches for any number of workers, another draw in each epoch, and none twice after a stop."""
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -238,3 +239,17 @@ def test_rows_of_the_wrong_width_are_no_other_number_of_boxes():
     samples = [{"image": torch.rand(3, 16, 16), "boxes": [[1.0, 2.0, 3.0, 4.0, 5.0]] * 4}]
     with pytest.raises(InvalidArgument, match="4 numbers per box"):
         collate(Pipeline([pellucid.Resize(16)]))(samples)
+
+
+def test_batches_from_a_side_stream_are_kept_until_they_are_read(monkeypatch):
+    """What the side stream made may be made anew there once it is freed: the stream that reads it must be told, in any nest."""
+    told = []
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: type("Side", (), {"record_event": lambda self: "done"})())
+    monkeypatch.setattr(torch.cuda, "stream", lambda side: contextlib.nullcontext())
+    waits = type("Main", (), {"wait_event": lambda self, event: told.append(event)})()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: waits)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, at: told.append((tensor.item(), at is waits)))
+    monkeypatch.setattr(Prefetcher, "_moved", lambda self, value: value)
+    batches = [{"image": torch.tensor(1), "boxes": [torch.tensor(2)]}, torch.tensor(3)]
+    assert len(list(Prefetcher(batches, device="cuda"))) == 2
+    assert told == ["done", (1, True), (2, True), "done", (3, True)]

@@ -115,7 +115,7 @@ class Prefetcher:
                     raise found
                 batch, count, event = found
                 if event is not None:
-                    torch.cuda.current_stream().wait_event(event)
+                    self._hand_over(batch, event)
                 self._done += count
                 yield batch
         finally:
@@ -124,6 +124,13 @@ class Prefetcher:
                 _drain(ready)
                 thread.join(0.01)
         self._epoch, self._done = self._epoch + 1, 0
+
+    def _hand_over(self, batch: Any, event: Any) -> None:
+        """Let the stream that reads a batch wait for it, and its memory for that stream: the side stream would take it again."""
+        reading = torch.cuda.current_stream(self.device)
+        reading.wait_event(event)
+        for tensor in _tensors(batch):
+            tensor.record_stream(reading)
 
     def _work(self, ready: queue.Queue[Any], stop: threading.Event) -> None:
         try:
@@ -149,6 +156,15 @@ class Prefetcher:
 def _drain(ready: queue.Queue[Any]) -> None:
     while not ready.empty():
         ready.get_nowait()
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in a nest of tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping | tuple | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(part)
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
