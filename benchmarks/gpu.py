@@ -26,9 +26,12 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where deterministic algorithms are demanded
 
 import torch
 from torch.utils.data import DataLoader
@@ -75,6 +78,14 @@ def random_maps(count, size, bend):
     maps[:, :2, 2] = centre - linear @ centre + torch.randn(count, 2, generator=generator) * size / 10
     maps[:, 2, :2] = torch.randn(count, 2, generator=generator) * bend / size
     return maps if bend else maps[:, :2]
+
+
+def triton_computes(impl):
+    """Triton's kernels are what is checked and timed: nothing falls back to the reference without a word."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        chosen = dispatch.choose(impl, available=kernels.AVAILABLE, device=DEVICE)
+    return chosen == "triton", f"{chosen} computes" + "".join(f"; {warning.message}" for warning in said)
 
 
 def forward_close(impl):
@@ -484,6 +495,7 @@ def backward_captured(impl):
 
 
 CHECKS = (
+    triton_computes,
     forward_close,
     gradients_close,
     colors_close,

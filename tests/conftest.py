@@ -8,6 +8,7 @@ import torch
 
 if not torch.cuda.is_available():  # Triton's kernels then run on CPU tensors; Triton reads this when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it torch warns on CUDA of every product of matrices
 
 # One thread each when the suite itself runs in parallel.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else min(2, os.cpu_count() or 1))

@@ -53,6 +53,8 @@ def environment() -> dict[str, Any]:
     if torch.cuda.is_available():
         facts["gpu"] = torch.cuda.get_device_name()
         facts["cuda"] = torch.version.cuda
+        if (fact := _driver()) is not None:
+            facts["driver"] = fact
     if (fact := commit()) is not None:
         facts["commit"] = fact
     return facts
@@ -73,6 +75,22 @@ def cpu_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def _driver() -> str | None:
+    """The GPU's driver, and the clocks of its processors and memory now and at most."""
+    asked = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit"
+    try:
+        process = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader", "--id=0"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return process.stdout.strip() or None
 
 
 def commit() -> str | None:

@@ -40,7 +40,7 @@ def describe(facts: dict[str, Any]) -> str:
     versions = ("pellucid", "torch", "numba", "kornia", "torchvision", "albumentations", "fuse-augmentations", "SimpleITK")
     parts = [facts["date"][:10], f"{facts['cpu']}, {facts['threads']} of {facts['cpus']} threads"]
     if "gpu" in facts:
-        parts.append(facts["gpu"])
+        parts.append(facts["gpu"] + (f" (driver, clocks, limit: {facts['driver']})" if "driver" in facts else ""))
     parts.append(", ".join(f"{name} {facts[name]}" for name in versions if name in facts))
     if "commit" in facts:
         parts.append(f"commit {facts['commit']}")
