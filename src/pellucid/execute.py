@@ -32,7 +32,7 @@ from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.kinds import Hop, places_of
-from pellucid.lowering import Lowered, Openings, as_bend, operations_of
+from pellucid.lowering import Lowered, Openings, as_bend, copies, operations_of
 from pellucid.lowering.compose import Geometry, unmoved
 from pellucid.plan import Group, Part, Run, Single, sources
 from pellucid.segments import (
@@ -210,13 +210,14 @@ def _passes(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through these passes, of which the last may paint over what the others make."""
-    painted = _painted(groups, lowered, image, dtype, impl) if len(groups) > 1 else None
+    painted = _painted(groups, lowered, image, dtype, impl) if groups else None
     if painted is None:
         return _through(groups, lowered, image, scale, impl, dtype)
-    out = _through(groups[:-1], lowered, image, scale, impl, dtype)
+    alone = len(groups) == 1
+    out = image.clone(memory_format=torch.contiguous_format) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
     if not _is_new(out, image):
         return apply_open(painted, out, scale, impl)
-    blend.paint(out, painted.box.to(dtype), patch_value(painted, out, impl))
+    blend.paint(out, painted.box.to(compute_dtype(dtype)), patch_value(painted, out, impl))
     return out
 
 
@@ -234,11 +235,14 @@ def _through(
 
 
 def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
-    """The last pass, where it is rectangles that can be painted over what the others make, without a gradient."""
-    if dtype != compute_dtype(image.dtype) or dtype not in (torch.float32, torch.float64):
+    """The last pass, where it is rectangles that can be painted over what the others make, or over a copy, without a gradient."""
+    *before, last = groups
+    if not isinstance(last, Single) or not lowered.taped or not blend.paints(impl, image.device):
         return None
-    before, last = groups[-2:]
-    if not isinstance(last, Single) or not isinstance(before, Run) or not lowered.taped or not blend.paints(impl, image.device):
+    # Bytes where nothing is rounded in between, numbers behind a run.
+    levels = image.dtype == dtype == torch.uint8 and (not before or (len(before) == 1 and copies(lowered.plan, before[0])))
+    numbers = dtype in (torch.float32, torch.float64) and dtype == compute_dtype(image.dtype)
+    if not levels and not (numbers and before and isinstance(before[-1], Run)):
         return None
     segment = lowered.segment(last.index)
     return segment if isinstance(segment, Patch) and not needs_grad(image, segment.box, segment.value) else None

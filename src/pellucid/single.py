@@ -151,7 +151,8 @@ def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
 
 def patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
     """What rectangles show: colours, or noise for every pixel."""
+    dtype = compute_dtype(image.dtype)
     if segment.value is not None:
-        return segment.value.to(image.dtype)
+        return segment.value.to(dtype)
     assert segment.words is not None
-    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype, impl=impl)
+    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), dtype, impl=impl)

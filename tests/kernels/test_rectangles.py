@@ -5,6 +5,7 @@ import torch
 
 from pellucid import ColorJitter, Key, Normalize, Pipeline, RandomAffine, RandomErasing, RandomHorizontalFlip, RandomResizedCrop
 from pellucid.kernels import blend
+from pellucid.kernels.conversion import as_bytes, as_colors
 from tests.compare import within_budget
 
 SIZE = 11, 13
@@ -125,3 +126,20 @@ def test_a_gradient_through_an_erased_pass_is_that_of_the_reference():
         out = augment(image)
         found.append((out, torch.autograd.grad(out.square().sum(), image)[0]))
     torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, (0.2, 0.5, 1.0), "random"])
+@pytest.mark.parametrize(
+    ("before", "exact"),
+    [((), True), ((RandomHorizontalFlip(),), True), ((RandomAffine(20),), False)],
+    ids=["alone", "flipped", "turned"],
+)
+def test_bytes_that_nothing_rounds_are_painted_over_as_what_they_stand_for(before, exact, value, monkeypatch):
+    painted, paint = [], blend.paint
+    monkeypatch.setattr(blend, "paint", lambda out, *rest: (painted.append(out.dtype), paint(out, *rest))[1])
+    image = torch.randint(0, 256, (6, 3, 41, 52), dtype=torch.uint8).transpose(2, 3)
+    kept, pipeline = image.clone(), Pipeline([*before, RandomErasing(p=0.7, value=value)], seed=2)
+    result, record = pipeline(image, return_record=True)
+    assert painted == ([torch.uint8] if exact else [])
+    assert torch.equal(image, kept)
+    assert torch.equal(result, as_bytes(pipeline.apply(as_colors(image, torch.float32), record), torch.uint8))

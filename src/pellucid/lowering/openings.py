@@ -24,7 +24,7 @@ from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, 
 from pellucid.tape import Rows, cached_recording
 from pellucid.types import Size
 
-__all__ = ["Opening", "Openings", "as_bend", "gate_of", "may_close"]
+__all__ = ["Opening", "Openings", "as_bend", "copies", "gate_of", "may_close"]
 
 _CLIPS = ("end", "each", True)
 
@@ -69,7 +69,7 @@ class Openings:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None
-        if len(groups) == 1 and _copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
+        if len(groups) == 1 and copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
             return None
         if not may_close(lowered, groups):
             return None
@@ -144,7 +144,7 @@ def _one_size(groups: Sequence[Group], size_in: Size) -> Size | None:
     return size if set(sizes) <= {size} and (first or size_in == size) else None
 
 
-def _copies(plan: Plan, group: Group) -> bool:
+def copies(plan: Plan, group: Group) -> bool:
     """Whether a pass moves whole pixels and does nothing else."""
     if not isinstance(group, Run) or group.colors:
         return False

@@ -81,8 +81,12 @@ def paints(impl: str, device: torch.device) -> bool:
 
 
 def paint(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> None:
-    """The same, compiled, over a contiguous image on the CPU that is the caller's own, in float32 or float64, without gradients."""
-    painting.cover_in_place(image, *(part.to(image.dtype) for part in _covers(image, box, value)))
+    """The same, compiled, over a contiguous image on the CPU that is the caller's own, without gradients.
+
+    Of float32 or float64, or bytes, which are read and written as fractions of 255.
+    """
+    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    painting.cover_in_place(image, *(part.to(dtype) for part in _covers(image, box, value)))
 
 
 def _covers(image: Tensor, box: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

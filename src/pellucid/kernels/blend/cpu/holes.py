@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, summing, without_refcount
+from pellucid.kernels.narrow import steps
 
 __all__ = ["back", "paint"]
 
@@ -44,19 +45,19 @@ def _cover(rows, columns, y, low, mask):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _mix(mask, value, step, row):  # type: ignore[no-untyped-def]
+def _mix(mask, value, step, unit, row):  # type: ignore[no-untyped-def]
     noinline()
-    zero, one = row.dtype.type(0.0), row.dtype.type(1.0)
+    zero, one = mask.dtype.type(0.0), mask.dtype.type(1.0)
     if step == 0:
         color = value[0]
         for u in range(len(row)):
-            share, x = mask[u], row[u]
+            share, x = mask[u], row[u] * unit
             mixed = color - (color - x) * (one - share)
             mixed = x if share <= zero else mixed
             row[u] = color if share >= one else mixed
         return
     for u in range(len(row)):
-        share, x, color = mask[u], row[u], value[u]
+        share, x, color = mask[u], row[u] * unit, value[u]
         mixed = color - (color - x) * (one - share)
         mixed = x if share <= zero else mixed
         row[u] = color if share >= one else mixed
@@ -69,9 +70,11 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
     Args:
         down, across: (b or 1, n, height) and (b or 1, n, width), each rectangle's share of a row and of a column.
         values: (b or 1, channels, 1 or height * width), of which ``step`` is 0 or 1.
+        out: of the others' dtype, or bytes, as fractions of 255.
     """
-    down, across, values, out = without_refcount((down, across, values, out))
-    scratch = np.empty(width, out.dtype)
+    unit = down.dtype.type(1.0 / 255.0) if out.itemsize == 1 else down.dtype.type(1.0)
+    down, across, values, out = without_refcount(down), without_refcount(across), without_refcount(values), steps(out)
+    scratch = np.empty(width, down.dtype)
     for s in range(start, stop):
         b = s // channels
         rows, columns, value = down[b % len(down)], across[b % len(across)], values[b % len(values), s - b * channels]
@@ -82,7 +85,7 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
         for y in range(rows.shape[1]):
             if _cover(rows, columns, y, low, mask):
                 at = y * width + low
-                _mix(mask, value[step * at :], step, out[s, at : y * width + high])
+                _mix(mask, value[step * at :], step, unit, out[s][at : y * width + high])
 
 
 @summing
