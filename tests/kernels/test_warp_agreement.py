@@ -145,3 +145,14 @@ def test_gradcheck(call):
         return Call(dict(zip(names, leaves, strict=True)), ours.options, ours.stages, ours.layout).run(cpu.warp)
 
     assert torch.autograd.gradcheck(function, list(ours.tensors.values()), eps=1e-7, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_a_pixel_is_the_same_in_results_of_any_size(channels, dtype):
+    # Sixteen pixels are interpolated at once, fewer one by one, and the last sixteen may overlap those before.
+    image = torch.rand(1, channels, 40, 50, dtype=dtype, generator=torch.Generator().manual_seed(channels))
+    src_from_dst = torch.tensor([[[0.81, 0.23, -1.5], [-0.17, 0.93, 6.0]]], dtype=dtype)
+    large = cpu.warp(image, src_from_dst, size=(21, 61))
+    for height, width in ((1, 1), (1, 15), (1, 16), (1, 17), (2, 8), (5, 7), (20, 61), (21, 33)):
+        assert torch.equal(cpu.warp(image, src_from_dst, size=(height, width)), large[..., :height, :width]), (height, width)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick
 
@@ -37,6 +38,18 @@ def _take_apart(quads, out, cover):  # type: ignore[no-untyped-def]
     for c in range(len(out)):
         _part(quads, c, out[c])
     _part(quads, 3, cover)
+
+
+@fused
+def _lerp_all(pixels, row, index, tx, ty, a, b, c, cover):  # type: ignore[no-untyped-def]
+    """Interpolate linearly, a block at a time. The last one may overlap the one before.
+
+    The rows of missing channels may be that of the last channel, which is laid out in their place.
+    """
+    last = len(index) - BLOCK
+    for u in range(0, last, BLOCK):
+        lerps(pixels, row, index, tx, ty, np.uint64(u), a, b, c, cover)
+    lerps(pixels, row, index, tx, ty, np.uint64(last), a, b, c, cover)
 
 
 @fused
@@ -76,10 +89,13 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
     elif taps == 1:
         for u in range(len(index)):
             pick(pixels, np.uint64(index[u]), quads, np.uint64(4 * u))
-    else:
+    elif len(index) < BLOCK:
         for u in range(len(index)):
             i = np.uint64(index[u])
             lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
+    else:
+        _lerp_all(pixels, row, index, tx, ty, out[0], out[min(1, len(out) - 1)], out[len(out) - 1], cover)
+        return
     _take_apart(quads, out, cover)
 
 

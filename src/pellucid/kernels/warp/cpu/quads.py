@@ -7,6 +7,7 @@ Read next: ``staged.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -30,6 +31,7 @@ __all__ = [
     "pick",
     "slopes",
     "spread",
+    "take",
 ]
 
 _FUSED = ("contract",)
@@ -89,13 +91,15 @@ class Vectors:
 
     def totals(self, a: Any, b: Any) -> tuple[Any, Any]:
         """The sums of two vectors, each (0 + 2) + (1 + 3): together, so that they share their steps."""
-
-        def take(first: Any, second: Any, *lanes: int) -> Any:
-            return self.builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, 4), lanes))
-
-        pairs = self.add(take(a, b, 0, 1, 4, 5), take(a, b, 2, 3, 6, 7))
-        sums = self.add(pairs, take(pairs, pairs, 1, 1, 3, 3))
+        pairs = self.add(take(self.builder, a, b, (0, 1, 4, 5)), take(self.builder, a, b, (2, 3, 6, 7)))
+        sums = self.add(pairs, take(self.builder, pairs, pairs, (1, 1, 3, 3)))
         return tuple(self.builder.extract_element(sums, ir.Constant(_INT, lane)) for lane in (0, 2))
+
+
+def take(builder: Any, first: Any, second: Any, lanes: Iterable[int]) -> Any:
+    """A vector of these lanes of two, counted through both."""
+    places = list(lanes)
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
 
 @intrinsic
@@ -104,14 +108,12 @@ def lerp(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, out:
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
+        source = Vectors(target, builder, signature.args[0], args[0], 8)
         result = Vectors(target, builder, signature.args[5], args[5], 4)
-        across, down = source.splat(args[3]), source.splat(args[4])
-        rows = []
-        for index in args[1:3]:
-            left, right = source.load(index), source.load(index, 4)
-            rows.append(source.add(left, source.times(across, source.less(right, left))))
-        result.store(source.add(rows[0], source.times(down, source.less(rows[1], rows[0]))), args[6])
+        upper, lower = (source.load(index) for index in args[1:3])
+        pair = source.add(upper, source.times(source.splat(args[4]), source.less(lower, upper)))
+        left, right = (take(builder, pair, pair, range(first, first + 4)) for first in (0, 4))
+        result.store(result.add(left, result.times(result.splat(args[3]), result.less(right, left))), args[6])
         return target.get_dummy_value()
 
     return types.void(quad, upper, lower, tx, ty, out, at), codegen
