@@ -102,6 +102,30 @@ def take(builder: Any, first: Any, second: Any, lanes: Iterable[int]) -> Any:
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
 
+def _prefetch(*, written: bool) -> Any:
+    @intrinsic
+    def ask(context: Any, row: Any, index: Any) -> Any:
+        del context
+
+        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = signature.args[0]
+            make = cgutils.create_struct_proxy(kind) if isinstance(kind, Narrow) else target.make_array(kind)
+            place = builder.gep(make(target, builder, args[0]).data, [args[1]])
+            place = builder.bitcast(place, ir.IntType(8).as_pointer())
+            signature = ir.FunctionType(ir.VoidType(), [place.type, _INT, _INT, _INT])
+            fetch = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0i8")
+            builder.call(fetch, [place, _INT(int(written)), _INT(3), _INT(1)])
+            return target.get_dummy_value()
+
+        return types.void(row, index), codegen
+
+    return ask
+
+
+soon_read, soon_written = _prefetch(written=False), _prefetch(written=True)
+"""Ask for the memory of an array's element before it is needed."""
+
+
 @intrinsic
 def lerp(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, out: Any, at: Any) -> Any:
     """Write to ``out`` what lies between the pixels at ``upper``, right of it, at ``lower`` and right of that."""

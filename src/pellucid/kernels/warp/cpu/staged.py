@@ -18,7 +18,7 @@ from pellucid.kernels.jit import exact, fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, fold
 from pellucid.kernels.warp.cpu.layout import FRAME
 from pellucid.kernels.warp.cpu.links import find
-from pellucid.kernels.warp.cpu.quads import meet
+from pellucid.kernels.warp.cpu.quads import meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["choose_band", "stage", "unstage"]
@@ -297,6 +297,16 @@ def _overlap(first, count, length):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
+    """Ask for a row of up to three channels."""
+    sc, sx = strides
+    step = 64 // img.itemsize
+    for c in range(1 if sc == 1 else count):
+        for u in range(0, abs(n * sx), step):
+            soon_read(img, at + c * sc + u)
+
+
+@fused
 def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type: ignore[no-untyped-def]
     """Fill ``quad`` with the band's pixels, in units of the result.
 
@@ -320,6 +330,7 @@ def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type
                 out[:] = quad.dtype.type(0.0)
                 continue
             at = base + 3 * k * sc + fold(y, height, mode) * sy
+            _announce(img, at + (x + low) * sx + 2 * sy, (sc, sx), count, high - low)
             _outside(img, at, (sc, sx), count, unit, mode, width, x, out[: 4 * low])
             _row(img, at + (x + low) * sx, (sc, sx), count, unit, out[4 * low : 4 * high])
             _outside(img, at, (sc, sx), count, unit, mode, width, x + high, out[4 * high :])

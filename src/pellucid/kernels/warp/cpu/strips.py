@@ -15,6 +15,7 @@ from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.quads import soon_written
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
 from pellucid.kernels.warp.layout import CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
@@ -24,6 +25,7 @@ __all__ = [
     "PLANE",
     "ROWS",
     "STAGED",
+    "announce",
     "copy_pixels",
     "folds",
     "is_copy",
@@ -228,6 +230,17 @@ def store_strip(source, target, first, at, width, step, rows):  # type: ignore[n
             x, y = source[o][k * width :], target[first + o][at + k * step :]
             for u in range(lines * width if width == step else width):
                 y[u] = x[u]
+
+
+@fused
+def announce(target, first, at, width, step, lines, rows):  # type: ignore[no-untyped-def]
+    """Ask for the memory of a strip's place in the output."""
+    noinline()
+    for o in range(rows):
+        row = target[first + o]
+        for k in range(lines):
+            for u in range(0, width, 16):
+                soon_written(row, np.uint64(at + k * step + u))
 
 
 @fused

@@ -18,6 +18,7 @@ from pellucid.kernels.warp.cpu.stages import bend, clip, mix, mix_whole
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
+    announce,
     copy_pixels,
     is_copy,
     next_band,
@@ -76,6 +77,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             end = min(call.out_height, v + (stop - r) * call.strip)
             next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, index[:n], own, frame, quad, True)
             band = v + frame[ROWS]
+        announce(out, b * out_channels, v * call.out_width + first, width, call.out_width, n // width, out_channels)
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
