@@ -55,10 +55,12 @@ def paint(p, flags, bends, channels, out_channels, cover, ones, source, result):
     if flags & FIRST_MIX:
         mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
     if flags & HUE:
-        hue(p[hue_shift], result[0], result[1], result[2])
+        hue(p[hue_shift], result, source)
+        source, result = result, source
     for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
         if flag == LAST_MIX and flags & CLIP:
-            clip(result, out_channels)
+            clip(result, source, out_channels)
+            source, result = result, source
         if bends is not None and flag == LAST_MIX:
             bend(p, curve, flags, result, source, out_channels)
             source, result = result, source
@@ -88,14 +90,12 @@ def repaint(p, flags, channels, out_channels, cover, ones, source, rows):  # typ
     if flags & FIRST_MIX:
         mix(p, matrix, offset, offset + out_channels, cover, source, channels, first, out_channels)
     if flags & HUE:
-        copy_rows(first, hued, out_channels)
-        hue(p[hue_shift], hued[0], hued[1], hued[2])
+        hue(p[hue_shift], first, hued)
     if flags & SECOND_MIX:
         bias = second + out_channels * out_channels
         mix(p, second, bias, bias + out_channels, ones, hued, out_channels, mixed, out_channels)
     if flags & CLIP:
-        copy_rows(mixed, clipped, out_channels)
-        clip(clipped, out_channels)
+        clip(mixed, clipped, out_channels)
 
 
 @fused

@@ -36,6 +36,7 @@ from pellucid.kernels.warp.cpu.strips import (
     ROWS,
     STAGED,
     copy_pixels,
+    find_strip,
     is_copy,
     load_strip,
     next_band,
@@ -43,7 +44,6 @@ from pellucid.kernels.warp.cpu.strips import (
     read_strip,
     rule_of,
     scatter_strip,
-    settle_strip,
     store_strip,
     strip_at,
     write_pixels,
@@ -190,9 +190,11 @@ def backward(  # type: ignore[no-untyped-def]
         k += 6 * out_channels
         before_last = after_clip if bends is None else strip[k : k + out_channels]
         if not whole:
-            cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, where, own)
-            if tables is None and shapes is None:
-                settle_strip(call, window, strip, frame, here, where)
+            under = p[fills:] if grounds > 0 else p[:0]
+            if tables is not None or shapes is not None:
+                cut = find(call, m, fields, chain, under, b, v, first, width, strip, where, own)
+            else:
+                cut = find_strip(call, m, fields, chain, under, window, b, v, first, width, strip, frame, here, where, own)
         if whole and reads:
             copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
@@ -211,14 +213,12 @@ def backward(  # type: ignore[no-untyped-def]
                 if cut:
                     blend(own[0], own[2:], grounds, out_channels, shown)
             if flags & HUE:
-                copy_rows(shown, after_hue, out_channels)
-                hue(p[hue_shift], after_hue[0], after_hue[1], after_hue[2])
+                hue(p[hue_shift], shown, after_hue)
             if flags & SECOND_MIX:
                 bias = second + size
                 mix(p, second, bias, bias + out_channels, ones, after_hue, out_channels, after_second, out_channels)
             if flags & CLIP:
-                copy_rows(after_second, after_clip, out_channels)
-                clip(after_clip, out_channels)
+                clip(after_second, after_clip, out_channels)
             if bends is not None and flags & LAST_MIX and needs_params:
                 bend(p, bent, flags, after_clip, before_last, out_channels)
         load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)

@@ -96,11 +96,12 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
     return cast(0.5) + two * (np.nextafter(one, two) - one) * cast(length)
 
 
-@fused
-def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
+@exact
+def settle(m, v, us, vs, x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
     """What each pixel needs: 2, pixels that are laid out; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
+        m, v, us, vs: of :func:`locate` for an affine map, which is then done here. m is None where x and y are known.
         inner, outer: the open boxes of coordinates of kind 2, and of those that may see anything.
         held: the box that coordinates of kind 2 are clamped to.
         whole: (height, width) of the image.
@@ -124,10 +125,19 @@ def settle(x, y, taps, inner, outer, held, whole, corner, shape, kind, index, tx
         corner_x, corner_y = corner_x + cast(1.0), corner_y + cast(1.0)
     # Offsets are small enough to be exact in this type, and one conversion is cheaper than integer products.
     four, line, nowhere = cast(4.0), cast(4 * shape[1]), cast(4 * shape[0] * shape[1])
+    if m is not None:
+        top_row = cast(v)
+        m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     for u in range(len(x)):
-        a, b = x[u], y[u]
+        if m is not None:
+            a, b = m0 * us[u] + (m1 * (vs[u] + top_row) + m2), m3 * us[u] + (m4 * (vs[u] + top_row) + m5)
+            x[u], y[u] = a, b
+        else:
+            a, b = x[u], y[u]
         fast = (a > low_x) & (a < high_x) & (b > low_y) & (b < high_y)
-        seen = (a > left) & (a < right) & (b > top) & (b < bottom)
+        seen = fast
+        if m is None:  # an affine map that comes here has a border rule that does not fold
+            seen = (a > left) & (a < right) & (b > top) & (b < bottom)
         kind[u] = np.int32(2) if fast else (np.int32(1) if seen else np.int32(0))
         a, b = min(max(a if fast else zero, first_x), last_x), min(max(b if fast else zero, first_y), last_y)
         column, row = np.floor(a + half_x), np.floor(b + half_y)

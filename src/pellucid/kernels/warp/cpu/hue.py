@@ -16,10 +16,12 @@ __all__ = ["hue", "hue_backward"]
 
 
 @fused
-def hue(hue_shift, red, green, blue):  # type: ignore[no-untyped-def]
-    """Rotate the hue in place."""
+def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
+    """Rotate the hue of three rows."""
     noinline()
-    cast = red.dtype.type
+    cast = source.dtype.type
+    red, green, blue = source[0], source[1], source[2]
+    to_red, to_green, to_blue = target[0], target[1], target[2]
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
     sixth, faint = cast(1.0 / 6.0), cast(FAINT)
     shift = six * hue_shift
@@ -33,9 +35,9 @@ def hue(hue_shift, red, green, blue):  # type: ignore[no-untyped-def]
         ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
         h = (zero if grey else start + (ahead - behind) * (one / (one if grey else chroma))) + shift
         h -= six * np.floor(h * sixth)  # in [0, 6]: how much of the chroma each channel lacks is a trapezium of it
-        red[u] = value - chroma * max(min(two - abs(h - three), one), zero)
-        green[u] = value - chroma * max(min(abs(h - two) - one, one), zero)
-        blue[u] = value - chroma * max(min(abs(h - four) - one, one), zero)
+        to_red[u] = value - chroma * max(min(two - abs(h - three), one), zero)
+        to_green[u] = value - chroma * max(min(abs(h - two) - one, one), zero)
+        to_blue[u] = value - chroma * max(min(abs(h - four) - one, one), zero)
 
 
 @fused

@@ -28,6 +28,7 @@ _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 ring's width."""
 
 _FOLDS, _HARD, _BEND = CANVASES["reflection"], CANVASES["hard"], CANVASES["bend"]
+_LINE = 64  # bytes that memory comes in
 _MOST = 1e6  # further away, corners are not trusted
 _WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
@@ -300,9 +301,10 @@ def _overlap(first, count, length):  # type: ignore[no-untyped-def]
 def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
     """Ask for a row of up to three channels."""
     sc, sx = strides
-    step = 64 // img.itemsize
+    if sx > 4:  # more memory than the row's
+        return
     for c in range(1 if sc == 1 else count):
-        for u in range(0, abs(n * sx), step):
+        for u in range(0, n * sx, _LINE // img.itemsize):
             soon_read(img, at + c * sc + u)
 
 

@@ -7,6 +7,8 @@ Read next: ``hue.py``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
 from pellucid.kernels.jit import fused, noinline, summing
@@ -19,6 +21,7 @@ __all__ = [
     "clip_backward",
     "copy_rows",
     "dot",
+    "finish",
     "mix",
     "mix_backward",
     "mix_sums",
@@ -175,16 +178,50 @@ def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
 
 
 @fused
-def clip(target, rows):  # type: ignore[no-untyped-def]
-    """Clip to [0, 1] in place; NaN stays."""
+def _held(z, low, high):  # type: ignore[no-untyped-def]
+    """A number clipped to an interval; NaN stays."""
+    z = low if z < low else z
+    return high if z > high else z
+
+
+@fused
+def clip(source, target, rows):  # type: ignore[no-untyped-def]
+    """Clip to [0, 1]; NaN stays."""
     noinline()
     zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
     for o in range(rows):
-        row = target[o]
-        for u in range(len(row)):
-            z = row[u]
-            z = zero if z < zero else z
-            row[u] = one if z > one else z
+        x, y = source[o], target[o]
+        for u in range(len(x)):
+            y[u] = _held(x[u], zero, one)
+
+
+@fused
+def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
+    b0, b1, b2 = p[bias : bias + 3]
+    for u in range(len(x0)):
+        a, b, c = _held(x0[u], low, high), _held(x1[u], low, high), _held(x2[u], low, high)
+        y0[u] = m00 * a + m01 * b + m02 * c + b0
+        y1[u] = m10 * a + m11 * b + m12 * c + b1
+        y2[u] = m20 * a + m21 * b + m22 * c + b2
+
+
+@fused
+def finish(p, at, bias, clipped, source, target, first, start, width, step):  # type: ignore[no-untyped-def]
+    """Write matrix @ colour + offset of three rows, clipped before if they are to be, to their place in the output."""
+    noinline()
+    cast = source.dtype.type
+    low, high = (cast(0.0), cast(1.0)) if clipped else (-cast(np.inf), cast(np.inf))
+    x0, x1, x2 = source[0], source[1], source[2]
+    y0, y1, y2 = target[first], target[first + 1], target[first + 2]
+    n = len(x0)
+    piece = n if width == step else width
+    for k in range(n // piece):
+        i, j = k * piece, start + k * step
+        _finish3(
+            p, at, bias, low, high, x0[i : i + piece], x1[i : i + piece], x2[i : i + piece],
+            y0[j : j + piece], y1[j : j + piece], y2[j : j + piece],
+        )  # fmt: skip
 
 
 @fused

@@ -15,6 +15,7 @@ from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
@@ -27,6 +28,7 @@ __all__ = [
     "STAGED",
     "announce",
     "copy_pixels",
+    "find_strip",
     "folds",
     "is_copy",
     "lay_out",
@@ -42,6 +44,7 @@ __all__ = [
     "write_pixels",
 ]
 
+_LINE = 64  # bytes that memory comes in
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
@@ -106,12 +109,26 @@ def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, inde
 
 
 @fused
-def settle_strip(call, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
-    """Classify a strip whose coordinates are known, and say where what each pixel reads is laid out."""
+def find_strip(call, m, fields, chain, fills, window, b, v, first, width, strip, frame, kind, index, own):  # type: ignore[no-untyped-def]
+    """As ``find`` and :func:`settle_strip` after it, in one loop where the map is affine and nothing else moves points."""
+    if chain is None and fields is None:
+        settle_strip(call, m, v, window, strip, frame, kind, index)
+        return False
+    cut = find(call, m, fields, chain, fills, b, v, first, width, strip, index, own)
+    settle_strip(call, None, v, window, strip, frame, kind, index)
+    return cut
+
+
+@fused
+def settle_strip(call, m, v, window, strip, frame, kind, index):  # type: ignore[no-untyped-def]
+    """Classify a strip, and say where what each pixel reads is laid out. m is None where coordinates are known, else affine."""
     shape = (call.height, call.width)
     inner, outer, held = boxes(shape, call.taps, call.mode, window, strip.dtype.type)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
-    settle(strip[0], strip[1], call.taps, inner, outer, held, shape, corner, lines, kind, index, strip[2], strip[3])
+    settle(
+        m, v, strip[4], strip[5], strip[0], strip[1], call.taps, inner, outer, held, shape, corner, lines, kind, index, strip[2],
+        strip[3],
+    )  # fmt: skip
     if frame[STAGED] == 0:
         for u in range(len(index)):
             index[u] = u * 4 * call.taps * call.taps
@@ -239,7 +256,7 @@ def announce(target, first, at, width, step, lines, rows):  # type: ignore[no-un
     for o in range(rows):
         row = target[first + o]
         for k in range(lines):
-            for u in range(0, width, 16):
+            for u in range(0, width, _LINE // target.itemsize):
                 soon_written(row, np.uint64(at + k * step + u))
 
 

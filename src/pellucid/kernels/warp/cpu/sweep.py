@@ -14,17 +14,17 @@ from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
-from pellucid.kernels.warp.cpu.stages import bend, clip, mix, mix_whole
+from pellucid.kernels.warp.cpu.stages import bend, clip, finish, mix, mix_whole
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
     announce,
     copy_pixels,
+    find_strip,
     is_copy,
     next_band,
     parameter_places,
     read_strip,
-    settle_strip,
     store_strip,
     strip_at,
     write_pixels,
@@ -92,9 +92,11 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
                 img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), cover[: 0 if call.still else n]
             )
         else:
-            cut = find(call, m, fields, chain, p[fills:] if grounds > 0 else p[:0], b, v, first, width, strip, index[:n], own)
+            under = p[fills:] if grounds > 0 else p[:0]
             base = np.uint64(b * call.stride_b)
             shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
+            if tables is not None or shapes is not None:
+                cut = find(call, m, fields, chain, under, b, v, first, width, strip, index[:n], own)
             if tables is not None:
                 table, sizes = table_of(tables, b)
                 read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], read, strip[7])
@@ -103,22 +105,32 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
                 at = v * call.out_width + first, width, call.out_width
                 read_stretched(picture, shapes, curve, b, at, strip[0], strip[1], read, strip[7])
             else:
-                settle_strip(call, window, strip, frame, kind[:n], index[:n])
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, kind[:n], index[:n], read, edge)
+                here, where = kind[:n], index[:n]
+                cut = find_strip(call, m, fields, chain, under, window, b, v, first, width, strip, frame, here, where, own)
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge)
         if flags & FIRST_MIX and not straight:
             mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
         if chain is not None and cut:
             blend(own[0], own[2:], grounds, out_channels, result)
         if flags & HUE:
-            hue(p[hue_shift], result[0], result[1], result[2])
-        for flag, place in ((SECOND_MIX, second), (LAST_MIX, last)):
-            if flag == LAST_MIX and flags & CLIP:
-                clip(result, out_channels)
-            if bends is not None and flag == LAST_MIX:
-                bend(p, bent, flags, result, source, out_channels)
-                source, result = result, source
-            if flags & flag:
-                bias = place + size
-                mix(p, place, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
-                source, result = result, source
-        store_strip(result, out, b * out_channels, v * call.out_width + first, width, call.out_width, out_channels)
+            hue(p[hue_shift], result, source)
+            source, result = result, source
+        if flags & SECOND_MIX:
+            bias = second + size
+            mix(p, second, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
+            source, result = result, source
+        top, place = b * out_channels, v * call.out_width + first
+        if bends is None and flags & LAST_MIX and out_channels == 3:
+            finish(p, last, last + size, flags & CLIP != 0, result, out, top, place, width, call.out_width)
+            continue
+        if flags & CLIP:
+            clip(result, source, out_channels)
+            source, result = result, source
+        if bends is not None:
+            bend(p, bent, flags, result, source, out_channels)
+            source, result = result, source
+        if flags & LAST_MIX:
+            bias = last + size
+            mix(p, last, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
+            source, result = result, source
+        store_strip(result, out, top, place, width, call.out_width, out_channels)

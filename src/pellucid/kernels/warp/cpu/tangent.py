@@ -133,7 +133,7 @@ def tangent(  # type: ignore[no-untyped-def]
             if moves[2].size > 0:
                 displace(moves[2], 2 * b, at, width, call.out_width, dx, dy)
         here, where = kind[:n], index[:n]
-        settle_strip(call, window, strip, frame, here, where)
+        settle_strip(call, None, v, window, strip, frame, here, where)
         read = source[:channels]
         place = (whole_line, whole_line, width)
         if changes:
