@@ -231,7 +231,8 @@ def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
     for o in range(rows):
         x, row = source[o], g[o]
         for u in range(len(row)):
-            row[u] = row[u] if (x[u] >= zero) & (x[u] <= one) else zero
+            a, z = x[u], row[u]  # read in any case, or nothing is vectorised
+            row[u] = z if (a >= zero) & (a <= one) else zero
 
 
 @fused
