@@ -46,7 +46,7 @@ def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignor
     noinline()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
-    sixth, faint = cast(1.0 / 6.0), cast(FAINT)
+    half, third, sixth, faint = cast(0.5), cast(1.0 / 3.0), cast(1.0 / 6.0), cast(FAINT)
     shift = six * hue_shift
     for u in range(len(red)):
         r, g, b = red[u], green[u], blue[u]
@@ -59,14 +59,12 @@ def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignor
         ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
         offset = (ahead - behind) * scale
         h = (zero if grey else start + offset) + shift
-        k0, k1, k2 = h + cast(5.0), h + three, h + one
-        k0 -= six * np.floor(k0 * sixth)
-        k1 -= six * np.floor(k1 * sixth)
-        k2 -= six * np.floor(k2 * sixth)
-        taken0, taken1, taken2 = min(k0, four - k0), min(k1, four - k1), min(k2, four - k2)
-        s0 = (one if k0 < two else -one) if (taken0 >= zero) & (taken0 <= one) else zero
-        s1 = (one if k1 < two else -one) if (taken1 >= zero) & (taken1 <= one) else zero
-        s2 = (one if k2 < two else -one) if (taken2 >= zero) & (taken2 <= one) else zero
+        h -= six * np.floor(h * sixth)
+        again = h + six if h < one else h  # on red, blue has the slope from below
+        taken0, taken1, taken2 = two - abs(h - three), abs(h - two) - one, abs(again - four) - one
+        s0 = (one if h < three else -one) if (taken0 >= zero) & (taken0 <= one) else zero
+        s1 = (one if h > two else -one) if (taken1 >= zero) & (taken1 <= one) else zero
+        s2 = (one if again > four else -one) if (taken2 >= zero) & (taken2 <= one) else zero
         a0, a1, a2 = g0[u], g1[u], g2[u]
         to_hue = -chroma * (a0 * s0 + a1 * s1 + a2 * s2)
         to_chroma = -(a0 * max(min(taken0, one), zero) + a1 * max(min(taken1, one), zero) + a2 * max(min(taken2, one), zero))
@@ -77,8 +75,9 @@ def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignor
         to_value = a0 + a1 + a2 + to_chroma
         top0, top1, top2 = (one if r == value else zero), (one if is_green else zero), (one if b == value else zero)
         end0, end1, end2 = (one if r == low else zero), (one if g == low else zero), (one if b == low else zero)
-        to_value /= max(top0 + top1 + top2, one)
-        to_low = -to_chroma / max(end0 + end1 + end2, one)
+        tops, ends = top0 + top1 + top2, end0 + end1 + end2
+        to_value *= one if tops < two else (half if tops < three else third)
+        to_low = -to_chroma * (one if ends < two else (half if ends < three else third))
         # The channel after the largest (in the order red, green, blue, red) raises the hue, the one before lowers it.
         third_is_blue = (not is_red) & (not is_green)
         g0[u] = to_value * top0 + to_low * end0 + (zero if is_red else (-to_offset if is_green else to_offset))
