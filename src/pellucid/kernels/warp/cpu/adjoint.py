@@ -17,7 +17,7 @@ from pellucid.kernels.warp.cpu.footprint import add_table, read_table, table_of
 from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.hue import hue, hue_backward
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
-from pellucid.kernels.warp.cpu.staged import unstage
+from pellucid.kernels.warp.cpu.staged import clear, unstage, unstaged_rows
 from pellucid.kernels.warp.cpu.stages import (
     bend,
     bend_backward,
@@ -35,6 +35,7 @@ from pellucid.kernels.warp.cpu.strips import (
     PLANE,
     ROWS,
     STAGED,
+    announce,
     copy_pixels,
     find_strip,
     is_copy,
@@ -137,8 +138,9 @@ def backward(  # type: ignore[no-untyped-def]
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic = call.unit, call.cubic
     shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
-    plane, curve = call.height * call.width, floats.dtype.type(cubic if call.taps == 4 else 0.0)
+    curve = floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
+    cleared = (zero, zero)
     before, band, cut, height = (0, 0), 0, False, 18 + 2 * channels + 6 * out_channels
     if bends is not None:
         height += out_channels + 4
@@ -162,14 +164,15 @@ def backward(  # type: ignore[no-untyped-def]
             before = (n, first)
         if v == 0:
             frame[ROWS] = band = 0
-            if needs_image and first == 0:
-                to_image[owned : owned + channels * plane] = floats.dtype.type(0.0)
+            if first == 0:
+                cleared = (zero, zero)
         whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
         if tables is None and shapes is None and not whole and v >= band:
             next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, where, own, frame, quad, reads)
             band = v + frame[ROWS]
             if frame[STAGED] == 1 and needs_image:
                 into[: 8 + 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
+        announce(grad, b * out_channels, v * call.out_width + first, width, call.out_width, n // width, out_channels)
         ones, to_cover, along_x, along_y, third, quads = (
             strip[8],
             strip[9],
@@ -256,6 +259,9 @@ def backward(  # type: ignore[no-untyped-def]
         else:
             copy_rows(g, to_source, channels)
         plain, rule = tables is None and shapes is None and not whole, rule_of(call, window)
+        staged = plain and frame[STAGED] == 1
+        if needs_image and not (staged and edge is None):
+            cleared = clear(to_image, owned, channels, shape, cleared, zero, call.height)
         if whole and needs_image:
             add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
         if tables is not None:
@@ -303,8 +309,12 @@ def backward(  # type: ignore[no-untyped-def]
             if fields is not None and fields.size > 0 and call.projective:
                 locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
             _map_sums(to_maps[b], v, call.projective, strip, along_x, along_y, third)
-        if plain and frame[STAGED] == 1 and needs_image and v + call.strip >= band:
+        if staged and needs_image and v + call.strip >= band:
+            top, bottom = unstaged_rows(rule, frame, call.height)
+            cleared = clear(to_image, owned, channels, shape, cleared, top, bottom)
             unstage(into, channels, shape, rule, frame, owned, quads, to_image)
+        if needs_image and (r + 1) % strips == 0:
+            cleared = clear(to_image, owned, channels, shape, cleared, zero, call.height)
 
 
 @entry

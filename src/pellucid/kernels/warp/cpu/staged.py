@@ -21,7 +21,7 @@ from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
-__all__ = ["choose_band", "stage", "unstage"]
+__all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
 
 _ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
 """A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
@@ -336,6 +336,35 @@ def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type
             _outside(img, at, (sc, sx), count, unit, mode, width, x, out[: 4 * low])
             _row(img, at + (x + low) * sx, (sc, sx), count, unit, out[4 * low : 4 * high])
             _outside(img, at, (sc, sx), count, unit, mode, width, x + high, out[4 * high :])
+
+
+@fused
+def clear(gradient, own, channels, shape, cleared, first, last):  # type: ignore[no-untyped-def]
+    """Write zeros to rows of a sample's part of ``gradient`` until the rows first to last are ``cleared``; returns those that are.
+
+    So zeros are written just before what is added to them, while they are close.
+    """
+    noinline()
+    zero = gradient.dtype.type(0.0)
+    height, width = shape
+    low, high = cleared
+    if low == high:
+        low = high = first
+    first, last = min(first, low), max(last, high)
+    for c in range(channels):
+        at = own + c * height * width
+        gradient[at + first * width : at + low * width] = zero
+        gradient[at + high * width : at + last * width] = zero
+    return first, last
+
+
+@fused
+def unstaged_rows(mode, frame, height):  # type: ignore[no-untyped-def]
+    """The rows of the image that :func:`unstage` may add to."""
+    if mode > BORDER:
+        return np.int64(0), np.int64(height)
+    first = min(max(frame[_Y] - frame[_RING], 0), height - 1)
+    return first, max(min(frame[_Y] - frame[_RING] + frame[_LINES], height), first + 1)
 
 
 @fused

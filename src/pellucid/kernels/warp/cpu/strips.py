@@ -251,7 +251,7 @@ def store_strip(source, target, first, at, width, step, rows):  # type: ignore[n
 
 @fused
 def announce(target, first, at, width, step, lines, rows):  # type: ignore[no-untyped-def]
-    """Ask for the memory of a strip's place in the output."""
+    """Ask for the memory of a strip's place in the output, or in its gradient."""
     noinline()
     for o in range(rows):
         row = target[first + o]
