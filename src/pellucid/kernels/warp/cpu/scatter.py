@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.warp.cpu.blocks import BLOCK, slopes_of
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
 from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
@@ -42,7 +43,8 @@ def scatter_staged(  # type: ignore[no-untyped-def]
         quads: scratch, four numbers per pixel.
     """
     noinline()
-    row, count = np.uint64(4 * columns), np.uint64(len(index))
+    row, count, n = np.uint64(4 * columns), np.uint64(len(index)), len(index)
+    whole = n - n % BLOCK if taps == 2 and len(g) == 3 else 0  # so many have their slopes taken in blocks, the others one by one
     if len(g) == 3:
         _join_all(g[0], g[1], g[2], to_cover, quads)
     else:
@@ -66,7 +68,9 @@ def scatter_staged(  # type: ignore[no-untyped-def]
                 drop(into, np.uint64(index[u]), quads, np.uint64(4 * u))
     else:
         if needs[1]:
-            for u in range(len(index)):
+            for u in range(0, whole, BLOCK):
+                slopes_of(pixels, row, index, tx, ty, np.uint64(u), g[0], g[1], g[2], to_cover, along_x, along_y)
+            for u in range(whole, n):
                 i = np.uint64(index[u])
                 across, down = slopes(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
                 along_x[u] += across
