@@ -268,6 +268,10 @@ def _row(img, at, strides, count, unit, out):  # type: ignore[no-untyped-def]
         for u in range(n):
             p, q, r = cast(a[3 * u]), cast(a[3 * u + 1]), cast(a[3 * u + 2])
             out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
+    elif sx == 4 and sc == 1 and count == 3:  # as Pillow keeps colours; what else a pixel holds is not looked at
+        for u in range(n):
+            p, q, r = cast(a[4 * u]), cast(a[4 * u + 1]), cast(a[4 * u + 2])
+            out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
     else:
         for u in range(n):
             k = u * sx
