@@ -59,11 +59,7 @@ def step(kind, factor, pivot, weights, x, z, grey):  # type: ignore[no-untyped-d
     noinline()
     one = type(factor)(1.0)
     if kind == HUE:
-        for c in range(3):
-            a, b = x[c], z[c]
-            for u in range(len(a)):
-                b[u] = a[u]
-        hue(factor, z[0], z[1], z[2])
+        hue(factor, x, z)
         return
     if kind == SATURATION:
         grey_row(x, weights, grey)

@@ -37,12 +37,7 @@ def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # 
     noinline()
     for k in range(first, last):
         step(kinds[k], factors[kinds[k]], pivot, weights, states[k], values[k], grey)
-        x, y = values[k], states[k + 1]
-        for c in range(len(weights)):
-            source, target = x[c], y[c]
-            for u in range(len(source)):
-                target[u] = source[u]
-        clip(y, len(weights))
+        clip(values[k], states[k + 1], len(weights))
 
 
 @fused
