@@ -103,8 +103,6 @@ def _beside_triton(plan: Plan, run: Run) -> list[str]:
     ends = field is not None and any(canvas.hard for canvas in run.canvases[:field])
     hard = field is not None and (cut or ends or run.interpolation == "nearest")
     parts = ["places"] * bool(hard or (run.canvases and run.colors and plan.specs[0].channels > 4))
-    tabled = run.footprint is not None and not run.separable and not run.projective
-    parts += ["the whole pass where its places have a gradient"] * tabled
     return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)
 
 
