@@ -3,6 +3,7 @@
     python benchmarks/gpu_counts.py                       # sm_90
     python benchmarks/gpu_counts.py --capability 80
     python benchmarks/gpu_counts.py --docs docs/cuda.md   # also writes the table there
+    python benchmarks/gpu_counts.py --each 4 --only flagship   # what another setting of the launchers would give
     python benchmarks/gpu_counts.py --json counts.json
 
 A model, not a measurement. Instructions are those of the machine code, counted once outside of loops and once inside, and shared
@@ -41,6 +42,7 @@ CASES = {
     "uint8 HWC to bfloat16, normalised": {"dtype": torch.uint8, "out": torch.bfloat16, "flags": 3, "channels_last": True},
     "flagship": {"flags": 63},
     "flagship, to the image alone": {"flags": 63, "needs": (True, False, False)},
+    "flagship, to parameters alone": {"flags": 63, "needs": (False, True, True)},
     "projective": {"rows": 3},
     "border": {"mode": 1},
     "displacement field": {"field": True},
@@ -83,18 +85,18 @@ class Target:
 class Compiling:
     """Stands for a kernel: compiles what a launch would run, and hands it on."""
 
-    def __init__(self, kernel, made):
-        self.kernel, self.made = kernel, made
+    def __init__(self, kernel, made, **changed):
+        self.kernel, self.made, self.changed = kernel, made, changed
 
     def __getitem__(self, grid):
         def compile_only(*arguments, **options):
-            self.made(self.kernel.__name__, self.kernel.warmup(*arguments, grid=grid, **options), options)
+            self.made(self.kernel.__name__, self.kernel.warmup(*arguments, grid=grid, **(options | self.changed)), options)
 
         return compile_only
 
 
-def compile_instead(made):
-    """Let the launchers compile; ``made`` is called with each kernel's name, what it became, and its options."""
+def compile_instead(made, **changed):
+    """Let the launchers compile, with options ``changed``; ``made`` gets each kernel's name, what it became, and its options."""
     names = {
         warps: KERNELS,
         blending: ("forward", "backward"),
@@ -103,7 +105,7 @@ def compile_instead(made):
     }
     for module, kernels in names.items():
         for name in kernels:
-            setattr(module, name, Compiling(getattr(module, name), made))
+            setattr(module, name, Compiling(getattr(module, name), made, **changed))
 
 
 def run(
@@ -204,8 +206,8 @@ def resident(registers, warps):
     return min(64, 32 * warps, 65536 // (32 * -(-registers // 8) * 8) // warps * warps) // 4
 
 
-def table(capability):
-    """A row for each kernel of each case."""
+def table(capability, only="", **changed):
+    """A row for each kernel of each case whose name has ``only`` in it."""
     driver.set_active(Target(capability))
     rows, case = [], ""
 
@@ -220,9 +222,10 @@ def table(capability):
         rows.append({"case": case, "kernel": name, **found, "pixels": pixels, "per_pixel": round(each), "turned": round(turned)})
         rows[-1]["warps"] = warps
 
-    compile_instead(made)
-    for case, options in CASES.items():  # noqa: B007 - read by `made`
-        run(**options)
+    compile_instead(made, **changed)
+    for case, options in CASES.items():
+        if only in case:
+            run(**options)
     return [row for row in rows if row["kernel"] not in ("bounds", "spread")]
 
 
@@ -243,8 +246,13 @@ def main():
     parser.add_argument("--capability", type=int, default=90, help="75, 80, 86, 89, 90, 120")
     parser.add_argument("--json", type=Path, help="write the rows here")
     parser.add_argument("--docs", type=Path, help="write the table into this page, between its counts markers")
+    parser.add_argument("--only", default="", help="cases with this in their names")
+    parser.add_argument("--each", type=int, default=warps._EACH, help="pixels of a thread where nothing is summed")
+    parser.add_argument("--steps", type=int, default=warps._STEPS, help="the most tiles that a program of sums adds up")
+    parser.add_argument("--registers", type=int, help="the most registers of a thread")
     arguments = parser.parse_args()
-    rows = table(arguments.capability)
+    warps._EACH, warps._STEPS = arguments.each, arguments.steps
+    rows = table(arguments.capability, arguments.only, **({"maxnreg": arguments.registers} if arguments.registers else {}))
     text = markdown(rows, arguments.capability)
     print(text)
     if arguments.json is not None:

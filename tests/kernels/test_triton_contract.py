@@ -231,3 +231,19 @@ def test_one_graph_keeps_the_operator():
     grads = [torch.autograd.grad(out.square().sum(), image)[0] for out in (compiled, eager)]
     torch.testing.assert_close(*grads)
     assert [n for n in names if "triton_warp" in n] == ["pellucid.triton_warp.default", "pellucid.triton_warp_backward.default"]
+
+
+def test_parameters_alone_have_the_gradients_that_they_have_beside_the_image():
+    image, src_from_dst = example(dtype=torch.float64)
+    turns = torch.tensor([0.1, -0.2], dtype=torch.float64, device=DEVICE)
+    mixing = torch.eye(3, dtype=torch.float64, device=DEVICE)[None] * 0.7 + 0.1
+    found = []
+    for alone in (True, False):
+        leaves = [tensor.clone().requires_grad_() for tensor in (src_from_dst, turns, mixing)]
+        stages = [HueStage(leaves[1]), ClipStage(), AffineStage(leaves[2], torch.zeros(1, 3, dtype=torch.float64, device=DEVICE))]
+        picture = image.clone().requires_grad_(not alone)
+        out = kernels.warp(picture, leaves[0], size=(4, 5), epilogue=stages)
+        found.append(torch.autograd.grad(out.square().sum(), leaves))
+    for ours, theirs in zip(*found, strict=True):
+        assert theirs.any()
+        torch.testing.assert_close(ours, theirs)

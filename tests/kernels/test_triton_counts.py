@@ -77,6 +77,7 @@ MOST = {
     ("flagship", "forward"): (255, 40),
     ("flagship", "gradients"): (510, 128),
     ("flagship, to the image alone", "gradients"): (365, 80),
+    ("flagship, to parameters alone", "gradients"): (490, 128),
     ("projective", "gather"): (640, 64),
     ("border", "add_folded"): (380, 40),
     ("displacement field", "gather"): (65, 40),
@@ -102,7 +103,7 @@ TO_THE_IMAGE = {
     "flagship, to the image alone": (("gradients", "gather"), 3.4, 3.9),
 }
 """Of some cases: what runs backward, and how many forwards both take at most, turned by up to 19 degrees and by 45."""
-BUSY = "flagship", "flagship, to the image alone", "affine, float32"
+BUSY = "flagship", "flagship, to the image alone", "flagship, to parameters alone", "affine, float32"
 """Cases whose sums are added up by enough warps to keep a scheduler busy, as far as registers let it hold them."""
 
 
