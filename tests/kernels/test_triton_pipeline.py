@@ -97,3 +97,26 @@ def test_fields_and_what_they_learn_are_those_of_the_reference(name, monkeypatch
     for mine, single, exact in zip(*found, strict=True):
         assert exact.any()
         assert (mine - exact).abs().max() <= 3 * (single - exact).abs().max() + 1e-5 * exact.abs().max()
+
+
+SMALL = pellucid.RandomElastic(6)
+PLANS = {
+    "field": [SMALL],
+    "canvas, field, canvas": [MOVING[0], SMALL, pellucid.RandomCrop(20), MOVING[0]],
+    "crop, field": [pellucid.RandomResizedCrop(24, antialias=False), SMALL, *COLOURS],
+    "resize's canvas behind the field": [pellucid.Resize(24, antialias=False), SMALL, MOVING[0]],
+    "resize's canvas before the field": [SMALL, pellucid.Resize(24, antialias=False), MOVING[0]],
+    "padded crop, field": [pellucid.RandomCrop(30, padding=4), pellucid.Resize(24, antialias=False), SMALL],
+    "nearest field": [pellucid.RandomElastic(6, interpolation="nearest")],
+    "nearest canvas": [pellucid.RandomAffine(9, interpolation="nearest"), pellucid.RandomRotation(9, interpolation="nearest")],
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_explain_says_whose_places_pytorch_computes(name, monkeypatch):
+    calls, across = [], warps._across
+    monkeypatch.setattr(warps, "_across", lambda *given: calls.append(1) or across(*given))
+    images = torch.empty(2, 3, 32, 32, device="meta")
+    pipeline = Pipeline(PLANS[name], impl="triton").to("meta")
+    pipeline(images)
+    assert ("places by PyTorch" in pipeline.explain(images)) == bool(calls)
