@@ -125,6 +125,16 @@ def test_what_stands_around_a_policy_is_a_pass_of_its_own(transforms, monkeypatc
     assert all(torch.equal(one, alone) for one, alone in zip(each, ours, strict=True))
 
 
+@pytest.mark.parametrize("policy", ["google", "rand"])
+def test_lists_of_several_sizes_go_as_each_picture_alone(policy):
+    augment = Pipeline([P.RandomResizedCrop(16), P.RandomHorizontalFlip(), POLICIES[policy]], seed=1)
+    sizes = ((21, 34), (30, 20), (16, 40), (21, 34))
+    for x in ([pictures(1, size=size)[0] for size in sizes], [pictures(1, size=size)[0] / 255.0 for size in sizes]):
+        record = augment.draw(x, key=Key(3, 2))
+        for i, out in enumerate(augment.apply(x, record)):
+            assert torch.equal(out, augment.apply(x[i], record[i])), i
+
+
 def test_relaxed_choices_are_operations_too(monkeypatch):
     relaxed = P.OneOf([OPERATIONS["posterize"], OPERATIONS["autocontrast"], OPERATIONS["invert"]], temperature=0.5, rounded=True)
     ours, theirs, listed = both([relaxed], pictures(), monkeypatch, Key(3, 1))

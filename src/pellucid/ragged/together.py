@@ -84,10 +84,11 @@ def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Opti
     lowered = Lowered(records[0].plan, params, torch.device("cpu"), sizes=sizes)
     if not lowered.taped:
         raise TapeError("gradients")
-    if any(image.dtype == torch.uint8 for part in parts for image in _images(part.parsed)) and may_close(
-        lowered, lowered.plan.groups
-    ):
-        raise TapeError("passes over bytes leave out the samples that they do not change")
+    if any(image.dtype == torch.uint8 for part in parts for image in _images(part.parsed)):
+        if lowered.plan.parts:
+            raise TapeError("bytes have passes of their own")
+        if may_close(lowered, lowered.plan.groups):
+            raise TapeError("passes over bytes leave out the samples that they do not change")
     return {
         entry.key: image_of(lowered, Pictures(tuple(part.parsed.entries[e].tensor for part in parts), places), options)
         for e, entry in enumerate(parts[0].parsed.entries)
