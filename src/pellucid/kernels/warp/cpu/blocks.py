@@ -27,7 +27,7 @@ def _apart(builder: Any, quads: list[Any]) -> list[Any]:
         return take(builder, first, second, (4 * q + lane for q in range(4) for lane in lanes))
 
     low, high = ([woven(quads[k], quads[k + 1], lanes) for k in (0, 2)] for lanes in ((0, 16, 1, 17), (2, 18, 3, 19)))
-    return [woven(*pair, lanes) for pair in (low, high) for lanes in ((0, 1, 16, 17), (2, 3, 18, 19))]
+    return [woven(first, second, lanes) for first, second in (low, high) for lanes in ((0, 1, 16, 17), (2, 3, 18, 19))]
 
 
 class _Corners:
@@ -56,7 +56,7 @@ class _Corners:
             *((self.pair.load(place) for place in self.places_of(lane)) for lane in (p, q)),
             strict=True,
         )
-        upper, lower = (take(self.builder, *found, range(BLOCK)) for found in rows)
+        upper, lower = (take(self.builder, first, second, range(BLOCK)) for first, second in rows)
         return upper, self.numbers.less(lower, upper)
 
     def between(self, p: int, q: int, upper: Any, step: Any) -> Any:
