@@ -77,7 +77,7 @@ def draw_cases(rows: list[Row], path: Path) -> None:
 
 def _fastest_last(rows: list[Row], case: str, mode: str) -> list[Row]:
     """Bars are drawn from below: first what raises, then the slowest."""
-    here = [row for row in rows if row["case"] == case and row["mode"] == mode and row["status"] in ("ok", "raises")]
+    here = [row for row in rows if row["case"] == case and row.get("mode") == mode and row["status"] in ("ok", "raises")]
     return sorted(here, key=lambda row: (row["status"] == "ok", -row.get("median_ms", 0.0)))
 
 

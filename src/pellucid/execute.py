@@ -210,11 +210,13 @@ def _passes(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through these passes, of which the last may paint over what the others make."""
-    painted = _painted(groups, lowered, image, dtype, impl) if groups else None
+    painted = _painted(groups, lowered, image, dtype, impl) if groups and isinstance(groups[-1], Single) else None
     if painted is None:
         return _through(groups, lowered, image, scale, impl, dtype)
     alone = len(groups) == 1
     out = image.clone(memory_format=torch.contiguous_format) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
+    if not out.numel():
+        return out
     if not _is_new(out, image):
         return apply_open(painted, out, scale, impl)
     blend.paint(out, painted.box.to(compute_dtype(dtype)), patch_value(painted, out, impl))

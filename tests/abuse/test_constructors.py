@@ -25,7 +25,7 @@ CONSTANT = {
     *("RandomAffine.scale", "RandomScale.scale", "RandomGamma.gain", "RandomErasing.scale"),
     *("RandomCrop.size", "RandomCrop.padding"),
     *("ColorJitter.brightness", "RandomBrightness.brightness", "RandomGaussianNoise.mean", "RandomPosterize.bits"),
-    "HueSaturationValue.value",
+    *("HueSaturationValue.value", "RandomBrightnessContrast.brightness"),
 }
 """Where a legal number may make all pixels equal."""
 

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "pellucid"
 ALLOWED = [
     ("*", "*", "requires_grad_", "marks a fresh leaf; writes no values"),
     ("kernels/*/cpu*", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
-    ("kernels/levels.py", "_add", "*", "a Numba kernel adds to a sum that its caller has allocated"),
+    ("kernels/bytewise/[lms]*.py", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/*/triton/*.py", "*_back*", "zero_", "gradients that the function has just allocated"),
     ("kernels/blend/triton/__init__.py", "_back", "copy_", "gradients that the function has just allocated"),
     ("kernels/narrow.py", "*", ".data", "the address of an array in compiled code, not a tensor's attribute"),

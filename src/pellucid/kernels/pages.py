@@ -16,7 +16,7 @@ from torch import Tensor
 
 __all__ = ["in_large_pages"]
 
-_LARGE = 1 << 25  # bytes: glibc maps so many anew for every allocation, whatever was freed before
+_LARGE = 1 << 22  # bytes: glibc gives so many back to the system when they are freed, or soon after
 _PAGE = 1 << 21
 _USE_LARGE_PAGES = 14  # MADV_HUGEPAGE
 

@@ -62,10 +62,11 @@ class Openings:
 
         A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
         """
-        plan = lowered.plan
-        size_in = (image.shape[2], image.shape[3])
+        if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
+            return None
+        plan, size_in = lowered.plan, (image.shape[2], image.shape[3])
         size = _one_size(groups, size_in)
-        if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0 or size is None:
+        if size is None:
             return None
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return None

@@ -128,7 +128,7 @@ class Pending:
         choice = tree.resizing[index]
         if choice is not None and (how == "canvas" or all(tree.resizing[i] != choice for i in warps)):
             # What sits between pictures of different sizes is no canvas; a pass of crops begins with the whole picture.
-            return "pass" if any(not self._step(i).plain for i in before) else how
+            return "pass" if any(not self._step(i).plain for i in before) or self._turned(choice, warps) else how
         if len(before) == len(warps) or how == "pass":
             return how
         late = [start for start in self._starts if start not in own and _after(warps, start[0], before)]
@@ -138,6 +138,12 @@ class Pending:
         elif late and not step.plain:
             return "pass"
         return how if self._shares(index, warps) else "pass"
+
+    def _turned(self, choice: int, warps: list[int]) -> bool:
+        """Whether a quarter turn lies before a choice of which some branch sums along the axes: then all branches are another pass."""
+        tree = self._tree
+        inside = [i for i, at in enumerate(tree.resizing) if at == choice and isinstance(tree.segments[i], WarpSpec)]
+        return any(not tree.warp(i).along_axes for i in warps) and any(self._step(i).sums for i in inside)
 
     def _shares(self, index: int, warps: list[int]) -> bool:
         """Whether a warp, alone with what can be open beside it, would mean the same as in the pass of its alternatives."""

@@ -95,7 +95,14 @@ class Mixture(Transform):
 
     @property
     def rounded(self) -> bool:
-        """Whether some step of its chains ends in bytes where pictures are bytes, as in `OneOf`; then so does the mixture."""
+        """Whether some step of its chains ends in bytes where pictures are bytes, as in `OneOf`; then so does the mixture.
+
+        Example:
+            >>> import pellucid
+            >>> inverted = [pellucid.OneOf([pellucid.RandomInvert()], rounded=rounded) for rounded in (False, True)]
+            >>> [pellucid.Mixture([one]).rounded for one in inverted]
+            [False, True]
+        """
         return any(rounds(steps, i) for steps in map(steps_of, self.chains) for i in range(len(steps)))
 
     def segment(self, spec: ImageSpec) -> CallSpec:

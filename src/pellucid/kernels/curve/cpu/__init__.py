@@ -89,7 +89,7 @@ def histograms(image: UInt8[Tensor, "b c h w"]) -> Int64[Tensor, "b c 256"]:
 
     out = torch.empty((*image.shape[:2], 256), dtype=torch.int64)
     planes, into = _planes(image), _planes(out)
-    run_split(lambda start, stop: count(planes, into, start, stop), len(planes), _BYTES // planes[0].size + 1)
+    run_split(lambda start, stop: count(planes, into, start, stop), len(planes), _BYTES // planes.shape[1] + 1)
     return out
 
 
@@ -98,13 +98,14 @@ def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) 
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
     out = in_large_pages(torch.empty(image.shape, dtype=tables.dtype))
-    planes, numbers, into = _planes(image), _planes(tables), _planes(out)
-    run_split(lambda start, stop: sweep(planes, numbers, into, start, stop), len(planes), _BYTES // planes[0].size + 1)
+    if out.numel():
+        planes, numbers, into = _planes(image), _planes(tables), _planes(out)
+        run_split(lambda start, stop: sweep(planes, numbers, into, start, stop), len(planes), _BYTES // planes.shape[1] + 1)
     return out
 
 
 def _planes(tensor: Tensor) -> Any:
-    return tensor.contiguous().view(tensor.shape[0] * tensor.shape[1], -1).numpy()
+    return tensor.contiguous().flatten(2).flatten(0, 1).numpy()
 
 
 tone_forward, tone_backward = register("cpu_tone", "Tensor image, Tensor numbers, int[] options, float scale, float h", tone, _back)
