@@ -39,7 +39,7 @@ def test_large_memory_is_advised_and_stays_what_it_is():
     assert (large == 3.0).all()
 
 
-@pytest.mark.parametrize("tensor", [torch.empty(1 << 20), torch.empty(0), torch.empty(9 << 20, device="meta")])
+@pytest.mark.parametrize("tensor", [torch.empty(1 << 19), torch.empty(0), torch.empty(9 << 20, device="meta")])
 def test_others_are_left_alone(tensor):
     assert in_large_pages(tensor) is tensor
     assert tensor.is_meta or not tensor.numel() or not is_advised(tensor)

@@ -140,7 +140,7 @@ class Pending:
         return how if self._shares(index, warps) else "pass"
 
     def _turned(self, choice: int, warps: list[int]) -> bool:
-        """Whether a quarter turn lies before a choice of which some branch sums along the axes: then all branches are another pass."""
+        """Whether a quarter turn lies before a choice of which some branch sums along the axes: then all are another pass."""
         tree = self._tree
         inside = [i for i, at in enumerate(tree.resizing) if at == choice and isinstance(tree.segments[i], WarpSpec)]
         return any(not tree.warp(i).along_axes for i in warps) and any(self._step(i).sums for i in inside)
