@@ -184,7 +184,8 @@ def apply_image(
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
     elif over is not None:
         image = over.on(image)
-    return _passes(groups, lowered, image, scale, impl, dtype)
+    paints = bool(groups) and isinstance(groups[-1], Single)
+    return (_passes if paints else _through)(groups, lowered, image, scale, impl, dtype)
 
 
 def _in_parts(
@@ -274,7 +275,8 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
 def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """One pass, from whatever the image is to this dtype."""
     if isinstance(group, Run):
-        return _apply_run(group, lowered, image, scale, impl, dtype)
+        image, resample = _pass_of(group, lowered, image, scale)
+        return _passed(group, image, resample.returning(dtype), impl)
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
@@ -374,11 +376,6 @@ def _apply_together(group: Group, lowered: Lowered, pictures: Pictures, scale: f
     mean = pictures.mean(lowered.frame(group) if group.framing else None) if group.pivot else None
     resample = lowered.resample(group, mean, scale, compute_dtype(pictures.dtype)).returning(dtype)
     return pictures.through(lambda part, own: _passed(group, part, own, impl), resample)
-
-
-def _apply_run(run: Run, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    image, resample = _pass_of(run, lowered, image, scale)
-    return _passed(run, image, resample.returning(dtype), impl)
 
 
 def _passed(run: Run, image: Tensor, resample: Resample, impl: str) -> Tensor:
