@@ -45,7 +45,7 @@ def test_on_a_local_cluster(folder):
     pytest.importorskip("ray.data", reason="Ray Data is not installed: pip install 'pellucid[ray]'")
     rows = block(folder)
     wanted = dict(zip(rows["path"], Blocks(Pipeline(STEPS).to_dict())(rows)["image"], strict=True))
-    ray.init(num_cpus=2, include_dashboard=False)
+    ray.init(num_cpus=4, include_dashboard=False, _node_ip_address="127.0.0.1")  # two keep a pipeline, tasks need the others
     try:
         items = [{name: column[i] for name, column in rows.items()} for i in range(len(rows["id"]))]
         for workers, parts in ((1, 1), (2, 4)):

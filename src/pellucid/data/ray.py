@@ -83,12 +83,16 @@ def augment(
         seed, epoch: with the hash of each picture's name, decide its draw: the same for any number of workers and any blocks.
         image, path: the columns' names.
         allow: modules that workers may import for transforms of your own.
-        workers: how many keep a pipeline, or the least and the most.
+        workers: how many keep a pipeline and a processor each, or the least and the most. Reading needs processors too: where all
+            are taken, Ray waits for ever.
         batch_size: rows in a call; None takes a block.
 
     Returns:
         The data set, lazily: the same columns, other pictures.
     """
     settings = {"seed": seed, "epoch": epoch, "image": image, "path": path, "allow": allow}
-    options = {"concurrency": workers, "batch_size": batch_size, "batch_format": "numpy"}
+    from ray.data import ActorPoolStrategy
+
+    least, most = workers if isinstance(workers, tuple) else (workers, workers)
+    options = {"compute": ActorPoolStrategy(min_size=least, max_size=most), "batch_size": batch_size, "batch_format": "numpy"}
     return dataset.map_batches(Blocks, fn_constructor_args=(pipeline.to_dict(),), fn_constructor_kwargs=settings, **options)
