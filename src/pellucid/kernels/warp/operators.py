@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.sources import Pictures, gradient_of
 from pellucid.kernels.warp.layout import CANVASES, LINK, MATRIX, MODES, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
@@ -140,7 +141,7 @@ def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resam
 
 
 def empty_gradients(
-    image: Tensor,
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
@@ -160,7 +161,7 @@ def empty_gradients(
     to_map, to_window, to_params, to_links = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
     to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
     to_table = mapping.new_empty((batch, *table.shape[1:]) if moves and table is not None else (0,))
-    to_image = in_large_pages(image.new_empty(image.shape if needs[0] else (0,)))
+    to_image = in_large_pages(gradient_of(image) if needs[0] else mapping.new_empty((0,), dtype=image.dtype))
     return to_image, to_map, to_window, to_params, to_field, to_links, to_table
 
 

@@ -7,7 +7,11 @@ Read next: ``op.py``.
 
 from __future__ import annotations
 
+from pellucid.kernels.sources import PICTURE
+
 __all__ = ["META"]
 
-META = 17
-"""How many integers describe a call; named in ``sweep.py`` in the order ``op.py`` writes them."""
+META = PICTURE + 11
+"""How many integers describe a call for a sample, those of its picture first; named in ``sweep.py`` in the order ``op.py`` writes
+them.
+"""

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.resize.cpu.layout import META
+from pellucid.kernels.sources import PICTURE, Pictures, sources_of
 from pellucid.kernels.threads import elements, memory, run_split, written
 from pellucid.kernels.warp.layout import CURVE, LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients
 
-__all__ = ["backward", "direct", "dual", "forward"]
+__all__ = ["back", "backward", "direct", "dual", "forward"]
 
 _COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
 torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
@@ -62,7 +64,7 @@ _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
 
 def _gradients(
-    grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any
+    grad: Tensor, image: Tensor | Pictures, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     del grad
     found = empty_gradients(image, mapping, window, params, None, None, None, [*rest[-1], False, False, False])
@@ -83,8 +85,11 @@ def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtyp
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
 
-    def __init__(self, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]) -> None:
-        _, self.channels, self.height, self.width = image.shape
+    def __init__(
+        self, image: Tensor | Pictures, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]
+    ) -> None:
+        pixels, pictures, self.height, self.width = sources_of(image)
+        self.channels = image.shape[1]
         taps, mode, flags, self.out_channels = options
         self.size, cubic = (size[0], size[1]), taps > 2
         self.rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
@@ -92,13 +97,15 @@ class _Call:
         work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
         maps = mapping.contiguous().numpy()
         self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
-        meta = (
-            *(self.channels, self.height, self.width, self.out_channels, *self.size, *image.stride()),
+        meta = np.empty((len(pictures), META), np.int64)
+        meta[:, :PICTURE] = pictures
+        meta[:, PICTURE:] = (
+            *(self.channels, self.out_channels, *self.size),
             *(int(cubic), int(mode == MODES["zeros"]), flags),
             *(int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1), self.rows),
         )
         self.arguments = (
-            *(elements(image), np.array(meta, np.int64), work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
+            *(pixels, meta, work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
             *(maps, window.contiguous().numpy(), params.contiguous().numpy(), self.bends),
         )
         self.step = max(self.channels, 4)  # numbers of a pixel in a line
@@ -146,7 +153,7 @@ def _room(scales: Any, length: int, cubic: bool) -> int:
 
 
 def direct(
-    image: Tensor,
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor,
     params: Tensor,
@@ -155,11 +162,11 @@ def direct(
     cubic: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The operator's kernel."""
+    """The operator's kernel, for pictures of several sizes, too."""
     from pellucid.kernels.resize.cpu.sweep import forward
 
     del cubic
-    out = in_large_pages(_empty(image, size, options, dtype))
+    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype))
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)
@@ -175,10 +182,9 @@ def direct(
 torch.library.impl("pellucid::cpu_resize", "CPU")(direct)
 
 
-@torch.library.impl("pellucid::cpu_resize_backward", "CPU")
-def _(
+def back(
     grad: Tensor,
-    image: Tensor,
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor,
     params: Tensor,
@@ -188,6 +194,7 @@ def _(
     dtype: torch.dtype,
     needs: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
     from pellucid.kernels.resize.cpu.sweep import backward
 
     del cubic, dtype
@@ -211,6 +218,9 @@ def _(
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     return results
+
+
+torch.library.impl("pellucid::cpu_resize_backward", "CPU")(back)
 
 
 @torch.library.impl("pellucid::cpu_resize_dual", "CPU")

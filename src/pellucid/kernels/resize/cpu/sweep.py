@@ -23,8 +23,15 @@ from pellucid.kernels.warp.layout import CLIP, CURVE, FIRST_MIX, HUE, SHARP
 
 __all__ = ["backward", "dual", "forward"]
 
-(CHANNELS, HEIGHT, WIDTH, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH, STRIDE_B, STRIDE_C, STRIDE_Y, STRIDE_X) = range(10)
-(CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(10, META)
+(BASE, STEP, OWN, OWN_STEP, STRIDE_C, STRIDE_Y, STRIDE_X, HEIGHT, WIDTH, CHANNELS, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH) = range(13)
+(CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(13, META)
+
+
+@fused
+def _of(metas, b):  # type: ignore[no-untyped-def]
+    """The integers of a sample, where its picture begins, and where its gradient does."""
+    meta = metas[b if len(metas) > 1 else 0]
+    return meta, meta[BASE] + b * meta[STEP], meta[OWN] + b * meta[OWN_STEP]
 
 
 @fused
@@ -153,21 +160,21 @@ def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(img, meta, unit, maps, windows, params, bends, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, metas, unit, maps, windows, params, bends, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width).
 
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
     """
+    meta, base, _ = _of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    img, maps, windows, params, floats, lines = without_refcount((img, maps, windows, params, floats, lines))
+    img, metas, maps, windows, params, floats, lines = without_refcount((img, metas, maps, windows, params, floats, lines))
     index, places, tables, out = without_refcount(index), without_refcount(places), without_refcount(tables), steps(out)
     (first, _, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare), rows = places, tables, lines[:1]
     one = floats.dtype.type(1.0)
-    _, step = _lines(meta)
-    plane = np.int64(1) if step > 1 else room
+    step, plane = np.int64(0), room
     before, sample = np.int64(0), np.int64(-1)
     taps, low, n, whole = np.int64(0), np.int64(0), np.int64(0), True
     for r in range(start, stop):
@@ -179,6 +186,9 @@ def forward(img, meta, unit, maps, windows, params, bends, out, floats, lines, r
         cover, ones, source, result = strip[0], strip[1], strip[2 : 2 + wide], strip[2 + wide :]
         if b != sample or here != before:
             if b != sample:
+                meta, base, _ = _of(metas, b)
+                _, step = _lines(meta)
+                plane = np.int64(1) if step > 1 else room
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
                 taps, _, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, rows, room)
             cover[:] = one
@@ -186,7 +196,7 @@ def forward(img, meta, unit, maps, windows, params, bends, out, floats, lines, r
             sample, before = b, here
         read = source if flags & FIRST_MIX else result
         for row in range(count_here):
-            _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
+            _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
             _sum_across(rows[0], plane, step, low, n, first, index, tables, taps, channels, read, row * width)
         if not whole:
             _cover(seen, seen_y, v, width, cover)
@@ -205,7 +215,7 @@ def _add(source, target, start, stop):  # type: ignore[no-untyped-def]
 
 @entry
 def dual(  # type: ignore[no-untyped-def]
-    img, change, meta, unit, maps, windows, params, others, moves, out, along, floats, lines, room, places, index, tables, moved,
+    img, change, metas, unit, maps, windows, params, others, moves, out, along, floats, lines, room, places, index, tables, moved,
     start, stop,
 ):  # fmt: skip
     """The same as forward, and how the result changes, ``along``, while the image, the map and the window do.
@@ -217,19 +227,19 @@ def dual(  # type: ignore[no-untyped-def]
         lines: three.
         moved: room for the changes of the tables: of x, of y, of x output by output.
     """
+    meta, base, _ = _of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide, cubic, sharp = max(channels, out_channels), meta[CUBIC] != 0, meta[FLAGS] & SHARP != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     changes, points_move = len(change) > 0, len(moves[0]) > 0
-    img, change, maps, windows, params, floats = without_refcount((img, change, maps, windows, params, floats))
+    img, change, metas, maps, windows, params, floats = without_refcount((img, change, metas, maps, windows, params, floats))
     lines, others, index, places, tables = without_refcount((lines, others, index, places, tables))
     (first, count, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare) = places, tables
     moved_x, moved_y, turned = without_refcount(moved)
     by_x = moved_x, tables[1], tables[2], tables[3], turned, tables[5], tables[6]
     out, along = steps(out), steps(along)
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
-    _, step = _lines(meta)
-    plane = np.int64(1) if step > 1 else room
+    step, plane = np.int64(0), room
     before, sample = np.int64(0), np.int64(-1)
     taps, taps_y, low, n, whole = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True
     for r in range(start, stop):
@@ -242,6 +252,9 @@ def dual(  # type: ignore[no-untyped-def]
         changed, shown, near = strip[3 + 2 * wide : 3 + 3 * wide], strip[3 + 3 * wide : 3 + 4 * wide], strip[3 + 4 * wide :]
         if b != sample or here != before:
             if b != sample:
+                meta, base, _ = _of(metas, b)
+                _, step = _lines(meta)
+                plane = np.int64(1) if step > 1 else room
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
                 taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, lines, room)
                 if points_move:
@@ -259,7 +272,6 @@ def dual(  # type: ignore[no-untyped-def]
             ones[:] = one
             nothing[:] = zero
             sample, before = b, here
-        base = b * meta[STRIDE_B]
         read = source if flags & FIRST_MIX else result
         follow = changed if flags & FIRST_MIX else shown
         for row in range(count_here):
@@ -304,7 +316,7 @@ def dual(  # type: ignore[no-untyped-def]
 def backward(  # type: ignore[no-untyped-def]
     grad,
     img,
-    meta,
+    metas,
     unit,
     maps,
     windows,
@@ -336,21 +348,20 @@ def backward(  # type: ignore[no-untyped-def]
         turned: (low, high, low as an index, table) of :func:`pellucid.kernels.resize.cpu.weights.turn`.
         sums: float64, the gradients of the two tables of weights.
     """
+    meta, base, own = _of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     needs_image, needs_map, needs_params = needs
     reads = needs_map or needs_params or flags & (HUE | CLIP | CURVE) != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
     grad, img, maps, windows, params, floats, lines = without_refcount((grad, img, maps, windows, params, floats, lines))
     to_image, to_maps, to_windows, to_params = without_refcount((to_image, to_maps, to_windows, to_params))
-    index, places, tables, (sums_x, sums_y) = without_refcount((index, places, tables, sums))
+    metas, index, places, tables, (sums_x, sums_y) = without_refcount((metas, index, places, tables, sums))
     (first, count, first_y, count_y), (weights, seen, weights_y, seen_y, _, w, line_room) = places, tables
     near, high, backwards, table = without_refcount(turned)
     read_lines, upstream, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
     one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
     one_step = np.uint64(1)
-    _, step = _lines(meta)
-    plane = np.int64(1) if step > 1 else room
-    area = meta[HEIGHT] * meta[WIDTH]
+    step, plane, area = np.int64(0), room, np.int64(0)
     taps, taps_y, low, n, whole, turned_taps = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True, np.int64(0)
     before, many = np.int64(0), 4 * out_channels if bends is None else 5 * out_channels + 4
     height = 3 + 2 * channels + many + 2 * out_channels
@@ -367,6 +378,9 @@ def backward(  # type: ignore[no-untyped-def]
         g, spare = strip[k : k + out_channels], strip[k + out_channels :]
         p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
         if v == 0:
+            meta, base, own = _of(metas, b)
+            _, step = _lines(meta)
+            plane, area = np.int64(1) if step > 1 else room, meta[HEIGHT] * meta[WIDTH]
             taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, read_lines, room)
             turned_taps = turn(first, count, weights, low, n, near, high, table)
             for x in range(n):
@@ -374,7 +388,7 @@ def backward(  # type: ignore[no-untyped-def]
             for c in range(channels):  # behind a row: taps that are not there read 0
                 upstream[c * (width + turned_taps) + width : (c + 1) * (width + turned_taps)] = zero
             if needs_image:
-                to_image[b * channels * area : (b + 1) * channels * area] = zero
+                to_image[own : own + channels * area] = zero
             if needs_map:
                 sums_x[: taps * width] = 0.0
                 sums_y[: taps_y * meta[OUT_HEIGHT]] = 0.0
@@ -387,7 +401,7 @@ def backward(  # type: ignore[no-untyped-def]
         if reads:
             for row in range(count_here):
                 into = read_lines[row]
-                _read(img, meta, unit, b * meta[STRIDE_B], v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
+                _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
                 _sum_across(into, plane, step, low, n, first, index, tables, taps, channels, source, row * width)
             if not whole:
                 _uncover(cover, source, channels)
@@ -421,10 +435,10 @@ def backward(  # type: ignore[no-untyped-def]
                 y, weight = first_y[v + row] + k, weights_y[k * meta[OUT_HEIGHT] + v + row]
                 for c in range(channels):
                     if needs_image:
-                        to = (b * channels + c) * area + y * meta[WIDTH] + low
+                        to = own + c * area + y * meta[WIDTH] + low
                         add_row(weight, into[c], to_image[to : to + n])
                     if needs_map:
-                        at = b * meta[STRIDE_B] + c * meta[STRIDE_C] + y * meta[STRIDE_Y] + low * meta[STRIDE_X]
+                        at = base + c * meta[STRIDE_C] + y * meta[STRIDE_Y] + low * meta[STRIDE_X]
                         total = dot_row(img, at, meta[STRIDE_X], into[c])
                         sums_y[k * meta[OUT_HEIGHT] + v + row] += np.float64(total) * unit
         if needs_map and v + count_here == meta[OUT_HEIGHT]:

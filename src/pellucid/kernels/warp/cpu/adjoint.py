@@ -36,6 +36,7 @@ from pellucid.kernels.warp.cpu.strips import (
     ROWS,
     STAGED,
     announce,
+    at_sample,
     copy_pixels,
     find_strip,
     is_copy,
@@ -131,13 +132,13 @@ def backward(  # type: ignore[no-untyped-def]
     reads = needs_slopes or needs_params or flags & STAGES & ~(SECOND_MIX | LAST_MIX) != 0
     grad, img = numbers(grad), numbers(img)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    pictures = without_refcount(rows.pictures)
     to_image, to_maps, to_windows = without_refcount(sums.image), without_refcount(sums.maps), without_refcount(sums.windows)
     to_params, to_fields, to_links = without_refcount(sums.params), without_refcount(sums.fields), without_refcount(sums.links)
     to_tables = without_refcount(sums.tables)
     floats, quad, into = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into)
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic = call.unit, call.cubic
-    shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
     curve = floats.dtype.type(cubic if call.taps == 4 else 0.0)
     planes = (channels + 2) // 3
     cleared = (zero, zero)
@@ -151,8 +152,10 @@ def backward(  # type: ignore[no-untyped-def]
     strips = (call.out_height + call.strip - 1) // call.strip * call.blocks
     for r in range(start * strips, stop * strips):
         b, v, first, width = strip_at(call, r)
+        call = at_sample(call, pictures, b)
+        shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
-        base, owned = np.uint64(b * call.stride_b), b * call.own
+        base, owned = np.uint64(call.base), call.own
         place = v * call.out_width + first, width, call.out_width
         picture = img, base, channels, shape, strides, unit, call.mode
         n = min(call.strip, call.out_height - v) * width
@@ -199,7 +202,7 @@ def backward(  # type: ignore[no-untyped-def]
             else:
                 cut = find_strip(call, m, fields, chain, under, window, b, v, first, width, strip, frame, here, where, own)
         if whole and reads:
-            copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
+            copy_pixels(img, call, unit, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
         elif reads:
             if tables is not None:
                 table, sizes = table_of(tables, b)

@@ -205,7 +205,8 @@ def table_of(tables, b):  # type: ignore[no-untyped-def]
     flat, rows, columns, used, read, written = tables
     at = b if len(flat) > 1 else 0
     table, (top, bottom, left, right) = without_refcount(flat)[at], without_refcount(used)[at]
-    return table, (rows, columns, top, bottom, left, right, without_refcount(read), without_refcount(written))
+    at = b if len(read) > 1 else 0
+    return table, (rows, columns, top, bottom, left, right, without_refcount(read)[at], without_refcount(written)[at])
 
 
 @fused

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 from pellucid.kernels.warp.cpu.links import follow
+from pellucid.kernels.warp.cpu.strips import at_sample
 
 __all__ = ["copy_labels", "copy_plainly"]
 
@@ -115,20 +116,18 @@ def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
+def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
     """Rows under affine maps: some of them at a time, a channel after the other, while what they see is in the closest cache."""
     noinline()
     cast, width, height, channels = ramp.dtype.type, call.out_width, call.out_height, call.channels
-    last = cast(call.width - 1), cast(call.height - 1)
-    half, strides, held = (
-        (half_up(call.width, cast), half_up(call.height, cast)),
-        (call.stride_x, call.stride_y),
-        call.mode == BORDER,
-    )
+    held = call.mode == BORDER
     most = len(cells) // width
     ends, r = np.empty((most, 3), np.int64), start
     while r < stop:
         b, v = r // height, r % height
+        call = at_sample(call, pictures, b)
+        last, strides = (cast(call.width - 1), cast(call.height - 1)), (call.stride_x, call.stride_y)
+        half = half_up(call.width, cast), half_up(call.height, cast)
         count = min(most, height - v, stop - r)
         for k in range(count):
             first, end, at = _line(
@@ -136,7 +135,7 @@ def copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop):  # type
             )
             ends[k, 0], ends[k, 1], ends[k, 2] = first, end, at
         for c in range(channels):
-            base, fill = b * call.stride_b + c * call.stride_c, fills[b * call.param_step, c]
+            base, fill = call.base + c * call.stride_c, fills[b * call.param_step, c]
             for k in range(count):
                 row, first, end, at = out[(b * channels + c) * height + v + k], ends[k, 0], ends[k, 1], ends[k, 2]
                 _fill_ends(fill, first, end, row)
@@ -153,25 +152,28 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
     img, out, floats, index = without_refcount(img), without_refcount(out), without_refcount(floats), without_refcount(index)
     maps, windows, fills = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
     tap_index, weight, slope = without_refcount(taps[0]), without_refcount(taps[1]), without_refcount(taps[2])
-    channels, height, mode = call.channels, call.out_height, call.mode
-    shape = (call.height, call.width)
-    width = call.out_width
+    channels, height, width, mode = call.channels, call.out_height, call.out_width, call.mode
+    pictures = without_refcount(rows.pictures)
     lines, pairs, cells = floats[: 8 * width].reshape(8, width), floats[8 * width :], without_refcount(cells)
     ramp, zeros, x, y, w = lines[0], lines[1], lines[2], lines[3], lines[4]
-    last_x, last_y = floats.dtype.type(shape[1] - 1), floats.dtype.type(shape[0] - 1)
     for u in range(width):
         ramp[u], zeros[u] = u, 0
     numbers = np.zeros(0 if chain is None else len(chain.kinds), floats.dtype)
     for k in range(len(numbers)):
         numbers[k] = k + 1
     plain = chain is None and not call.projective and fields.size == 0
-    small = (shape[0] - 1) * call.stride_y + (shape[1] - 1) * call.stride_x < _FEW
+    small = True
+    for k in range(len(pictures)):
+        one = at_sample(call, pictures, k)
+        small = small and (one.height - 1) * one.stride_y + (one.width - 1) * one.stride_x < _FEW
     if plain and small and windows.shape[1] == 0 and mode <= BORDER:
-        copy_plainly(img, call, maps, fills, ramp, cells, out, start, stop)
+        copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop)
         return
     for r in range(start, stop):
         b = r // height
         v = r - b * height
+        call = at_sample(call, pictures, b)
+        shape = (call.height, call.width)
         window, fill = windows[b * call.window_step], fills[b * call.param_step]
         m, cut = maps[b * call.map_step], False
         if chain is None:
@@ -181,6 +183,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
         else:  # whose ground says which canvas ends here: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells[:width], pairs, lines[5:])
         if len(window) == 0 and mode <= BORDER:
+            last_x, last_y = floats.dtype.type(call.width - 1), floats.dtype.type(call.height - 1)
             _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)
         else:
             for u in range(len(ramp)):
@@ -189,7 +192,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
                 index[u] = tap_index[1, 0] * call.stride_y + tap_index[0, 0] * call.stride_x if seen else -1
         for c in range(channels):
             row = out[(b * channels + c) * height + v]
-            _copy(img, np.uint64(b * call.stride_b + c * call.stride_c), index, fill[c], row)
+            _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], row)
             if cut:
                 for u in range(width):
                     if lines[7, u] > 0:

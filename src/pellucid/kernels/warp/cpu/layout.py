@@ -13,21 +13,27 @@ __all__ = ["CAPACITY", "FRAME", "SPLINES", "Call", "Chain", "Room", "Rows", "Sum
 
 
 class Call(NamedTuple):
-    """The integers of a call: sizes, the image's strides, options, and how work is cut.
+    """The integers of a call: sizes, options, how work is cut, and where one of the pictures lies.
 
-    A step is 1 where every sample has a row of its own, 0 where all share one.
+    A step is 1 where every sample has a row of its own, 0 where all share one. What of this belongs to a sample, a kernel takes
+    from the table of pictures: see ``at_sample`` in ``strips.py``.
     """
 
-    channels: int
+    base: int
+    """Where the sample's picture begins, and"""
+    own: int
+    """where its gradient does, in elements;"""
+    stride_c: int
+    """strides, and"""
+    stride_y: int
+    stride_x: int
     height: int
+    """its size."""
     width: int
+    channels: int
     out_channels: int
     out_height: int
     out_width: int
-    stride_b: int
-    stride_c: int
-    stride_y: int
-    stride_x: int
     taps: int
     mode: int
     projective: bool
@@ -42,8 +48,6 @@ class Call(NamedTuple):
     """its columns, and"""
     blocks: int
     """how many strips lie side by side."""
-    own: int
-    """Elements from one sample's image gradient to the next; 0: one sample at a time."""
     still: bool
     """Whether nothing moves; then a picture is one row, all of it seen."""
     cubic: float
@@ -52,8 +56,11 @@ class Call(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A call's maps, windows (without columns where there are none) and colour parameters, a row per sample or one for all."""
+    """A call's pictures, as ``../../sources.py`` describes them, maps, windows (without columns where there are none) and colour
+    parameters, a row per sample or one for all.
+    """
 
+    pictures: Any
     maps: Any
     windows: Any
     params: Any

@@ -113,18 +113,19 @@ def _turned(img, base, strides, shape, m, width, out):  # type: ignore[no-untype
 
 
 @entry
-def move(img, channels, shape, strides, maps, width, out, start, stop):  # type: ignore[no-untyped-def]
+def move(img, pictures, channels, maps, width, out, start, stop):  # type: ignore[no-untyped-def]
     """Planes [start, stop) of ``out`` (batch * channels, height * width): every pixel one of the image, or 0 outside of it.
 
     Args:
-        img: flat; ``strides`` say where a sample's, a channel's, a row's and a column's next lies.
+        img: flat; ``pictures`` says where samples lie in it, as ``../../sources.py`` describes it.
         maps: (batch or 1, 6), the affine maps as whole numbers.
     """
-    img, maps, out = without_refcount((img, maps, out))
+    img, maps, out, pictures = without_refcount((img, maps, out, pictures))
     for p in range(start, stop):
         b = p // channels
-        base, m = b * strides[0] + (p - b * channels) * strides[1], maps[b % len(maps)]
+        row, m = pictures[b if len(pictures) > 1 else 0], maps[b if len(maps) > 1 else 0]
+        base, strides, shape = row[0] + b * row[1] + (p - b * channels) * row[4], (row[5], row[6]), (row[7], row[8])
         if m[0] != 0:
-            _straight(img, base, (strides[2], strides[3]), shape, m, width, out[p])
+            _straight(img, base, strides, shape, m, width, out[p])
         else:
-            _turned(img, base, (strides[2], strides[3]), shape, m, width, out[p])
+            _turned(img, base, strides, shape, m, width, out[p])

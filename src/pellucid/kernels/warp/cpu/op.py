@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.sources import Pictures, own_memory, sources_of
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, CURVE, LEVELS, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["backward", "direct", "dual", "forward", "labels"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "labels"]
 
 define("cpu")
 define_dual("cpu")
@@ -43,7 +44,7 @@ class _Call:
 
     def __init__(
         self,
-        image: Tensor,
+        image: Tensor | Pictures,
         mapping: Tensor,
         window: Tensor | None,
         params: Tensor,
@@ -57,14 +58,16 @@ class _Call:
         still: bool = False,
     ) -> None:
         control, table = (table, None) if links is not None else (None, table)
-        if table is not None and image.stride(3) != 1:  # rows are read eight pixels at a time
-            image = image.contiguous()
-        batch, channels, height, width = image.shape
+        if table is not None:  # rows are read eight pixels at a time
+            image = _in_rows(image) if isinstance(image, Tensor) else image.each(_in_rows)
+        pixels, pictures, height, width = sources_of(image, apart=image.dtype != mapping.dtype)
+        batch, channels = image.shape[:2]
         taps, mode, flags, out_channels, *kinds = options
         self.out_shape = (batch, out_channels, size[0], size[1])
         block = size[1] if size[1] <= 2 * _BLOCK or _moves_rows(mapping) else _BLOCK
         if still:  # all of a picture is one row
             height, width = 1, height * width
+            pictures[:, -2:] = height, width
             size, block = [height, width], min(width, _STRIP)
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
@@ -82,18 +85,12 @@ class _Call:
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
-        across = image.stride()
         call = Call(
+            *(0, 0, 0, 0, 0, 0, 0),
             channels=channels,
-            height=height,
-            width=width,
             out_channels=out_channels,
             out_height=size[0],
             out_width=size[1],
-            stride_b=across[0],
-            stride_c=across[1],
-            stride_y=across[2],
-            stride_x=across[3],
             taps=taps,
             mode=mode,
             projective=mapping.shape[1] == 9,
@@ -105,7 +102,6 @@ class _Call:
             strip=rows,
             block=block,
             blocks=blocks,
-            own=channels * height * width if image.dtype == mapping.dtype else 0,
             still=still,
             cubic=cubic,
             unit=work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
@@ -135,11 +131,12 @@ class _Call:
                 int(len(knots) > 1),
             )
             self.floats += 4 + 2 * out_channels + 4 * len(kinds)
-        rows_of = Rows(mapping.contiguous().numpy(), windows, params.contiguous().numpy())
+        rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy())
         # None, too, where nothing is antialiased.
-        weights = None if table is None or table.ndim == 3 else _weights(table, across[2], width)
+        weights = None if table is None or table.ndim == 3 else _weights(table, pictures[:, 5], pictures[:, 8])
         shapes = None if table is None or table.ndim != 3 else table.contiguous().numpy()
-        self.arguments = (elements(image), call, rows_of, fields, chain, weights, shapes)
+        self.image = image  # whose memory the arrays show
+        self.arguments = (pixels, call, rows_of, fields, chain, weights, shapes)
 
     def scratch(self, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory."""
@@ -161,7 +158,12 @@ def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
     return np.array(next(spline for name, spline in SPLINES.items() if CANVASES[name] in kinds))
 
 
-def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
+def _in_rows(image: Tensor) -> Tensor:
+    """The picture, whose columns lie side by side."""
+    return image if image.stride(3) == 1 else image.contiguous()
+
+
+def _weights(table: Tensor, *steps: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """The weights, how many rows and columns they have, which of those a sample uses, and where rows lie in image and gradient."""
     table = table.contiguous()
     rows, columns = table.shape[2], table.shape[4]
@@ -170,7 +172,7 @@ def _weights(table: Tensor, *steps: int) -> tuple[Any, ...]:
     for axis in (2, 1):
         seen = some.any(axis).numpy()  # b n
         used += [seen.argmax(1), seen.shape[1] - seen[:, ::-1].argmax(1)]
-    return table.flatten(1).numpy(), rows, columns, np.stack(used, 1), *(np.arange(rows) * step for step in steps)
+    return table.flatten(1).numpy(), rows, columns, np.stack(used, 1), *(np.arange(rows) * step[:, None] for step in steps)
 
 
 def _moves_rows(mapping: Tensor) -> bool:
@@ -179,17 +181,19 @@ def _moves_rows(mapping: Tensor) -> bool:
     return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (np.floor(c) == c) & (d == 0.0)).all())
 
 
-def _moves_nothing(image: Tensor, mapping: Tensor, *moves: Any) -> bool:
+def _moves_nothing(image: Tensor | Pictures, mapping: Tensor, *moves: Any) -> bool:
     """Whether a pass changes colours alone, of pictures whose rows follow one another; ``moves`` end with the result's size."""
     *others, size = moves
-    if len(mapping) != 1 or any(part is not None for part in others) or tuple(size) != tuple(image.shape[2:]):
+    if len(mapping) != 1 or not isinstance(image, Tensor) or any(part is not None for part in others):
+        return False
+    if tuple(size) != tuple(image.shape[2:]):
         return False
     numbers: list[float] = mapping[0].tolist()
     return numbers == _STILL[: len(numbers)] and image.stride(2) == image.shape[3] * image.stride(3)
 
 
 def direct(
-    image: Tensor,
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
@@ -201,7 +205,7 @@ def direct(
     cubic: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """The operator's kernel."""
+    """The operator's kernel, for pictures of several sizes, too."""
     maps = shifts(image, mapping, window, (field, links, table), (size[0], size[1]), options) if dtype == image.dtype else None
     if maps is not None:
         return _moved(image, maps, size, in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype)))
@@ -223,26 +227,25 @@ def direct(
 torch.library.impl("pellucid::cpu_warp", "CPU")(direct)
 
 
-def _moved(image: Tensor, maps: Shifts, size: list[int] | torch.Size, out: Tensor) -> Tensor:
+def _moved(image: Tensor | Pictures, maps: Shifts, size: list[int] | torch.Size, out: Tensor) -> Tensor:
     """Write to ``out`` the pictures that ``maps`` move by whole pixels."""
     from pellucid.kernels.warp.cpu.moves import move
 
     if out.numel():
-        bits = _UNSIGNED[image.element_size()]
-        planes, source = out.view(bits).view(-1, size[0] * size[1]).numpy(), elements(image.view(bits))
-        channels, shape, strides = image.shape[1], tuple(image.shape[2:]), image.stride()
+        bits = _UNSIGNED[image.dtype.itemsize]
+        planes, channels = out.view(bits).view(-1, size[0] * size[1]).numpy(), image.shape[1]
+        source, pictures, *_ = sources_of(image.view(bits))
 
         def task(start: int, stop: int) -> None:
-            move(source, channels, shape, strides, maps, size[1], planes, start, stop)
+            move(source, pictures, channels, maps, size[1], planes, start, stop)
 
         run_split(task, len(planes), _MOVED // max(planes[0].nbytes, 1) + 1)
     return out
 
 
-@torch.library.impl("pellucid::cpu_warp_backward", "CPU")
-def _(
+def back(
     grad: Tensor,
-    image: Tensor,
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor | None,
     params: Tensor,
@@ -255,10 +258,11 @@ def _(
     dtype: torch.dtype,
     needs: list[bool],
 ) -> Gradients:
+    """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
     others = (field, links, table)
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
     maps = shifts(image, mapping, window, others, (size[0], size[1]), options) if alone and grad.numel() else None
-    if maps is not None:
+    if maps is not None and isinstance(image, Tensor):
         results = empty_gradients(image, mapping, window, params, field, links, table, needs)
         _moved(grad, undone(maps), image.shape[2:], results[0])
         return results
@@ -285,24 +289,27 @@ def _(
     tables = to_table.view(-1, to_table[0].numel() if to_table.numel() else 1).numpy()
     if bends:
         tables = np.zeros((image.shape[0], (to_table.shape[2] - 3) * 8 * to_table.shape[3]))
-    to_image = memory(results[0]).reshape(image.shape[0] if needs[0] else 1, -1)
-    apart = needs[0] and image.dtype != mapping.dtype  # summed in full precision, rounded once
+    to_image, apart = memory(results[0]).reshape(-1), needs[0] and image.dtype != mapping.dtype
+    ends = own_memory(image) if apart else []  # summed in full precision, rounded once
 
     def task(start: int, stop: int) -> None:
-        into = to_image.reshape(-1)
-        if apart or not needs[0]:
-            into = np.empty(to_image.shape[1] if apart else 0, call.work)
+        into = to_image if needs[0] else np.empty(0, call.work)
         for first in range(start, stop, 1 if apart else stop - start):
             last = first + 1 if apart else stop
+            if apart:
+                into = scratch("gradient", ends[first].stop - ends[first].start, call.work)
             found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, tables)
             backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), first, last)
             if apart:
-                round_into(into, to_image[first])
+                round_into(into, to_image[ends[first]])
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     if bends:
         from_polynomials(tables, _spline(options[4:]), to_table.numpy())
     return results
+
+
+torch.library.impl("pellucid::cpu_warp_backward", "CPU")(back)
 
 
 @torch.library.impl("pellucid::cpu_warp_dual", "CPU")

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.kernels.sources import Pictures
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.types import Size
 
@@ -23,7 +24,12 @@ Shifts = Int64[np.ndarray[Any, Any], "#b 6"]
 
 
 def shifts(
-    image: Tensor, mapping: Float[Tensor, "#b n"], window: Tensor | None, others: tuple[Any, ...], size: Size, options: list[int]
+    image: Tensor | Pictures,
+    mapping: Float[Tensor, "#b n"],
+    window: Tensor | None,
+    others: tuple[Any, ...],
+    size: Size,
+    options: list[int],
 ) -> Shifts | None:
     """The maps, as ``copies.moves_whole_pixels`` tells them one by one, of a pass whose samples all are copies; None of others.
 
@@ -31,7 +37,7 @@ def shifts(
         others: field, links, table.
     """
     _, mode, flags, out_channels, *_ = options
-    if any(part is not None for part in others) or flags & ~LEVELS or out_channels != image.shape[1] or not image.numel():
+    if any(part is not None for part in others) or flags & ~LEVELS or out_channels != image.shape[1] or not _any(image):
         return None
     m = mapping.numpy()
     if not (abs(m[:, :6]) < _FAR).all() or (m.shape[1] == 9 and not (m[:, 6:] == (0.0, 0.0, 1.0)).all()):
@@ -43,7 +49,7 @@ def shifts(
         return None
     if mode == MODES["zeros"] and window is None:
         return whole
-    low, high = np.zeros(2), np.array((image.shape[3] - 1, image.shape[2] - 1))
+    low, high = np.zeros(2), _sizes(image) - 1
     if window is not None:
         edges = window.numpy()
         low, high = np.maximum(edges[:, :2], low), np.minimum(edges[:, 2:], high)
@@ -51,6 +57,20 @@ def shifts(
         if not ((place >= low) & (place <= high)).all():
             return None
     return whole
+
+
+def _any(image: Tensor | Pictures) -> bool:
+    return not isinstance(image, Tensor) or image.numel() > 0
+
+
+def _sizes(image: Tensor | Pictures) -> Float[np.ndarray[Any, Any], "#b 2"]:
+    """Width and height, of each sample or of all."""
+    if isinstance(image, Tensor):
+        return np.array([(image.shape[3], image.shape[2])], np.float64)
+    sizes = np.empty((image.shape[0], 2))
+    for part, where in zip(image.parts, image.places, strict=True):
+        sizes[list(where)] = part.shape[3], part.shape[2]
+    return sizes
 
 
 def undone(maps: Shifts) -> Shifts:

@@ -15,6 +15,7 @@ from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
 from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.layout import Call
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
@@ -27,6 +28,7 @@ __all__ = [
     "ROWS",
     "STAGED",
     "announce",
+    "at_sample",
     "copy_pixels",
     "find_strip",
     "folds",
@@ -65,6 +67,18 @@ def parameter_places(flags, channels, out_channels):  # type: ignore[no-untyped-
 
 
 @fused
+def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
+    """The call with what belongs to one sample."""
+    row = pictures[b if len(pictures) > 1 else 0]
+    return Call(
+        row[0] + b * row[1], row[2] + b * row[3], row[4], row[5], row[6], row[7], row[8],
+        call.channels, call.out_channels, call.out_height, call.out_width, call.taps, call.mode, call.projective, call.flags,
+        call.map_step, call.window_step, call.param_step, call.field_step, call.strip, call.block, call.blocks, call.still,
+        call.cubic, call.unit,
+    )  # fmt: skip
+
+
+@fused
 def rule_of(call, window):  # type: ignore[no-untyped-def]
     """The border rule; a window clamps, whatever it is."""
     return BORDER if len(window) == 4 else call.mode
@@ -86,11 +100,11 @@ def is_copy(call, m, fields, chain, window):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_pixels(img, call, unit, b, m, v, first, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
+def copy_pixels(img, call, unit, m, v, first, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
     """Copy a strip of such a sample to a ``place`` in ``out``, and write its coverage; both as in ``copy_strip``."""
     shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
     copy_strip(
-        img, b * call.stride_b, call.channels, shape, strides, unit, m, v, first, width, lines, out, place, cover
+        img, call.base, call.channels, shape, strides, unit, m, v, first, width, lines, out, place, cover
     )  # fmt: skip
 
 
@@ -105,7 +119,7 @@ def next_band(img, call, unit, m, fields, chain, window, b, v, last, strip, inde
     choose_band(call, m, fields, chain, b, rule, v, last, planes, len(quad), strip, index, own, held, frame)
     if frame[STAGED] == 1 and reads:
         strides = (call.stride_c, call.stride_y, call.stride_x)
-        stage(img, b * call.stride_b, call.channels, shape, strides, unit, rule, frame, quad)
+        stage(img, call.base, call.channels, shape, strides, unit, rule, frame, quad)
 
 
 @fused

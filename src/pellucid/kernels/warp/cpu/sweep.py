@@ -19,6 +19,7 @@ from pellucid.kernels.warp.cpu.stretched import read_stretched
 from pellucid.kernels.warp.cpu.strips import (
     ROWS,
     announce,
+    at_sample,
     copy_pixels,
     find_strip,
     is_copy,
@@ -48,6 +49,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
     size, height = out_channels * out_channels, 13 + 2 * wide + chain_rows(chain, grounds, False)
     img, out = numbers(img), steps(out)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    pictures = without_refcount(rows.pictures)
     floats, quad = without_refcount(room.floats), without_refcount(room.quad)
     index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
     unit, cubic, curve = call.unit, call.cubic, floats.dtype.type(call.cubic if call.taps == 4 else 0.0)
@@ -58,6 +60,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         if r < copied:
             continue
         b, v, first, width = strip_at(call, r)
+        call = at_sample(call, pictures, b)
         n = min(call.strip, call.out_height - v) * width
         strip = floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
         if before[0] != n or (before[1] != first and not call.still):
@@ -67,7 +70,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         whole = is_copy(call, m, fields, chain, window)
         if whole and not coloured:  # all strips of this block at once
             place, lines = (b * out_channels, v * call.out_width + first, call.out_width), (stop - r) * call.strip
-            copy_pixels(img, call, unit, b, m, v, first, width, min(call.out_height - v, lines), out, place, strip[7][:0])
+            copy_pixels(img, call, unit, m, v, first, width, min(call.out_height - v, lines), out, place, strip[7][:0])
             copied = r + (call.out_height - v + call.strip - 1) // call.strip
             continue
         if v == 0 or r == start:
@@ -84,16 +87,14 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         cover = ones if call.still else strip[7]
         straight = call.still & (matrix >= 0) & (channels == 3) & (out_channels == 3) & (call.stride_x == 1)
         if straight:
-            at, step = b * call.stride_b + first, call.stride_c
+            at, step = call.base + first, call.stride_c
             x0, x1, x2 = img[at : at + n], img[at + step : at + step + n], img[at + 2 * step : at + 2 * step + n]
             mix_whole(p, matrix, offset, unit, x0, x1, x2, result)
         elif whole:
-            copy_pixels(
-                img, call, unit, b, m, v, first, width, n // width, read, (zero, zero, width), cover[: 0 if call.still else n]
-            )
+            copy_pixels(img, call, unit, m, v, first, width, n // width, read, (zero, zero, width), cover[: 0 if call.still else n])
         else:
             under = p[fills:] if grounds > 0 else p[:0]
-            base = np.uint64(b * call.stride_b)
+            base = np.uint64(call.base)
             shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
             if tables is not None or shapes is not None:
                 cut = find(call, m, fields, chain, under, b, v, first, width, strip, index[:n], own)

@@ -19,6 +19,7 @@ from pellucid.kernels.warp.cpu.strips import (
     COLUMNS,
     ROWS,
     STAGED,
+    at_sample,
     copy_pixels,
     folds,
     is_copy,
@@ -93,14 +94,16 @@ def tangent(  # type: ignore[no-untyped-def]
     changes, points_move = len(change) > 0, moves[0].size > 0
     img, change, out, along = numbers(img), numbers(change), steps(out), steps(along)
     maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    pictures = without_refcount(rows.pictures)
     floats, quad, other, frame = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into), room.frame
     index, kind = without_refcount(room.index), without_refcount(room.kind)
     cast, whole_line = floats.dtype.type, np.int64(0)
     far, unit, cubic = cast(np.inf), call.unit, call.cubic
-    shape, strides = (call.height, call.width), (np.uint64(call.stride_c), np.uint64(call.stride_x), np.uint64(call.stride_y))
     before, band = (0, 0), 0
     for r in range(start, stop):
         b, v, first, width = strip_at(call, r)
+        call = at_sample(call, pictures, b)
+        shape, strides = (call.height, call.width), (np.uint64(call.stride_c), np.uint64(call.stride_x), np.uint64(call.stride_y))
         n = min(call.strip, call.out_height - v) * width
         strip = floats[: n * height].reshape(height, n)
         if before != (n, first):
@@ -108,7 +111,7 @@ def tangent(  # type: ignore[no-untyped-def]
             before = (n, first)
         m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
         difference = differences[b * call.param_step]
-        base = np.uint64(b * call.stride_b)
+        base = np.uint64(call.base)
         whole = is_copy(call, m, fields, None, window)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
@@ -118,7 +121,7 @@ def tangent(  # type: ignore[no-untyped-def]
             next_band(img, call, unit, m, fields, None, window, b, v, end, strip, index[:n], own, frame, quad, True)
             if changes and frame[STAGED] == 1:
                 across = (call.stride_c, call.stride_y, call.stride_x)
-                stage(change, b * call.stride_b, channels, shape, across, unit, rule_of(call, window), frame, other)
+                stage(change, call.base, channels, shape, across, unit, rule_of(call, window), frame, other)
             band = v + frame[ROWS]
         x, y, cover, dx, dy, moved_cover = strip[0], strip[1], strip[7], strip[13], strip[14], strip[15]
         quads = floats[9 * n : 13 * n]
@@ -141,7 +144,7 @@ def tangent(  # type: ignore[no-untyped-def]
                 change, call, cubic, unit, base, window, strip, frame, other, cubics, quads, here, where, changed[:channels], edge
             )
             if whole:
-                copy_pixels(change, call, unit, b, m, v, first, width, n // width, changed, place, cover)
+                copy_pixels(change, call, unit, m, v, first, width, n // width, changed, place, cover)
         read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge)
         moved_cover[:] = cast(0.0)
         if points_move:
@@ -168,7 +171,7 @@ def tangent(  # type: ignore[no-untyped-def]
             if changes:
                 _add(changed[:channels], moved[:channels])
         if whole:
-            copy_pixels(img, call, unit, b, m, v, first, width, n // width, source, place, cover)
+            copy_pixels(img, call, unit, m, v, first, width, n // width, source, place, cover)
         following = moved if points_move else changed
         if call.flags & FIRST_MIX:
             mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
