@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import pellucid
 from pellucid import compilers
 from pellucid.kernels import jit, levels
+from pellucid.kernels.threads import scratch
 
 KERNEL = """
 import numpy as np
@@ -162,3 +164,20 @@ def test_kept_code_depends_on_every_file_with_compiled_functions_and_on_none_of_
     stamped = set(jit.sources())
     assert compiled | {Path(jit.__file__)} <= stamped
     assert not any("triton" in path.relative_to(kernels).parts for path in stamped)
+
+
+@pytest.mark.skipif(not binding.get_host_cpu_features().get("avx512f", False), reason="needs registers of 512 bits")
+def test_vectors_are_as_long_as_registers_where_asked_for():
+    kernel = types.ModuleType("kernel")
+    wide = KERNEL.replace("noinline()", "noinline(); wide()", 1).replace("import noinline", "import noinline, wide")
+    exec(wide.replace("@entry", "@numba.njit").replace("import numpy as np", "import numba"), kernel.__dict__)
+    x = np.arange(50.0)
+    kernel.run(x)
+    assert np.array_equal(x, (2 * np.arange(50.0) + 1) * 3 + 1)
+    (code,) = kernel.run.inspect_asm().values()
+    assert re.search("mulpd.*%zmm|fmadd.*pd.*%zmm", code)
+
+
+def test_memory_for_a_thread_begins_with_a_line():
+    for size in (1, 1000, 1 << 20):
+        assert all(scratch(f"a test's {size}", size, dtype).ctypes.data % 64 == 0 for dtype in (np.float32, np.float64, np.int32))

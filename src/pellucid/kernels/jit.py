@@ -27,7 +27,7 @@ try:
 except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
-__all__ = ["entry", "exact", "fused", "noinline", "number", "parts_work", "rank", "sources", "summing", "without_refcount"]
+__all__ = ["entry", "exact", "fused", "noinline", "number", "parts_work", "rank", "sources", "summing", "wide", "without_refcount"]
 
 
 def sources() -> list[Path]:
@@ -173,6 +173,24 @@ def noinline(context: Any) -> Any:
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
         del signature, args
         builder.function.attributes.add("noinline")
+        return target.get_dummy_value()
+
+    return numba.types.none(), codegen
+
+
+@intrinsic
+def wide(context: Any) -> Any:
+    """In a function's body: vectors are as long as the processor's registers.
+
+    LLVM takes half of 512 bits on most processors that have them. What is inlined goes by the function it ends up in. Loops over
+    rows that begin with a cache line, those of ``scratch``, gain; where a vector lies in two lines, nothing does.
+    """
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature, args
+        # The writer of LLVM's language knows names alone, and refuses others where they are added in the usual way.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return target.get_dummy_value()
 
     return numba.types.none(), codegen

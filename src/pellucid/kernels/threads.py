@@ -34,6 +34,7 @@ class _Own(threading.local):
 
 _own = _Own()
 _MOST = 1 << 22  # bytes of one array that a thread keeps
+_LINE = 64  # bytes that memory comes in
 
 
 def _renew_lock() -> None:
@@ -101,12 +102,14 @@ def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
     """A flat array for this thread's use until its next call of this name; its contents are what was left there.
 
     Arrays are kept, up to a few megabytes: fresh memory comes page by page from the system, which for a small image costs more
-    than the work done in it.
+    than the work done in it. They begin where a cache line does: a vector as long as a line would otherwise lie in two.
     """
     kept = _own.arrays
     buffer = kept.get((name, dtype))
     if buffer is None or len(buffer) < size:
-        buffer = np.empty(size, dtype)
+        whole = np.empty(size + _LINE // np.dtype(dtype).itemsize, dtype)
+        first = -whole.ctypes.data % _LINE // whole.itemsize
+        buffer = whole[first : first + size]
         if buffer.nbytes <= _MOST:
             kept[name, dtype] = buffer
     return buffer[:size]

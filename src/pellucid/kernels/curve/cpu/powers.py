@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused, noinline, wide
 
 __all__ = ["parts_of_power", "slope_through_power"]
 
@@ -74,6 +74,7 @@ def _number(bits):  # type: ignore[no-untyped-def]
 @fused
 def _are_usual(x):  # type: ignore[no-untyped-def]
     """Whether all numbers above 0 of a float32 strip lie between the bounds above."""
+    wide()
     least, most, one = np.int32(_HIGH), np.int32(_LOW), np.float32(1.0)
     for u in range(len(x)):
         bits = _bits(x[u] if x[u] > np.float32(0.0) else one)
@@ -90,6 +91,7 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
     an fma adds before it rounds. The whole number n is guessed from the bits of x, which the rest need not wait for; polynomials go
     by halves, as what takes the time is waiting.
     """
+    wide()
     zero, one, shift, middle = np.float32(0.0), np.float32(1.0), np.int32(23), np.float32(_WHOLE)
     p = np.float64(exponent)
     coarse = _number(_bits(exponent) & np.int32(-4096))
@@ -121,6 +123,7 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
 @fused
 def _logarithms(x, out):  # type: ignore[no-untyped-def]
     """Log x in float32 alone; for usual numbers, 0 of what is not above 0."""
+    wide()
     zero, one, shift = np.float32(0.0), np.float32(1.0), np.int32(23)
     a, d, e, g, h, i, j, k, m = _FALL
     a0, a1, a2, a3, a4 = np.float32(a), np.float32(d), np.float32(e), np.float32(g), np.float32(h)
@@ -141,6 +144,7 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-un
     An exponent of 1 changes nothing.
     """
     noinline()
+    wide()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
     quick = x.itemsize == 4 and abs(exponent) <= cast(_MOST) and _are_usual(x)
@@ -171,6 +175,7 @@ def slope_through_power(clip, exponent, gain, x, y, g, inside, target):  # type:
     Where there is room for it, ``inside`` has the gradient that the clip lets through.
     """
     noinline()
+    wide()
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(target)):
         z = gain * y[u]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline
+from pellucid.kernels.jit import exact, fused, noinline, wide
 
 __all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "locate", "resolve", "settle"]
 
@@ -21,6 +21,7 @@ _FAR = float(1 << 22)  # as in taps.py
 def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
     """Input coordinates x, y of the output pixels (us, v + vs) under the 3x3 map m (flat); w is the denominator if projective."""
     noinline()
+    wide()
     top = us.dtype.type(v)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     if projective:
@@ -110,6 +111,7 @@ def settle(m, v, us, vs, x, y, taps, inner, outer, held, whole, corner, shape, k
         index, tx, ty: the first staged pixel, and the position between it and the next.
     """
     noinline()
+    wide()
     cast = tx.dtype.type
     low_x, high_x, low_y, high_y = inner
     left, right, top, bottom = outer

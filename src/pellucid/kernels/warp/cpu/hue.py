@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.color.hsv import FAINT
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused, noinline, wide
 
 __all__ = ["hue", "hue_backward"]
 
@@ -19,6 +19,7 @@ __all__ = ["hue", "hue_backward"]
 def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
     """Rotate the hue of three rows."""
     noinline()
+    wide()
     cast = source.dtype.type
     red, green, blue = source[0], source[1], source[2]
     to_red, to_green, to_blue = target[0], target[1], target[2]
@@ -44,6 +45,7 @@ def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
 def hue_backward(hue_shift, red, green, blue, g0, g1, g2, along):  # type: ignore[no-untyped-def]
     """Replace the gradients g of the result by those of its input (red, green, blue), and write that of 6 * hue_shift."""
     noinline()
+    wide()
     cast = red.dtype.type
     zero, one, two, three, four, six = cast(0.0), cast(1.0), cast(2.0), cast(3.0), cast(4.0), cast(6.0)
     half, third, sixth, faint = cast(0.5), cast(1.0 / 3.0), cast(1.0 / 6.0), cast(FAINT)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
-from pellucid.kernels.jit import fused, noinline, summing
+from pellucid.kernels.jit import fused, noinline, summing, wide
 from pellucid.kernels.warp.layout import CURVE_CLIP, CURVE_CODE
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
 
 @fused
 def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     f0, f1, f2 = p[fill : fill + 3]
@@ -48,6 +49,7 @@ def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-
 def mix_whole(p, at, bias, unit, x0, x1, x2, target):  # type: ignore[no-untyped-def]
     """Target = matrix @ pixel + offset for three outputs of three channels, straight from the image."""
     noinline()
+    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     y0, y1, y2 = target[0], target[1], target[2]
@@ -66,6 +68,7 @@ def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[
     Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
     """
     noinline()
+    wide()
     if at >= 0 and rows == 3 and count == 3:
         _mix3(p, at, bias, fill, cover, source[0], source[1], source[2], target[0], target[1], target[2])
         return
@@ -92,6 +95,7 @@ def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[
 @summing
 def dot(x, y):  # type: ignore[no-untyped-def]
     """Sum of products over a row."""
+    wide()
     total = x.dtype.type(0.0)
     for u in range(len(x)):
         total += x[u] * y[u]
@@ -101,6 +105,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 @summing
 def row_sum(x):  # type: ignore[no-untyped-def]
     """Sum over a row."""
+    wide()
     total = x.dtype.type(0.0)
     for u in range(len(x)):
         total += x[u]
@@ -109,6 +114,7 @@ def row_sum(x):  # type: ignore[no-untyped-def]
 
 @summing
 def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
+    wide()
     zero = g.dtype.type(0.0)
     s0 = s1 = s2 = covered = whole = zero
     for u in range(len(g)):
@@ -124,6 +130,7 @@ def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
 def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: ignore[no-untyped-def]
     """Add this row's gradients of matrix, offset and fill to the float64 sums. ``source`` is the stage's input."""
     noinline()
+    wide()
     for o in range(rows):
         if count == 3 and at >= 0:
             s0, s1, s2, covered, whole = _sums4(g[o], source[0], source[1], source[2], cover)
@@ -141,6 +148,7 @@ def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: igno
 
 @fused
 def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     for u in range(len(x0)):
         a, b, c = x0[u], x1[u], x2[u]
@@ -153,6 +161,7 @@ def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-de
 def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
     """Target = matrix^T @ g: the gradient of the stage's input."""
     noinline()
+    wide()
     if at < 0:
         copy_rows(g, target, rows)
         return
@@ -188,6 +197,7 @@ def _held(z, low, high):  # type: ignore[no-untyped-def]
 def clip(source, target, rows):  # type: ignore[no-untyped-def]
     """Clip to [0, 1]; NaN stays."""
     noinline()
+    wide()
     zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
     for o in range(rows):
         x, y = source[o], target[o]
@@ -197,6 +207,7 @@ def clip(source, target, rows):  # type: ignore[no-untyped-def]
 
 @fused
 def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
+    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     for u in range(len(x0)):
@@ -210,6 +221,7 @@ def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no
 def finish(p, at, bias, clipped, source, target, first, start, width, step):  # type: ignore[no-untyped-def]
     """Write matrix @ colour + offset of three rows, clipped before if they are to be, to their place in the output."""
     noinline()
+    wide()
     cast = source.dtype.type
     low, high = (cast(0.0), cast(1.0)) if clipped else (-cast(np.inf), cast(np.inf))
     x0, x1, x2 = source[0], source[1], source[2]
@@ -227,6 +239,7 @@ def finish(p, at, bias, clipped, source, target, first, start, width, step):  # 
 @fused
 def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
     """Zero the gradient where the clip's input lay outside [0, 1]; the ends count as inside, as in ``torch.clamp``."""
+    wide()
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for o in range(rows):
         x, row = source[o], g[o]
