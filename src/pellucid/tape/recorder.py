@@ -8,9 +8,9 @@ Read next: ``machine.py``.
 from __future__ import annotations
 
 import math
-import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -74,13 +74,12 @@ class Tape:
         self.code, self.constants = code.numpy(), constants.numpy()
         outputs = [*outputs, list(readings)]
         self._read = np.array(list(readings.values()), np.float64)
-        self._seen, self._steps = self._read.tolist(), self.code.tolist()
-        self.sizes_do = all(step[0] in _OF_SIZES for step in self._steps)
+        self.sizes_do = all(op in _OF_SIZES for op in self.code[:, 0].tolist())
         ends = list(accumulate(map(len, outputs), initial=0))
         self._bounds = list(pairwise(ends))
         placed = [(register, first, len(held)) for held, first in zip(outputs, ends, strict=False) for register in held]
         self._outputs = np.array(placed, np.int64).reshape(-1, 3)
-        self._registers = [register for register, _, _ in placed]
+        self._wanted = outputs[-2:]
 
     def play(self, inputs: Rows) -> list[Rows] | None:
         """Compute the results of every sample; only where all is :func:`is_plain_eager` and without gradients.
@@ -97,38 +96,43 @@ class Tape:
         *found, read = [flat[samples * start : samples * stop].reshape(samples, stop - start) for start, stop in self._bounds]
         return found if not len(self._read) or bool((read == self._read).all()) else None
 
-    def of_sizes(self, sizes: list[float]) -> list[float] | None:
-        """The numbers of the last result, where sizes are all that goes in: for one row Python is faster than starting the machine.
+    @cached_property
+    def of_sizes(self) -> Callable[..., Sequence[float] | None]:
+        """The tape as a function of sizes, where they are all that goes in: for one row Python is faster than starting the machine.
 
-        None where the code would have done something else. Only where ``sizes_do``.
+        It gives the numbers of the last result; None where the code would have done something else. Only where ``sizes_do``.
         """
-        file = [*sizes, *self.constants.tolist()]
-        for op, _, a, b, _ in self._steps:
-            file.append(_OF_SIZES[op](file[a], file[b]))
-        first = self._bounds[-1][0]
-        if [file[register] for register in self._registers[first:]] != self._seen:
-            return None
-        return [file[register] for register in self._registers[self._bounds[-2][0] : first]]
+        names = [*(f"n{k}" for k in range(self.given)), *map(repr, self.constants.tolist())]
+        lines = [f"def of_sizes({', '.join(names[: self.given])}):"]
+        for op, to, a, b, _ in self.code.tolist():
+            lines.append(f" n{to} = {_OF_SIZES[op].format(names[a], names[b])}")
+            names.append(f"n{to}")
+        wanted, read = (f"[{', '.join(names[register] for register in held)}]" for held in self._wanted)
+        lines.append(f" return {wanted} if {read} == {self._read.tolist()} else None")
+        made: dict[str, Any] = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "inf": math.inf, "nan": math.nan}
+        exec("\n".join(lines), made)  # of numbers and the texts below alone
+        found: Callable[..., Sequence[float] | None] = made["of_sizes"]
+        return found
 
 
-_OF_SIZES: dict[int, Callable[[float, float], float]] = {
-    Op.ADD: operator.add,
-    Op.SUB: operator.sub,
-    Op.MUL: operator.mul,
-    Op.DIV: operator.truediv,
-    Op.LT: operator.lt,
-    Op.LE: operator.le,
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-    Op.REMAINDER: operator.mod,
-    Op.NEG: lambda a, _: -a,
-    Op.ABS: lambda a, _: abs(a),
-    Op.FLOOR: lambda a, _: float(math.floor(a)),
-    Op.CEIL: lambda a, _: float(math.ceil(a)),
-    Op.TRUNC: lambda a, _: float(math.trunc(a)),
-    Op.ROUND: lambda a, _: float(round(a)),
+_OF_SIZES: dict[int, str] = {
+    Op.ADD: "{} + {}",
+    Op.SUB: "{} - {}",
+    Op.MUL: "{} * {}",
+    Op.DIV: "{} / {}",
+    Op.LT: "{} < {}",
+    Op.LE: "{} <= {}",
+    Op.EQ: "{} == {}",
+    Op.NE: "{} != {}",
+    Op.REMAINDER: "{} % {}",
+    Op.NEG: "-{}",
+    Op.ABS: "abs({})",
+    Op.FLOOR: "float(floor({}))",
+    Op.CEIL: "float(ceil({}))",
+    Op.TRUNC: "float(trunc({}))",
+    Op.ROUND: "float(round({}))",
 }
-"""What a `Number` can do."""
+"""What a `Number` can do, as Python writes it."""
 
 
 Result: TypeAlias = Tensor | Sequence[Number]

@@ -11,7 +11,6 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -103,7 +102,8 @@ class _Assembly:
         known = key in self._known
         place = self._put(key)
         if not known:
-            self._steps.append((place, make, itemgetter(*parts) if len(parts) > 1 else partial(_chosen, parts)))
+            taken = itemgetter(*parts) if len(parts) > 1 else itemgetter(slice(sum(parts), sum(parts) + len(parts)))  # in a row
+            self._steps.append((place, make, taken))
             self._variable.add(place)
         return place
 
@@ -117,16 +117,14 @@ class _Assembly:
         return places[self._root]
 
 
-def _chosen(parts: list[int], places: list[Any]) -> list[Any]:
-    return [places[part] for part in parts]
-
-
 def _filler(kind: type, same: dict[str, Any], varying: list[str]) -> Callable[[list[Any]], Any]:
     """What makes a dataclass of the fields that vary: as it was made once, there is nothing to check."""
 
     def make(values: list[Any]) -> Any:
         made: Any = object.__new__(kind)
-        object.__setattr__(made, "__dict__", {**same, **dict(zip(varying, values, strict=True))})
+        held = made.__dict__
+        held.update(same)
+        held.update(zip(varying, values, strict=True))
         return made
 
     return make
@@ -151,7 +149,7 @@ class _Branch:
     def play(self, rows: Rows, dtype: torch.dtype, *, mixed: bool = False) -> tuple[Any] | None:
         """The result, in a tuple of one; None where the function would have done something else."""
         if self._sizes_alone and not mixed:
-            sizes = self._tape.of_sizes(rows[0].tolist())
+            sizes = self._tape.of_sizes(*rows[0].tolist())
             return None if sizes is None else (self._assembly.build([], self._typed(sizes)),)
         played = self._tape.play(rows)
         if played is None:
