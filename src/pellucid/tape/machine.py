@@ -17,8 +17,9 @@ from pellucid.tape.instructions import Op
 
 __all__ = ["LANES", "player"]
 
-LANES = 8
-"""How many samples go through an instruction at once; their registers stay in the first cache."""
+LANES = 8, 32
+"""How many samples go through an instruction at once, of few and of many: registers stay in a close cache, and looking up what an
+instruction is takes longer than eight samples."""
 
 (ADD, SUB, MUL, DIV, MIN, MAX, LT, LE, EQ, NE, AND, OR, NOT, WHERE, NEG, ABS, FLOOR, CEIL, TRUNC, ROUND, REMAINDER, SINGLE, SQRT,
  COS, SIN, TAN, EXP, LOG, POW) = (int(op) for op in Op)  # fmt: skip
@@ -29,10 +30,10 @@ def player() -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
     import numpy as np
 
-    lanes = LANES
+    few, many = LANES
 
     def play(inputs: Any, code: Any, constants: Any, outputs: Any, registers: Any, result: Any) -> None:
-        given = inputs.shape[1]
+        given, lanes = inputs.shape[1], few if inputs.shape[0] <= 2 * few else many
         file = np.zeros((registers, lanes))
         for k in range(len(constants)):
             file[given + k] = constants[k]
