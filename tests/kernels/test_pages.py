@@ -1,14 +1,16 @@
-"""Large results lie in memory that the system may back by large pages; nothing else does."""
+"""Large results lie in memory that the system may back by large pages, or in shared memory where it is asked for; nothing else does."""
 
 import mmap
 import re
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 from pellucid import Normalize, Pipeline, RandomAffine, RandomHorizontalFlip, Resize
-from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels import pages
+from pellucid.kernels.pages import in_large_pages, in_shared_memory
 
 MAPS = Path("/proc/self/smaps")
 pytestmark = pytest.mark.skipif(
@@ -56,3 +58,27 @@ def test_results_and_gradients_of_large_batches_are(steps):
     assert is_advised(out)
     (gradient,) = torch.autograd.grad(out, images, torch.ones_like(out))
     assert is_advised(gradient)
+
+
+def test_results_lie_in_shared_memory_where_it_is_asked_for():
+    images, augment = torch.rand(64, 3, 120, 130), Pipeline([RandomAffine(20), Normalize(0.5, 0.2)], seed=0)
+    wanted = augment(images)
+    augment.load_state_dict(Pipeline([RandomAffine(20), Normalize(0.5, 0.2)], seed=0).state_dict())
+    elsewhere = []
+    with in_shared_memory():
+        out = augment(images)
+        other = threading.Thread(target=lambda: elsewhere.append(in_large_pages(torch.empty(2 << 20)).is_shared()))
+        other.start()
+        other.join()
+        assert not in_large_pages(torch.empty(1 << 10)).is_shared()
+    assert out.is_shared()
+    assert torch.equal(out, wanted)
+    assert elsewhere == [False]
+    assert not in_large_pages(torch.empty(2 << 20)).is_shared()
+
+
+def test_results_stay_where_they_are_if_the_system_refuses(monkeypatch):
+    monkeypatch.setattr(pages, "_advise", lambda: lambda *given: -1)
+    large = torch.empty(2 << 20)
+    with in_shared_memory():
+        assert in_large_pages(large) is large

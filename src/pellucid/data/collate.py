@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from pellucid.arrays import as_tensor, is_array
 from pellucid.boxes.degrees import DEGREES
@@ -22,6 +24,7 @@ from pellucid.data.decoding import BACKENDS, decode, decode_labels
 from pellucid.data.drafts import Drafts
 from pellucid.data.samples import Sample
 from pellucid.errors import invalid, wrong_type
+from pellucid.kernels.pages import in_shared_memory
 from pellucid.kernels.threads import run_split
 from pellucid.kinds import BOXES, IMAGE, TargetKind, kind_of
 from pellucid.random.arguments import check_choice
@@ -61,7 +64,8 @@ class Collate:
         read = self.read(samples)
         numbered = _numbered(read)
         key = _key(self.pipeline, numbered) if numbered else None
-        with torch.no_grad():
+        worker = get_worker_info() is not None
+        with torch.no_grad(), in_shared_memory() if worker else nullcontext():
             return self._augmented([sample.value for sample in numbered] or read, key)
 
     @cached_property

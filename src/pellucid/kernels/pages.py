@@ -1,7 +1,7 @@
-"""Large results in large pages.
+"""Large results in large pages, or in memory that other processes can be handed.
 
-Owns: `in_large_pages`.
-Must not: allocate, or change what is computed.
+Owns: `in_large_pages`, `in_shared_memory`.
+Must not: change what is computed.
 Read next: ``threads.py``.
 """
 
@@ -9,16 +9,42 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
-__all__ = ["in_large_pages"]
+__all__ = ["in_large_pages", "in_shared_memory"]
 
 _LARGE = 1 << 22  # bytes: glibc gives so many back to the system when they are freed, or soon after
 _PAGE = 1 << 21
-_USE_LARGE_PAGES = 14  # MADV_HUGEPAGE
+_USE_LARGE_PAGES, _MAKE_PAGES = 14, 23  # MADV_HUGEPAGE, MADV_POPULATE_WRITE
+
+
+class _Own(threading.local):
+    """What belongs to one thread."""
+
+    shares = False
+
+
+_own = _Own()
+
+
+@contextmanager
+def in_shared_memory() -> Iterator[None]:
+    """Inside, large results of this thread lie in shared memory: what a worker hands to its parent need not be copied there first.
+
+    Linux makes all of its pages at once, in half the time; where it refuses (an old one, or no room), results lie where they would.
+    """
+    before, _own.shares = _own.shares, True
+    try:
+        yield
+    finally:
+        _own.shares = before
 
 
 @cache
@@ -37,7 +63,16 @@ def in_large_pages(tensor: Tensor) -> Tensor:
     """
     size = tensor.numel() * tensor.element_size()
     if size >= _LARGE and tensor.is_cpu and type(tensor) is Tensor and _advise() is not None:  # others may have no memory
+        if _own.shares:
+            return _shared(tensor, size)
         start = -(-tensor.data_ptr() // _PAGE) * _PAGE
         length = (tensor.data_ptr() + size - start) // _PAGE * _PAGE
         _advise()(ctypes.c_void_p(start), ctypes.c_size_t(length), _USE_LARGE_PAGES)  # where it refuses, all is as before
     return tensor
+
+
+def _shared(tensor: Tensor, size: int) -> Tensor:
+    """One like it in shared memory, or itself."""
+    memory = torch.UntypedStorage._new_shared(size)
+    refused = _advise()(ctypes.c_void_p(memory.data_ptr()), ctypes.c_size_t(size), _MAKE_PAGES)
+    return tensor if refused else tensor.new_empty(0).set_(memory, 0, tensor.shape, tensor.stride())
