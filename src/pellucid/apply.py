@@ -199,7 +199,7 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
 
 def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Sticker | None = None) -> Tensor:
     """What becomes of images, or of pictures of several sizes that the first pass brings to one."""
-    plan, channels = lowered.plan, image.channels if isinstance(image, Pictures) else image.shape[1]
+    plan, channels = lowered.plan, image.shape[1]
     if channels != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
     out_dtype = options.dtype or image.dtype

@@ -174,7 +174,7 @@ def apply_image(
     groups = lowered.plan.groups
     if isinstance(image, Pictures):
         first, groups, computed = groups[0], groups[1:], compute_dtype(image.dtype)
-        image = _apply_together(first, lowered, image, scale, impl, computed if groups else dtype)
+        image = _apply_group(first, lowered, image, scale, impl, computed if groups else dtype)
         if not groups:
             return image
     if lowered.plan.parts and scale == 255.0:
@@ -272,11 +272,12 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
     return out
 
 
-def _apply_group(group: Group, lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """One pass, from whatever the image is to this dtype."""
     if isinstance(group, Run):
         image, resample = _pass_of(group, lowered, image, scale)
         return _passed(group, image, resample.returning(dtype), impl)
+    assert isinstance(image, Tensor)
     segment = lowered.segment(group.index)
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
@@ -360,29 +361,21 @@ def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, sca
     return over.along(image, resample.returning(dtype), src_from_dst, partial(resize if run.separable else warp, impl=impl))
 
 
-def _pass_of(run: Run, lowered: Lowered, image: Tensor, scale: float) -> tuple[Tensor, Resample]:
+def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float) -> tuple[Any, Resample]:
     """A run's pass over pictures, and these as it is to read them."""
     computed = compute_dtype(image.dtype)
     if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
-        image = in_units(image)
+        image = in_units(image) if isinstance(image, Tensor) else image.each(in_units)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
     return image, lowered.resample(run, mean, scale, computed)
 
 
-def _apply_together(group: Group, lowered: Lowered, pictures: Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    """A run that brings pictures of several sizes to one."""
-    assert isinstance(group, Run)
-    mean = pictures.mean(lowered.frame(group) if group.framing else None) if group.pivot else None
-    resample = lowered.resample(group, mean, scale, compute_dtype(pictures.dtype)).returning(dtype)
-    return pictures.through(lambda part, own: _passed(group, part, own, impl), resample)
-
-
-def _passed(run: Run, image: Tensor, resample: Resample, impl: str) -> Tensor:
-    """A run's pass over pictures of one size."""
+def _passed(run: Run, image: Tensor | Pictures, resample: Resample, impl: str) -> Tensor:
+    """A run's pass over pictures."""
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
-    if not run.warps and implementation(impl, image, resample) == "reference":
+    if not run.warps and isinstance(image, Tensor) and implementation(impl, image, resample) == "reference":
         return _colored(image, resample)
     # Nearest warps have a gradient to their maps that kernels know nothing of.
     return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)

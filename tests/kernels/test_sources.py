@@ -5,7 +5,7 @@ import torch
 
 import pellucid.kernels.resize.cpu as by_resize
 import pellucid.kernels.warp.cpu as by_warp
-from pellucid.kernels.sources import Pictures
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import pack
 from pellucid.kernels.warp.operators import arguments
 

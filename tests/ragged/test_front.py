@@ -387,6 +387,43 @@ def test_one_lowering_serves_many_sizes(name, dtype, monkeypatch):
     same(result, alone(augment, images, key))
 
 
+@pytest.mark.parametrize("learned", [False, True], ids=["pictures", "numbers"])
+def test_gradients_of_many_sizes_take_one_call(learned, monkeypatch):
+    """One call of the kernel forward and one backward, and the bits of each picture alone."""
+    from pellucid.kernels.resize.cpu import op
+
+    seen = []
+    size_of, images = op.sources_of, [image.requires_grad_() for image in pictures(torch.float64, (*SIZES, (44, 30)))]
+    degrees = Learnable(0.3) if learned else 0.3
+    augment, key = (
+        Pipeline([pellucid.RandomResizedCrop(24), pellucid.RandomBrightness(degrees)], seed=0),
+        Key(0, 0, torch.arange(6)),
+    )
+    augment(images, key=key)
+    monkeypatch.setattr(op, "sources_of", lambda image: seen.append(image.shape[0]) or size_of(image))
+    result = augment(images, key=key)
+    grad = torch.randn(result.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    result.backward(grad)
+    assert seen == [6, 6]
+    summed = [parameter.grad.clone() for parameter in augment.parameters()]
+    augment.zero_grad()
+    for i, image in enumerate(images):
+        single = image.detach().clone().requires_grad_()
+        found = augment(single, key=one(key, i))
+        found.backward(grad[i])
+        assert torch.equal(found, result[i])
+        assert torch.equal(single.grad, image.grad)
+    torch.testing.assert_close(summed, [parameter.grad for parameter in augment.parameters()], rtol=1e-9, atol=1e-9)
+
+
+def test_second_derivatives_of_many_sizes():
+    augment = Pipeline([pellucid.RandomResizedCrop((5, 4)), pellucid.RandomHorizontalFlip(), pellucid.RandomBrightness(0.3)])
+    images = [image.requires_grad_() for image in pictures(torch.float64, ((7, 6), (5, 8), (7, 6), (6, 6)))]
+    key = Key(0, 0, torch.arange(4))
+    assert torch.autograd.gradcheck(lambda *given: augment(list(given), key=key), images)
+    assert torch.autograd.gradgradcheck(lambda *given: augment(list(given), key=key) ** 2, images)
+
+
 def test_boxes_of_pictures_that_go_together():
     images, boxes = pictures(torch.uint8), [torch.tensor([[2.0, 3.0, 20.0, 25.0]])] * 5
     augment = Pipeline([pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER])

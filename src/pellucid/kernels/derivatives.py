@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from pellucid.kernels.several import Pictures
+
 __all__ = ["first_moves_alone", "forward_alone", "forward_mode", "learns", "needs_grad"]
 
 
-def needs_grad(*tensors: Tensor | None) -> bool:
+def needs_grad(*tensors: Tensor | Pictures | None) -> bool:
     """Whether a derivative to one of these may be asked for, in any of torch's ways; a fact of the call, not of its values."""
     if forward_mode() or (not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()):
         return True

@@ -19,6 +19,7 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.several import Pictures, listed
 from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "as_it_is", "batched", "empty_gradients", "implementation", "register", "run"]
@@ -45,6 +46,8 @@ class Primitive(NamedTuple):
         impl: who computes, for errors.
         dual: (tensors, their tangents or None, static) -> the result and its tangent, or None where this call has no such
             pass; None where no call has.
+        back: backward past the dispatcher; it and ``direct`` take `Pictures` for the first tensor, whose gradient is flat then.
+            None where they do not.
         linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
             where that depends on the first. Then neither its second derivative nor the first's tangent needs a reference.
     """
@@ -57,6 +60,7 @@ class Primitive(NamedTuple):
     impl: str = "cpu"
     dual: Callable[..., tuple[Tensor, Tensor] | None] | None = None
     linear: Callable[..., Tensors | None] = lambda *_: None
+    back: Callable[..., tuple[Tensor, ...]] | None = None
 
 
 def as_it_is(image: Tensor, *others: Any) -> Tensors:
@@ -72,8 +76,15 @@ def implementation(impl: str, device: torch.device, available: tuple[str, ...] =
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
-def run(primitive: Primitive, static: tuple[Any, ...], *tensors: Tensor | None) -> Tensor:
-    """Compute a primitive with its compiled operators."""
+def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures, *others: Tensor | None) -> Tensor:
+    """Compute a primitive with its compiled operators; of pictures of several sizes where nobody listens at torch's dispatcher."""
+    if not isinstance(image, Tensor):
+        if not needs_grad(*image.parts, *others):
+            return primitive.direct(image, *others, *static)
+        several = image.parts[0], *others, *image.parts[1:]
+        found: Tensor = _Several.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
+        return found
+    tensors: Tensors = image, *others
     if needs_grad(*tensors):
         duals = [None if tensor is None else forward_ad.unpack_dual(tensor) for tensor in tensors] if forward_mode() else []
         if any(dual is not None and dual.tangent is not None for dual in duals):
@@ -142,6 +153,15 @@ class Explicit(torch.autograd.Function):
         compute = _gradients if once else _Backward.apply
         found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
         return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
+
+
+class _Several(Explicit):
+    """The same of any number of tensors: Dynamo does not see it."""
+
+    @staticmethod
+    def forward(primitive: Primitive, static: tuple[Any, ...], count: int, *tensors: Tensor | None) -> Tensor:
+        del count
+        return primitive.forward(*tensors, *static)
 
 
 def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:

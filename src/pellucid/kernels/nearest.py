@@ -13,6 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Resample, warp
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.segments.chain import Stage
@@ -20,7 +21,7 @@ from pellucid.segments.chain import Stage
 __all__ = ["nearest", "read"]
 
 
-def nearest(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
+def nearest(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
     """Warp with nearest interpolation; arguments as in the warp kernel.
 
     A pixel that a nearest warp shows jumps by a whole pixel at a time, so its derivative to the map is zero wherever it exists.

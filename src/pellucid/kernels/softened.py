@@ -56,6 +56,11 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
     def dropping(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda *given: function(*given[:count], *given[count + 1 :])
 
+    def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        assert primitive.back is not None
+        assert given[count] is None  # no pictures of several sizes are blurred
+        return (*primitive.back(grad, *given[:count], *given[count + 1 : -1], given[-1][:count]), grad.new_empty((0,)))
+
     def backward(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
         (image, *others), sigma, static, needs = given[:count], given[count], given[count + 1 : -1], given[-1][:count]
         none = grad.new_empty((0,))
@@ -84,6 +89,7 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         backward=backward,
         dual=None if rule is None else dual,
         linear=linear,
+        back=None if primitive.back is None else back,
     )
 
 

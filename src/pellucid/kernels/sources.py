@@ -1,81 +1,27 @@
 """Pictures as compiled passes read them: one run of memory, and a table of where in it every sample lies.
 
-Owns: `Pictures`, those of several sizes, and `Sources`, what kernels are told of them or of a batch.
+Owns: `Sources`, what kernels are told of a batch, or of pictures of several sizes, and the memory of their gradients.
 Must not: copy a picture, or import what computes.
-Read next: ``several.py``.
+Read next: ``threads.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.threads import elements, memory
 
-__all__ = ["PICTURE", "Pictures", "Sources", "gradient_of", "own_memory", "sources_of"]
+__all__ = ["PICTURE", "Sources", "gradient_of", "own_memory", "sources_of"]
 
 PICTURE = 9
 """Integers of a picture: where it begins and its gradient does, each with how far on the next sample's lies, the strides of
 channels, rows and columns, height and width. There is a row for each sample, or one for all.
 """
-
-
-class Pictures(NamedTuple):
-    """Samples of a list, those of one size together; what holds for a sample stands in the list's order.
-
-    Passes take them for a batch, of which they look at no size.
-
-    Args:
-        parts: (n, c, h, w), each with its own height and width, all of one dtype.
-        places: of each part, where its samples stand in the list.
-    """
-
-    parts: tuple[Tensor, ...]
-    places: tuple[tuple[int, ...], ...]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of all of them."""
-        return self.parts[0].dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Of all of them."""
-        return self.parts[0].device
-
-    @property
-    def shape(self) -> torch.Size:
-        """(samples, channels)."""
-        return torch.Size((sum(map(len, self.places)), self.parts[0].shape[1]))
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether one of them does."""
-        return any(part.requires_grad for part in self.parts)
-
-    def is_floating_point(self) -> bool:
-        """As tensors say it."""
-        return self.parts[0].is_floating_point()
-
-    def to(self, dtype: torch.dtype) -> Pictures:
-        """As numbers of another kind."""
-        return self.each(lambda part: part.to(dtype))
-
-    def detach(self) -> Pictures:
-        """Without their history."""
-        return self.each(torch.Tensor.detach)
-
-    def view(self, dtype: torch.dtype) -> Pictures:
-        """The same bits as numbers of another kind."""
-        return self.each(lambda part: part.view(dtype))
-
-    def each(self, function: Callable[[Tensor], Tensor]) -> Pictures:
-        """The function of each part."""
-        return self._replace(parts=tuple(map(function, self.parts)))
 
 
 class Sources(NamedTuple):

@@ -21,7 +21,7 @@ from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Resample, pack
 from pellucid.lowering.compose import Geometry, compose, frame, geometry, unmoved
-from pellucid.lowering.replayed import Replayed
+from pellucid.lowering.replayed import Replayed, joined
 from pellucid.lowering.segments_of import Segments
 from pellucid.lowering.slopes import play_along
 from pellucid.lowering.tapes import Lowering, Params, RunTape, WordsTape
@@ -62,8 +62,8 @@ class Lowered:
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
         frames: of each sample.
         taped: what `taped` says, where that is known.
-        sizes: (b, 2) height and width of every sample, where they differ. What no tape says for all of them at once raises
-            TapeError then.
+        parts: of a list, the samples of each size on their own, and where they stand. What no tape says for all of them at once is
+            put together of theirs, or raises TapeError where it goes different ways.
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
     which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
@@ -78,10 +78,11 @@ class Lowered:
         slopes: Tensor | None = None,
         frames: int = 1,
         taped: bool | None = None,
-        sizes: Rows | None = None,
+        parts: Sequence[tuple[Lowered, tuple[int, ...]]] = (),
     ) -> None:
         self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
-        self._sizes = sizes
+        self._parts = parts
+        self._sizes = _sizes(parts) if parts else None
         self.cutouts: dict[int, Cutout] = {}
         self._segments = Segments(plan, params, device)
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
@@ -106,8 +107,8 @@ class Lowered:
         params = self.params
         some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
-        sizes = None if self._sizes is None else self._sizes[rows.numpy()]
-        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped, sizes=sizes)
+        parts = _some_parts(self._parts, rows) if self._parts else ()
+        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped, parts=parts)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
         """The plan of a chain that one of the steps holds, made once for images of one kind."""
@@ -160,12 +161,18 @@ class Lowered:
                     if followed is None:
                         played = recording.play(rows, dtype, mixed=self._sizes is not None)
                     else:
-                        played = play_along(recording, rows, followed, dtype)
+                        played = play_along(recording, rows, followed, dtype, mixed=self._sizes is not None)
                 except TapeError:  # for this size
                     played = None
                 if played is not None:
                     return played if bent is None else _put_in(played, self._segments(bent), dtype)
-        self._refuse_mixed()
+        if self._parts:
+            means = [None if mean is None else mean[list(where)] for _, where in self._parts]
+            each = [
+                part._lower(part.plan.run_of(run.indices), key, function, own, dtype, follow=follow)
+                for (part, _), own in zip(self._parts, means, strict=True)
+            ]
+            return joined(each, [where for _, where in self._parts])
         return function(self.plan, run, self._segments, mean).to(dtype)
 
     def of_all(self, key: Any, function: _OfPlan) -> Any:
@@ -177,12 +184,9 @@ class Lowered:
                     return tape.recording.play(rows, mixed=self._sizes is not None)
                 except TapeError:  # for this size
                     pass
-        self._refuse_mixed()
+        if self._parts:
+            return joined([part.of_all(key, function) for part, _ in self._parts], [where for _, where in self._parts])
         return function(self.plan, self._segments)
-
-    def _refuse_mixed(self) -> None:
-        if self._sizes is not None:
-            raise TapeError("samples of several sizes")
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
@@ -193,6 +197,25 @@ class Lowered:
             return words, None if words is None else words.rows(params, size, mean)
         tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, indices, channels))
         return tape, None if tape is None else tape.rows(params, size, mean)
+
+
+def _sizes(parts: Sequence[tuple[Lowered, tuple[int, ...]]]) -> Rows:
+    """Height and width of every sample."""
+    sizes = np.empty((sum(len(where) for _, where in parts), 2))
+    for part, where in parts:
+        sizes[list(where)] = part.plan.size_in
+    return sizes
+
+
+def _some_parts(parts: Sequence[tuple[Lowered, tuple[int, ...]]], rows: Tensor) -> list[tuple[Lowered, tuple[int, ...]]]:
+    """What is left of each part, where of a list some samples are left."""
+    found, ranks = [], {place: rank for rank, place in enumerate(rows.tolist())}
+    for part, where in parts:
+        kept = [k for k, place in enumerate(where) if place in ranks]
+        if kept:
+            own = part if len(kept) == len(where) else part.of(torch.tensor(kept))
+            found.append((own, tuple(ranks[where[k]] for k in kept)))
+    return found
 
 
 class _Some(Sequence[Mapping[str, Tensor]]):

@@ -1,6 +1,6 @@
 """Drawn values that are unpacked when somebody looks.
 
-Owns: `Replayed`, the draw of a call as its random words; `together`, of several calls.
+Owns: `Replayed`, the draw of a call as its random words; `together`, of several calls, and `joined`, what these lower to.
 Must not: draw, or differ from the values it stands for.
 Read next: ``tapes.py``.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pellucid.plan import Plan
-from pellucid.tape import Rows
+from pellucid.tape import Rows, TapeError
 
-__all__ = ["Replayed", "together"]
+__all__ = ["Replayed", "joined", "together"]
 
 Values = Mapping[str, Tensor]
 
@@ -37,6 +37,25 @@ def together(draws: Sequence[Sequence[Values]], places: Sequence[Sequence[int]])
         return Replayed(rows, replayed[0].unpack, replayed[0]._play)
     back = torch.tensor(order).argsort()
     return tuple({name: torch.cat([step[name] for step in steps])[back] for name in steps[0]} for steps in zip(*draws, strict=True))
+
+
+def joined(parts: Sequence[Any], places: Sequence[Sequence[int]]) -> Any:
+    """Rows of samples in a nesting of tuples, of a list's parts as one, in the list's order.
+
+    TapeError where more than rows differs.
+    """
+    first = parts[0]
+    if isinstance(first, Tensor):
+        if any(not isinstance(part, Tensor) or part.shape[1:] != first.shape[1:] for part in parts):
+            raise TapeError("samples that go different ways")
+        rows = [part.expand(len(where), *part.shape[1:]) for part, where in zip(parts, places, strict=True)]
+        return torch.cat(rows)[torch.tensor([place for where in places for place in where]).argsort()]
+    if isinstance(first, tuple) and all(type(part) is type(first) and len(part) == len(first) for part in parts):
+        made = [joined(each, places) for each in zip(*parts, strict=True)]
+        return first._make(made) if hasattr(first, "_make") else tuple(made)
+    if any(part != first for part in parts):
+        raise TapeError("samples that go different ways")
+    return first
 
 
 class Replayed(Sequence[Values]):

@@ -20,7 +20,9 @@ from pellucid.tape import Recording, Rows
 __all__ = ["play_along"]
 
 
-def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype) -> Resample | None:
+def play_along(
+    recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype, *, mixed: bool = False
+) -> Resample | None:
     """Play a recording of resamples, with a gradient from their colours to the mean; None where stages lie around them.
 
     The colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
@@ -29,12 +31,13 @@ def play_along(recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dty
     Args:
         recording: gives a `Resample`.
         rows: its inputs, of which the last c are the mean.
+        mixed: whether samples have sizes of their own.
     """
     samples, channels = mean.shape
     probes = np.stack([rows] * (2 + channels))  # the inputs themselves, a mean of 0, and a unit of each channel
     probes[1, :, -channels:] = 0.0
     probes[2:, :, -channels:] = np.eye(channels)[:, None]
-    played: Resample = recording.play(probes.reshape(-1, rows.shape[1]))
+    played: Resample = recording.play(probes.reshape(-1, rows.shape[1]), mixed=mixed)
     if played.prologue or played.epilogue:
         return None
     mapping, window = played.mapping, played.window

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from pellucid.apply import image_of
+from pellucid.compilers import numba_works
 from pellucid.kernels.several import Pictures
 from pellucid.kinds import IMAGE
 from pellucid.lowering import Lowered, may_close, together
@@ -21,7 +21,7 @@ from pellucid.options import Options
 from pellucid.plan import Run
 from pellucid.ragged.reading import Part
 from pellucid.record import Record
-from pellucid.tape import TapeError
+from pellucid.tape import TapeError, is_plain_eager
 from pellucid.targets import Parsed
 
 __all__ = ["images_together"]
@@ -30,8 +30,8 @@ __all__ = ["images_together"]
 def images_together(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
     """What becomes of the pictures of a list, by key, where one lowering serves many of its sizes; else nothing.
 
-    So it is where nothing needs a gradient, the first pass brings all pictures to one size, no choice is made among passes, and
-    what the steps lower to was recorded with sizes as numbers.
+    So it is where the first pass brings all pictures to one size, no choice is made among passes, and what the steps lower to
+    differs in numbers alone.
 
     Args:
         records: of each part.
@@ -41,7 +41,13 @@ def images_together(records: Sequence[Record], parts: Sequence[Part], options: O
     kinds: dict[int, list[int]] = {}  # parts whose plans differ in sizes alone
     for k, record in enumerate(records):
         kinds.setdefault(id(record.plan.owner), []).append(k)
-    if len(kinds) == len(parts) or not all(map(_goes_together, records)) or not all(_is_plain(part.parsed) for part in parts):
+    if (
+        len(kinds) == len(parts)
+        or not is_plain_eager()
+        or not numba_works()
+        or not all(map(_goes_together, records))
+        or not all(_is_plain(part.parsed) for part in parts)
+    ):
         return {}
     if len({record.plan.size_out for record in records}) > 1:
         return {}
@@ -58,6 +64,8 @@ def images_together(records: Sequence[Record], parts: Sequence[Part], options: O
 def _goes_together(record: Record) -> bool:
     """Whether the first pass of a plan brings pictures to the size that they end in, and each pass is for every sample."""
     plan = record.plan
+    if record.device.type != "cpu":
+        return False
     first = plan.groups[0] if plan.groups else None
     if not isinstance(first, Run) or not first.warps or plan.bends or plan.moving_layers or plan.smooth:
         return False
@@ -65,8 +73,10 @@ def _goes_together(record: Record) -> bool:
 
 
 def _is_plain(parsed: Parsed) -> bool:
-    """Whether these are batches of pictures in memory, without a gradient."""
-    return parsed.lead == 1 and all(type(image) is Tensor and image.is_cpu and not image.requires_grad for image in _images(parsed))
+    """Whether these are batches of pictures in memory."""
+    return parsed.lead == 1 and all(
+        type(image) is Tensor and image.is_cpu and image.data_ptr() % image.itemsize == 0 for image in _images(parsed)
+    )
 
 
 def _images(parsed: Parsed) -> list[Tensor]:
@@ -77,17 +87,13 @@ def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Opti
     """The pictures of parts whose plans differ in sizes alone, by key, in the order of their places."""
     ranks = {place: rank for rank, place in enumerate(sorted(place for part in parts for place in part.where))}
     places = tuple(tuple(ranks[place] for place in part.where) for part in parts)
-    sizes = np.empty((len(ranks), 2))
-    for record, where in zip(records, places, strict=True):
-        sizes[list(where)] = record.plan.size_in
-    params = together([record.params for record in records], places)
-    lowered = Lowered(records[0].plan, params, torch.device("cpu"), sizes=sizes)
-    if not lowered.taped:
-        raise TapeError("gradients")
+    params, device = together([record.params for record in records], places), torch.device("cpu")
+    apart = [(Lowered(record.plan, record.params, device), where) for record, where in zip(records, places, strict=True)]
+    lowered = Lowered(records[0].plan, params, device, parts=apart)
     if any(image.dtype == torch.uint8 for part in parts for image in _images(part.parsed)):
         if lowered.plan.parts:
             raise TapeError("bytes have passes of their own")
-        if may_close(lowered, lowered.plan.groups):
+        if lowered.taped and may_close(lowered, lowered.plan.groups):
             raise TapeError("passes over bytes leave out the samples that they do not change")
     return {
         entry.key: image_of(lowered, Pictures(tuple(part.parsed.entries[e].tensor for part in parts), places), options)

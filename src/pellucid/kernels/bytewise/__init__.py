@@ -58,9 +58,10 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
         return out
     images, into = (each.view(batch, channels, height * width).numpy() for each in (image.contiguous(), out))
     rows, call = operations.shares.shape[1] - 1, _call(channels, height, width)
+    picture = np.array(((call.base, 0, 0, 0, call.stride_c, call.stride_y, call.stride_x, height, width),), np.int64)
 
     def task(start: int, stop: int) -> None:
-        sweep(images, call, *operations, _room(channels, height, width, rows), into, start, stop)
+        sweep(images, call, picture, *operations, _room(channels, height, width, rows), into, start, stop)
 
     run_split(task, batch, _BYTES // (channels * height * width * max(rows, 1)) + 1)
     return out
@@ -69,16 +70,11 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
 def _call(channels: int, height: int, width: int) -> Call:
     """One picture, as the copying warp wants it."""
     return Call(
+        *(0, 0, height * width, width, 1, height, width),
         channels=channels,
-        height=height,
-        width=width,
         out_channels=channels,
         out_height=height,
         out_width=width,
-        stride_b=channels * height * width,
-        stride_c=height * width,
-        stride_y=width,
-        stride_x=1,
         taps=1,
         mode=MODES["zeros"],
         projective=False,
@@ -90,7 +86,6 @@ def _call(channels: int, height: int, width: int) -> Call:
         strip=1,
         block=width,
         blocks=1,
-        own=0,
         still=False,
         cubic=0.0,
         unit=np.float32(1 / 255),

@@ -110,7 +110,7 @@ def _start(tables):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _one(source, call, operations, numbers, room, into):  # type: ignore[no-untyped-def]
+def _one(source, call, picture, operations, numbers, room, into):  # type: ignore[no-untyped-def]
     """All operations of one picture."""
     noinline()
     spare, plane, floats, cells, tables, counts, parts = room
@@ -158,7 +158,7 @@ def _one(source, call, operations, numbers, room, into):  # type: ignore[no-unty
             fills = tables[0][:channels].reshape(1, channels)
             fills[:] = 0
             flat, rows = source.reshape(source.size), target.reshape(channels * height, width)
-            copy_plainly(flat, call, m[:6].reshape(1, 6), fills, ramp, cells, rows, 0, height)
+            copy_plainly(flat, call, picture, m[:6].reshape(1, 6), fills, ramp, cells, rows, 0, height)
         elif kind == BILINEAR:
             bilinear(source, m, (height, width), unit, plane, cells, lines, ramp, target)
         elif kind == COLOR:
@@ -177,10 +177,11 @@ def _one(source, call, operations, numbers, room, into):  # type: ignore[no-unty
 
 
 @entry
-def sweep(images, call, operations, starts, numbers, shares, room, out, start, stop):  # type: ignore[no-untyped-def]
+def sweep(images, call, picture, operations, starts, numbers, shares, room, out, start, stop):  # type: ignore[no-untyped-def]
     """Pictures [start, stop) of bytes (b, channels, pixels).
 
     Args:
+        picture: of one picture, as ``../sources.py`` describes it.
         operations: (n, 2): kind, and where its numbers begin.
         starts: of each row its first operation; they end with how many there are.
         numbers: (rows, n).
@@ -189,6 +190,7 @@ def sweep(images, call, operations, starts, numbers, shares, room, out, start, s
         room: as `_room` in ``__init__.py`` makes it.
     """
     images, out, numbers, operations = without_refcount((images, out, numbers, operations))
+    picture = without_refcount(picture)
     spare, made, plane, floats, cells, tables, counts, parts = room
     spare, made, plane, floats, cells = without_refcount((spare, made, plane, floats, cells))
     tables, counts, parts = without_refcount((tables, counts, parts))
@@ -198,9 +200,9 @@ def sweep(images, call, operations, starts, numbers, shares, room, out, start, s
     own = (spare, plane, floats, cells, tables, counts, parts)
     for b in range(start, stop):
         if rows < 0:
-            _one(images[b], call, operations[starts[b] : starts[b + 1]], numbers[b], own, out[b])
+            _one(images[b], call, picture, operations[starts[b] : starts[b + 1]], numbers[b], own, out[b])
             continue
         for k in range(rows):
             r = b * rows + k
-            _one(images[b], call, operations[starts[r] : starts[r + 1]], numbers[r], own, made[k])
+            _one(images[b], call, picture, operations[starts[r] : starts[r + 1]], numbers[r], own, made[k])
         blended(images[b], made, shares[b], call.unit, floats, out[b])

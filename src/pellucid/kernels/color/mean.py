@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
+from pellucid.kernels.several import Pictures, rows_of
 from pellucid.kernels.threads import elements, run_split
 from pellucid.tape import is_plain_eager
 
@@ -39,8 +40,8 @@ def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
 
 
 def with_mean(
-    image: Shaped[Tensor, "b c h w"], pixels: Int64[Tensor, "b_or_1 4"] | None = None
-) -> tuple[Shaped[Tensor, "b c h w"], Float[Tensor, "b c"]]:
+    image: Shaped[Tensor, "b c h w"] | Pictures, pixels: Int64[Tensor, "b_or_1 4"] | None = None
+) -> tuple[Any, Float[Tensor, "b c"]]:
     """The image, to be read by one compiled pass and nothing else, and the :func:`mean_color` of some of its pixels.
 
     Args:
@@ -50,6 +51,8 @@ def with_mean(
     Backward, the pass writes the image's gradient to new memory, and the mean's part of it is added there in place, on the kernels'
     own threads. Autograd would add the two by a parallel sum of torch's, which costs what :func:`mean_color` says.
     """
+    if not isinstance(image, Tensor):
+        return _with_means(image, pixels)
     if image.is_cpu and image.numel() and is_plain_eager() and numba_works():
         runs = _runs(image)
         if runs is None and image.dtype in _ADDED:
@@ -64,6 +67,22 @@ def with_mean(
         summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
         return image, _mean_within(image, pixels, summed).to(wide)
     return image, _mean_within(image, pixels, wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
+
+
+def _with_means(pictures: Pictures, pixels: Tensor | None) -> tuple[Pictures, Tensor]:
+    """The same for pictures of several sizes; threads share them."""
+    found: list[Any] = [None] * len(pictures.parts)
+
+    def some(start: int, stop: int) -> None:
+        for k in range(start, stop):
+            found[k] = with_mean(pictures.parts[k], rows_of(pixels, pictures.places[k]))
+
+    if torch.is_grad_enabled() and pictures.requires_grad:  # which other threads do not know of
+        some(0, len(found))
+    else:
+        run_split(some, len(found), _BYTES // (pictures.parts[0][0].numel() * pictures.dtype.itemsize) + 1)
+    same, means = zip(*found, strict=True)
+    return pictures._replace(parts=same), pictures._replace(parts=means).batch()
 
 
 def pixels_of(frame: Float[Tensor, "b_or_1 4"], whole: Float[Tensor, "1 4"]) -> Int64[Tensor, "b_or_1 4"]:

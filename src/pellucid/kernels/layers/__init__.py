@@ -49,8 +49,9 @@ def layers(
             part if part is None else part.expand(len(image), *part.shape[1:])
             for part in (offset, opacity, box, src_from_dst, plane)
         )
-        tensors = (part if part is None or dtype != torch.uint8 else part.detach() for part in (image, *table))
-        return run(_LAYERS, (list(ground), covers, edge, dtype), *tensors)
+        source = image if dtype != torch.uint8 else image.detach()
+        rest = (part if part is None or dtype != torch.uint8 else part.detach() for part in table)
+        return run(_LAYERS, (list(ground), covers, edge, dtype), source, *rest)
     return reference.layers(
         *(image, offset, opacity, box, src_from_dst, plane),
         ground=ground,

@@ -18,9 +18,10 @@ from pellucid.kernels.derivatives import forward_mode
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import stages_by
-from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts
+from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
 from pellucid.kernels.warp.layout import CURVE, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Recipe, Resample
@@ -31,19 +32,22 @@ __all__ = ["AVAILABLE", "compute", "resize"]
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
 
-def resize(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
+def resize(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
 
     The compiled ones read bytes as they are, and 16-bit floats as float32 (the CPU's after a copy). A second derivative to the
     picture is the pass again, and one pass gives the CPU's tangents; others go through the reference. The same bits in every run,
-    for any number of threads: a sample, or on CUDA a pixel, has one owner.
+    for any number of threads: a sample, or on CUDA a pixel, has one owner. The CPU's read pictures of several sizes in one call.
     """
-    unsupported = "forward-mode differentiation" if forward_mode() and not has_tangent(image, resample) else ""
+    carried = isinstance(image, Tensor) and forward_mode() and has_tangent(image, resample)
+    unsupported = "forward-mode differentiation" if forward_mode() and not carried else ""
     return compute(choose(impl, available=AVAILABLE, device=image.device.type, unsupported=unsupported), image, resample)
 
 
-def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
+def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
+    if not isinstance(image, Tensor) and not takes_pictures(chosen, resample):
+        return image.through(partial(compute, chosen), resample)
     if chosen != "reference" and resample.recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
@@ -51,12 +55,12 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
-    *tensors, slopes = parts(image, resample, moves=False)
-    return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
+    *tensors, slopes = parts(resample, moves=False)
+    return with_slopes(_again, _PLACES, blurred_colors, (image, *tensors), slopes, (resample.recipe,))
 
 
-def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
-    if chosen == "triton" and mixes_many(image, resample):
+def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tensor:
+    if isinstance(image, Tensor) and chosen == "triton" and mixes_many(image, resample):
         return mixed_after(partial(_compiled, chosen), image, resample)
     if chosen == "cpu" and image.dtype != torch.uint8:
         image = image.to(resample.mapping.dtype)
@@ -82,7 +86,8 @@ _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
         Primitive(
-            "the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, rule, without_fills
+            *("the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, rule, without_fills),
+            None if by is triton else backwards(cpu.back),
         ),
         4,
         _PLACES,

@@ -19,6 +19,7 @@ from pellucid.kernels import color
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import (
@@ -30,6 +31,7 @@ from pellucid.kernels.warp.around import (
     mixed_after,
     mixes_many,
     parts,
+    takes_pictures,
 )
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
@@ -76,30 +78,34 @@ def unsupported(
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
 
 
-def implementation(impl: str, image: Tensor, resample: Resample) -> str:
+def implementation(impl: str, image: Tensor | Pictures, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
     recipe = resample.recipe
     boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
     what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, boxes=boxes)
-    if not what and forward_mode() and not has_tangent(image, resample):
+    if not what and forward_mode() and not (isinstance(image, Tensor) and has_tangent(image, resample)):
         what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
 
-def warp(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
+def warp(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c2 h2 w2"]:
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it.
 
     The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. A second derivative to the picture
     is the pass again where that is linear; others go through the reference, and so does forward mode where `has_tangent` says no.
-    Bit for bit the same in every run, for any number of threads.
+    Bit for bit the same in every run, for any number of threads. The CPU's read pictures of several sizes in one call.
     """
     return compute(implementation(impl, image, resample), image, resample)
 
 
-def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
+def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
+    if not isinstance(image, Tensor) and not takes_pictures(chosen, resample):
+        return image.through(partial(compute, chosen), resample)
     recipe = resample.recipe
     if recipe.interpolation == "nearest" and _copies(chosen, image, resample):
+        if not isinstance(image, Tensor):
+            return copy_labels(cpu.copied, image, resample)
         if chosen == "triton" and resample.links is not None:
             return _across(partial(copy_labels, triton.labels), image, resample)
         return reference.warp(image, resample) if chosen == "reference" else copy_labels(_LABELS[chosen], image, resample)
@@ -110,7 +116,7 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"], resample: Resample) -
     return between_stages(partial(_compiled, chosen), image, resample, partial(_by_passes, chosen))
 
 
-def _copies(chosen: str, image: Tensor, resample: Resample) -> bool:
+def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
     """Whether a nearest pass copies pixels, and shows the fill: of labels, and of colours that nothing changes."""
     recipe = resample.recipe
     if recipe.dtype is None and not image.dtype.is_floating_point:
@@ -142,8 +148,8 @@ def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.d
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
-    *tensors, slopes = parts(image, resample)
-    return with_slopes(_again, _PLACES, blurred_colors, tuple(tensors), slopes, (resample.recipe,))
+    *tensors, slopes = parts(resample)
+    return with_slopes(_again, _PLACES, blurred_colors, (image, *tensors), slopes, (resample.recipe,))
 
 
 def _footprint(resample: Resample, bound: Size) -> Tensor | None:
@@ -154,7 +160,9 @@ def _footprint(resample: Resample, bound: Size) -> Tensor | None:
     return stretches(src_from_dst, resample.field, recipe.size, bound, recipe.interpolation) if recipe.weights == "tent" else None
 
 
-def _compiled(chosen: str, image: Tensor, resample: Resample) -> Tensor:
+def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tensor:
+    if not isinstance(image, Tensor):
+        return compiled(_PRIMITIVES[chosen], image, resample)
     recipe = resample.recipe
     if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _holds(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
@@ -225,9 +233,12 @@ _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills), 7, _PLACES, blurred_colors)
-    for name, computes, rule in (
-        ("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), tangents(cpu.forward, cpu.dual)),
-        ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),
+    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills, back), 7, _PLACES, blurred_colors)
+    for name, computes, rule, back in (
+        (
+            *("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward))),
+            *(tangents(cpu.forward, cpu.dual), backwards(cpu.back)),
+        ),
+        ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None, None),
     )
 }

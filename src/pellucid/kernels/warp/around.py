@@ -9,7 +9,8 @@ Read next: ``../explicit.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Shaped
@@ -18,13 +19,25 @@ from torch import Tensor
 from pellucid.constants import constant
 from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import blurred
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
+from pellucid.tape import is_plain_eager
 
-__all__ = ["Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "mixed_after", "mixes_many", "parts"]
+__all__ = [
+    "Stages",
+    "between_stages",
+    "blurred_colors",
+    "by_torch",
+    "compiled",
+    "mixed_after",
+    "mixes_many",
+    "parts",
+    "takes_pictures",
+]
 
 Stages: TypeAlias = Callable[[Tensor, Sequence[Stage], torch.dtype, bool], Tensor]
 """Runs stages one after the other: the image, the stages, the dtype of arithmetic and result, whether bytes are levels."""
@@ -36,18 +49,26 @@ def by_torch(image: Tensor, stages: Sequence[Stage], dtype: torch.dtype, levels:
 
 
 def between_stages(
-    function: Callable[[Tensor, Resample], Tensor], image: Shaped[Tensor, "b c h w"], resample: Resample, stages: Stages = by_torch
+    function: Callable[[Any, Resample], Tensor],
+    image: Shaped[Tensor, "b c h w"] | Pictures,
+    resample: Resample,
+    stages: Stages = by_torch,
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Run prologue, pass and epilogue, with all numbers in the dtype in which everything is computed; ``stages`` runs others."""
     recipe, computed = resample.recipe, compute_dtype(image, resample.mapping)
     resample = resample.to(computed)
     if resample.prologue:
-        image = stages(image, resample.prologue, computed, recipe.levels)
+        before = partial(_before, stages, computed, recipe.levels)
+        image = before(image, resample.prologue) if isinstance(image, Tensor) else image.each(before, resample.prologue)
     if not resample.epilogue:
         return function(image, resample)
     # What follows must see the result unrounded.
     found = function(image, resample.returning(None if recipe.dtype is None else computed))
     return rounded(stages(found, resample.epilogue, found.dtype, recipe.levels), recipe.dtype, levels=recipe.levels)
+
+
+def _before(stages: Stages, dtype: torch.dtype, levels: bool, image: Tensor, prologue: Sequence[Stage]) -> Tensor:
+    return stages(image, prologue, dtype, levels)
 
 
 def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Recipe) -> Tensor:
@@ -56,15 +77,22 @@ def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Reci
     return blurred(to_colors(image, dtype, levels=recipe.levels), sigma)
 
 
-def compiled(primitive: Primitive, image: Shaped[Tensor, "b c h w"], resample: Resample, *, moves: bool = True) -> Tensor:
+def compiled(
+    primitive: Primitive, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, moves: bool = True
+) -> Tensor:
     """The pass by softened operators; ``moves``: whether they take a displacement field, canvases and weights."""
-    recipe, tensors = resample.recipe, parts(image, resample, moves=moves)
+    recipe, tensors = resample.recipe, parts(resample, moves=moves)
     if recipe.dtype == torch.uint8:  # which has no derivative
-        tensors = tuple(None if tensor is None else tensor.detach() for tensor in tensors)
-    return run(primitive, (recipe,), *tensors)
+        image, tensors = image.detach(), tuple(None if tensor is None else tensor.detach() for tensor in tensors)
+    return run(primitive, (recipe,), image, *tensors)
 
 
-def mixes_many(image: Tensor, resample: Resample) -> bool:
+def takes_pictures(chosen: str, resample: Resample) -> bool:
+    """Whether passes of this implementation take pictures of several sizes for a batch."""
+    return chosen == "cpu" and resample.slopes is None and is_plain_eager()
+
+
+def mixes_many(image: Tensor | Pictures, resample: Resample) -> bool:
     """Whether a pass mixes more channels than Triton's kernels do."""
     recipe = resample.recipe
     return max(image.shape[1], recipe.out_channels) > _MOST_MIXED and bool(recipe.flags & (MATRIX | STAGES))
@@ -90,8 +118,8 @@ def mixed_after(
 _MOST_MIXED = 4
 
 
-def parts(image: Tensor, resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:
-    """The pass's tensors as softened operators take them; there is nothing to learn of how the slopes are blurred."""
+def parts(resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:
+    """The pass's tensors but the image as softened operators take them; there is nothing to learn of how the slopes are blurred."""
     slopes = None if resample.slopes is None else resample.slopes.detach()
     further = (resample.field, resample.links, resample.table) if moves else ()
-    return (image, resample.mapping, resample.window, resample.params, *further, slopes)
+    return (resample.mapping, resample.window, resample.params, *further, slopes)

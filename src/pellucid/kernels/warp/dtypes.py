@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.kernels.several import Pictures
+
 __all__ = ["as_before", "as_signed", "compute_dtype", "rounded", "to_colors"]
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -26,7 +28,7 @@ def as_before(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Ten
     return image if image.dtype == dtype else image.view(dtype)
 
 
-def compute_dtype(image: Tensor, src_from_dst: Tensor) -> torch.dtype:
+def compute_dtype(image: Tensor | Pictures, src_from_dst: Tensor) -> torch.dtype:
     """In what coordinates and colours are computed."""
     return torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
 

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.sources import Pictures, gradient_of
+from pellucid.kernels.several import Pictures
+from pellucid.kernels.sources import gradient_of
 from pellucid.kernels.warp.layout import CANVASES, LINK, MATRIX, MODES, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
@@ -125,12 +126,13 @@ def without_fills(image: Tensor, mapping: Tensor, window: Tensor | None, params:
     return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
 
 
-def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
+def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
     """Call a labels operator on integers or booleans: whole pixels are copied, and nothing has a gradient."""
     recipe, (fill, *_, grounds) = resample.recipe, unpack(resample, image.shape[1])
     parts = [(fill, image.shape[1]), (None if grounds is None else grounds.flatten(1), len(recipe.canvases) * image.shape[1])]
     rows = max(1 if part is None else part.shape[0] for part, _ in parts)
-    fills = [image.new_zeros((rows, n)) if part is None else part.to(image.dtype).expand(rows, n) for part, n in parts]
+    none = resample.params.new_zeros(1, dtype=image.dtype)
+    fills = [(none if part is None else part.to(image.dtype)).expand(rows, n) for part, n in parts]
     coordinates = torch.promote_types(resample.mapping.dtype, torch.float32)
     moves = resample.window, resample.field if resample.links is None else resample.table, resample.links
     window, field, links = (None if part is None else part.detach().to(coordinates) for part in moves)

@@ -1,7 +1,6 @@
 """The antialiased resize compiled for the CPU: sparse weights, one row in the cache, colours in the same pass.
 
-Owns: its operators: `forward`, the same past torch's dispatcher (`direct`), `dual`, `backward`, and
-this past it (`back`).
+Owns: its operators: `forward`, `backward` and `dual`; past torch's dispatcher `direct` and `back`.
 Must not: fall back; whoever chose it gets it or an error.
 Read next: ``op.py``.
 """

@@ -17,7 +17,8 @@ from torch import Tensor
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize.cpu.layout import META
-from pellucid.kernels.sources import PICTURE, Pictures, sources_of
+from pellucid.kernels.several import Pictures
+from pellucid.kernels.sources import PICTURE, sources_of
 from pellucid.kernels.threads import elements, memory, run_split, written
 from pellucid.kernels.warp.layout import CURVE, LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients

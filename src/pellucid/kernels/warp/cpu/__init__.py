@@ -1,10 +1,10 @@
 """The fused resample compiled for the CPU: one pass over the image, rows split over threads.
 
-Owns: its operators: `forward`, the same past torch's dispatcher (`direct`), `backward`, this past it (`back`), `dual` and `labels`.
+Owns: its operators: `forward`, `backward`, `dual` and `labels`; past torch's dispatcher `direct`, `back` and `copied`.
 Must not: fall back; whoever chose it gets it or an error.
 Read next: ``op.py``.
 """
 
-from pellucid.kernels.warp.cpu.op import back, backward, direct, dual, forward, labels
+from pellucid.kernels.warp.cpu.op import back, backward, copied, direct, dual, forward, labels
 
-__all__ = ["back", "backward", "direct", "dual", "forward", "labels"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels"]

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.sources import Pictures, own_memory, sources_of
+from pellucid.kernels.several import Pictures
+from pellucid.kernels.sources import own_memory, sources_of
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, CURVE, LEVELS, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["back", "backward", "direct", "dual", "forward", "labels"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels"]
 
 define("cpu")
 define_dual("cpu")
@@ -360,9 +361,8 @@ def _(
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
-@torch.library.impl("pellucid::cpu_labels", "CPU")
-def _(
-    image: Tensor,
+def copied(
+    image: Tensor | Pictures,
     mapping: Tensor,
     window: Tensor | None,
     fills: Tensor,
@@ -371,9 +371,10 @@ def _(
     size: list[int],
     options: list[int],
 ) -> Tensor:
+    """The labels' kernel, for pictures of several sizes, too."""
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
-    bits = _UNSIGNED[image.element_size()]
+    bits = _UNSIGNED[image.dtype.itemsize]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
     call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
@@ -390,3 +391,6 @@ def _(
         rows = out.view(bits).view(-1, size[1]).numpy()
         run_split(task, image.shape[0] * size[0], _PIXELS // size[1] + 1)
     return out
+
+
+torch.library.impl("pellucid::cpu_labels", "CPU")(copied)

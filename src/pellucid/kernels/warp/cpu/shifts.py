@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.kernels.sources import Pictures
+from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp.layout import LEVELS, MODES
 from pellucid.types import Size
 
