@@ -36,9 +36,9 @@ TOGETHER = STATIC | {
     "sharpness": [pellucid.Resize((33, 20)), pellucid.RandomSharpness(0.6, p=0.5), JITTER, NORMAL],
     "a choice": [pellucid.RandomResizedCrop(24), pellucid.OneOf([pellucid.RandomGamma((0.5, 2.0)), pellucid.RandomInvert()])],
 }
-APART = ("letterbox", "a choice")
-"""A first pass that keeps sizes, and passes that samples choose among."""
-LEFT_OUT = ("blur", "sharpness")
+APART = ("letterbox",)
+"""A first pass that keeps sizes."""
+LEFT_OUT = ("blur", "sharpness", "a choice")
 """Passes that leave out samples of bytes that they do not change."""
 MOVING = {
     "turn": [pellucid.RandomRotation(30), JITTER],

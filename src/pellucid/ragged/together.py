@@ -30,8 +30,7 @@ __all__ = ["images_together"]
 def images_together(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
     """What becomes of the pictures of a list, by key, where one lowering serves many of its sizes; else nothing.
 
-    So it is where the first pass brings all pictures to one size, no choice is made among passes, and what the steps lower to
-    differs in numbers alone.
+    So it is where the first pass brings all pictures to one size, and what the steps lower to differs in numbers alone.
 
     Args:
         records: of each part.
@@ -62,14 +61,14 @@ def images_together(records: Sequence[Record], parts: Sequence[Part], options: O
 
 
 def _goes_together(record: Record) -> bool:
-    """Whether the first pass of a plan brings pictures to the size that they end in, and each pass is for every sample."""
+    """Whether the first pass of a plan brings pictures to the size that they end in."""
     plan = record.plan
     if record.device.type != "cpu":
         return False
     first = plan.groups[0] if plan.groups else None
     if not isinstance(first, Run) or not first.warps or plan.bends or plan.moving_layers or plan.smooth:
         return False
-    return first.size_out == plan.size_out and not any(step.gates for step in plan.steps)
+    return first.size_out == plan.size_out
 
 
 def _is_plain(parsed: Parsed) -> bool:
