@@ -91,11 +91,15 @@ def _decoded(path: Path) -> int:
     return int(np.array(_rgb(path)).shape[0])
 
 
-def _ours(paths: list[Path], workers: int, *, draft: bool) -> DataLoader[Any]:
+def _ours(paths: list[Path], workers: int, *, draft: bool, backend: str = "pillow") -> DataLoader[Any]:
+    if backend == "opencv":
+        import cv2  # noqa: F401 - or the row is missing
     jitter = ColorJitter(_JITTER, _JITTER, _JITTER)
     augment = Pipeline([RandomResizedCrop(_SIZE), RandomHorizontalFlip(), jitter, Normalize(MEAN, STD)], seed=0)
     data = Indexed(_Files(paths, _itself))
-    return DataLoader(data, _BATCH, sampler=Order(data), collate_fn=collate(augment, draft=draft), **_options(workers))
+    return DataLoader(
+        data, _BATCH, sampler=Order(data), collate_fn=collate(augment, draft=draft, backend=backend), **_options(workers)
+    )
 
 
 def _options(workers: int) -> dict[str, Any]:
@@ -154,6 +158,7 @@ def _array_chained(chain: Any, path: Path) -> Tensor:
 _SUBJECTS: dict[str, tuple[str, Callable[..., DataLoader[Any]]]] = {
     "decoding alone (Pillow)": ("", partial(_looped, function=_decoded)),
     OURS: ("antialiased, drafts", partial(_ours, draft=True)),
+    f"{OURS}, decoded by OpenCV": ("antialiased, drafts", partial(_ours, draft=True, backend="opencv")),
     f"{OURS}, whole pictures": ("antialiased", partial(_ours, draft=False)),
     "torchvision v2, tensors": ("antialiased", partial(_torchvision, tensors=True)),
     "torchvision v2, PIL": ("antialiased", partial(_torchvision, tensors=False)),

@@ -91,7 +91,7 @@ class Collate:
         numbered = _numbered(samples)
         if not numbered:
             return self._read_all(samples, [None] * len(samples))
-        enough = self._drafts.of(numbered) if self.draft and self.backend == "pillow" else None
+        enough = self._drafts.of(numbered) if self.draft and self.backend != "torchvision" else None
         values = self._read_all([sample.value for sample in numbered], enough or [None] * len(numbered))
         return [sample._replace(value=value) for sample, value in zip(numbered, values, strict=True)]
 
@@ -173,8 +173,9 @@ def collate(
             of target are put together as they are.
         backend: the decoder of paths and files' contents; see `decode`.
         gray: decode to one channel.
-        draft: decode JPEGs at a fraction of their size where the crop drawn for them, at the start of the pipeline, is larger than
-            its result, and the sample has no other targets. The pixels are then those of the smaller picture.
+        draft: let Pillow and OpenCV decode JPEGs at a fraction of their size where the crop drawn for them, at the start of the
+            pipeline, is larger than its result, and the sample has no other targets. The pixels are then those of the smaller
+            picture.
 
     Samples are pictures, tuples that begin with one, such as ``(image, label)``, or dicts of targets. Pictures are tensors, arrays,
     PIL images, paths or files' contents. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and

@@ -42,8 +42,8 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
         source: a path, or the file's content.
         backend: ``pillow``, ``opencv`` or ``torchvision``. Their JPEG decoders differ by a few levels.
         gray: one channel.
-        least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` then decodes a JPEG at
-            1/2, 1/4 or 1/8 of its size if that is not less. The others decode all of it.
+        least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` and ``opencv`` then
+            decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less; ``torchvision`` decodes all of it.
 
     The orientation that cameras note in EXIF is applied; an alpha channel is dropped; 16-bit pictures keep their range.
 
@@ -70,7 +70,7 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
     if not _installed(backend):
         raise ImplementationError(f"backend={backend!r}: it cannot be imported; 'pillow' always can.")
     content = source if isinstance(source, bytes) else Path(source).read_bytes()
-    return (_opencv if backend == "opencv" else _torchvision)(source, content, gray)
+    return _opencv(source, content, gray, least) if backend == "opencv" else _torchvision(source, content, gray)
 
 
 def decode_labels(source: Source) -> Tensor:
@@ -111,18 +111,24 @@ def _opened(source: Source, least: Size | Enough | None = None) -> Any:
         raise FileNotFoundError(2, "No such file", os.fspath(source))
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
-            turn = picture.getexif().get(0x0112, 1)
-            if least is not None and picture.format == "JPEG":
-                upright = picture.size if turn in _TURNED else picture.size[::-1]
-                wanted = least(upright) if callable(least) else least
-                if wanted is not None:
-                    picture.draft(None, wanted if turn in _TURNED else wanted[::-1])
+            turn = _drafted(picture, least)
             picture.load()
             if turn != 1:
                 ImageOps.exif_transpose(picture, in_place=True)
             return picture
     except (UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError, OSError) as error:
         raise _broken(source, "no picture of a known kind" if isinstance(error, UnidentifiedImageError) else error) from error
+
+
+def _drafted(picture: Any, least: Size | Enough | None) -> int:
+    """Ask a picture that is not loaded yet for a fraction of its size, where that is enough; the orientation of its camera."""
+    turn: int = picture.getexif().get(0x0112, 1)
+    if least is not None and picture.format == "JPEG":
+        upright = picture.size if turn in _TURNED else picture.size[::-1]
+        wanted = least(upright) if callable(least) else least
+        if wanted is not None:
+            picture.draft(None, wanted if turn in _TURNED else wanted[::-1])
+    return turn
 
 
 def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
@@ -139,16 +145,34 @@ def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _opencv(source: Source, content: bytes, gray: bool) -> Tensor:
+def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | None) -> Tensor:
     import cv2
 
-    flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR
+    flags = (cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR) | _REDUCED[_fraction(content, least)]
     pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
     if gray:
         return torch.from_numpy(pixels)[None]
     return torch.from_numpy(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
+
+
+_REDUCED = {1: 0, 2: 16, 4: 32, 8: 64}
+"""OpenCV's flags for a fraction of the size."""
+
+
+def _fraction(content: bytes, least: Size | Enough | None) -> int:
+    """At which fraction Pillow would decode a JPEG: its header alone is read."""
+    if least is None or content[:2] != b"\xff\xd8":
+        return 1
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content)) as picture:
+            _drafted(picture, least)
+            return int(next(iter(picture.decoderconfig), 1))
+    except (SyntaxError, ValueError, Image.DecompressionBombError, OSError):  # which OpenCV may say, or read
+        return 1
 
 
 def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
