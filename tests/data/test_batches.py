@@ -253,3 +253,32 @@ def test_batches_from_a_side_stream_are_kept_until_they_are_read(monkeypatch):
     batches = [{"image": torch.tensor(1), "boxes": [torch.tensor(2)]}, torch.tensor(3)]
     assert len(list(Prefetcher(batches, device="cuda"))) == 2
     assert told == ["done", (1, True), (2, True), "done", (3, True)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        ([], "samples: expected at least one, got an empty list"),
+        ([(torch.rand(3, 20, 20), 1), torch.rand(3, 20, 20)], "sample 1: expected a tuple of 2, like sample 0, got a picture"),
+        (
+            [(torch.rand(3, 20, 20), 1), (torch.rand(3, 20, 20),)],
+            "sample 1: expected a tuple of 2, like sample 0, got a tuple of 1",
+        ),
+        ([{"image": torch.rand(3, 20, 20)}, (torch.rand(3, 20, 20), 1)], "sample 1: expected a dict, like sample 0"),
+        ((torch.rand(3, 20, 20), 1), "batch_size=None"),
+    ],
+)
+def test_what_is_no_list_of_like_samples_is_named(samples, sentence):
+    with pytest.raises((pellucid.InvalidArgument, pellucid.InvalidType), match=sentence):
+        collate(Pipeline(STEPS, seed=1))(samples)
+
+
+def test_streams_without_names_and_orders_of_nothing_are_named():
+    for samples in ([{"image": 1}], [(1, 2)]):
+        with pytest.raises(InvalidArgument, match="Numbered: expected samples that are dicts with a key '__key__'"):
+            list(Numbered(samples))
+    with pytest.raises(InvalidArgument, match="samples: expected how many there are"):
+        Order(-1)
+    order = Order(4)
+    order.done = 9
+    assert (len(order), list(order)) == (0, [])

@@ -133,11 +133,19 @@ class Collate:
                 return decode_labels(value)
             return decode(value, backend=self.backend, gray=self.gray, least=least)
         raise wrong_type(
-            kind.name, expected="a tensor, an array, a PIL image, a path or a file's content", got=type(value).__name__
+            kind.name,
+            expected="a tensor, an array, a PIL image, a path or a file's content",
+            got=type(value).__name__,
+            fix="Samples come in lists: DataLoader(batch_size=None) has none.",
         )
 
     def _augmented(self, read: list[Any], key: Key | None) -> Any:
+        if not read:
+            raise invalid("samples", expected="at least one", got="an empty list")
         first = read[0]
+        for i, sample in enumerate(read):
+            if _form(sample) != _form(first):
+                raise invalid(f"sample {i}", expected=f"{_form(first)}, like sample 0", got=_form(sample))
         if isinstance(first, tuple):
             columns = list(zip(*read, strict=True))
             return (self.pipeline(list(columns[0]), key=key), *map(_together, columns[1:]))
@@ -213,6 +221,13 @@ def _numbered(samples: Sequence[Any]) -> list[Sample]:
     if len(epochs) > 1:
         raise invalid("samples", expected="one epoch in a batch", got=sorted(epochs))
     return numbered
+
+
+def _form(sample: Any) -> str:
+    """What a sample that was read looks like."""
+    if isinstance(sample, tuple):
+        return f"a tuple of {len(sample)}"
+    return "a dict" if isinstance(sample, Mapping) else "a picture"
 
 
 def _inner(pipeline: Any) -> Any:

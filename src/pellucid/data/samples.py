@@ -8,7 +8,7 @@ Read next: ``collate.py``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, NamedTuple
 
 import torch
@@ -57,7 +57,8 @@ class Indexed(Dataset[Sample]):
     """A data set whose samples come with their index, and with the epoch that `Order` asks for.
 
     Args:
-        dataset: with a length and numbered items, such as ``torchvision.datasets.ImageFolder`` or a Hugging Face data set.
+        dataset: with a length and numbered items, such as ``torchvision.datasets.ImageFolder`` or a Hugging Face data set. Parts
+            and sums of data sets go inside: ``Indexed(Subset(...))``, ``Indexed(ConcatDataset(...))``.
 
     Errors:
         InvalidType where something else than `Order` chooses the samples: nothing would say which epoch it is.
@@ -125,8 +126,15 @@ class Numbered(IterableDataset[Sample]):
         epoch = self.epoch
         for place, value in enumerate(self.samples):
             if place % every == first:
-                name = value[self.key]
+                name = _name_of(value, self.key)
                 yield Sample(epoch, name if isinstance(name, int) else index_of(name), value)
+
+
+def _name_of(value: Any, key: str) -> Any:
+    if not isinstance(value, Mapping) or key not in value:
+        got = sorted(value) if isinstance(value, Mapping) else type(value).__name__
+        raise invalid("Numbered", expected=f"samples that are dicts with a key {key!r}", got=got, fix="Pass key= of their names.")
+    return value[key]
 
 
 class Order(Sampler[Any]):
@@ -145,7 +153,7 @@ class Order(Sampler[Any]):
         done: samples that the next pass leaves out, because they were seen before the run stopped. It is 0 again afterwards.
 
     Errors:
-        InvalidArgument for a rank that is not below ``ranks``.
+        InvalidArgument for fewer than no samples, and for a rank that is not below ``ranks``.
 
     Example:
         >>> from pellucid.data import Order
@@ -158,6 +166,8 @@ class Order(Sampler[Any]):
 
     def __init__(self, samples: int | Sized, *, seed: int = 0, shuffle: bool = True, rank: int = 0, ranks: int = 1) -> None:
         self.samples = samples if isinstance(samples, int) else len(samples)
+        if self.samples < 0:
+            raise invalid("samples", expected="how many there are, at least 0", got=samples)
         if not 0 <= rank < ranks:
             raise invalid("rank", expected=f"a number from 0 to {ranks - 1}", got=rank)
         self.seed, self.shuffle, self.rank, self.ranks = seed, shuffle, rank, ranks
@@ -165,7 +175,7 @@ class Order(Sampler[Any]):
         self.done = 0
 
     def __len__(self) -> int:
-        return len(range(self.rank, self.samples, self.ranks)) - self.done
+        return max(len(range(self.rank, self.samples, self.ranks)) - self.done, 0)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """(epoch, index) of each sample."""
