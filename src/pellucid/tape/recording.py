@@ -165,7 +165,7 @@ class _Branch:
             found.append(value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype))
         return (self._assembly.build(found, self._typed(numbers[0].tolist()) if self._kinds else []),)
 
-    def _typed(self, sizes: list[float]) -> list[Any]:
+    def _typed(self, sizes: Sequence[float]) -> list[Any]:
         return [kind(size) for kind, size in zip(self._kinds, sizes, strict=True)]
 
 
