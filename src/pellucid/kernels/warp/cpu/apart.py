@@ -12,9 +12,11 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold, half_up
-from pellucid.kernels.warp.cpu.quads import lift, meet
+from pellucid.kernels.warp.cpu.quads import lift, meet, soon_read
 
 __all__ = ["add_apart", "lay_apart"]
+
+_AHEAD = 48  # points: their pixels are asked for before it is their turn
 
 
 @fused
@@ -44,6 +46,19 @@ def _row(img, a, b, c, step, taps, unit, quad, to):  # type: ignore[no-untyped-d
 
 
 @fused
+def _announce(img, a, b, c, strides, taps, x, y, last_x, last_y):  # type: ignore[no-untyped-def]
+    """Ask for the rows of a patch of three channels, roughly; wherever a point lies, it is memory of the picture."""
+    zero = last_x * 0
+    i, j = np.uint64(np.int64(min(max(x, zero), last_x))), np.uint64(np.int64(min(max(y, zero), last_y)))
+    p = j * strides[0] + i * strides[1]
+    for _ in range(taps):
+        soon_read(img, a + p)
+        soon_read(img, b + p)
+        soon_read(img, c + p)
+        p += strides[0]
+
+
+@fused
 def lay_apart(img, at, count, shape, strides, unit, mode, taps, held, x, y, kind, quad):  # type: ignore[no-untyped-def]
     """Fill ``quad`` with a patch of up to three channels and the coverage for each point of kind 2, and with zeros for the others.
 
@@ -61,8 +76,10 @@ def lay_apart(img, at, count, shape, strides, unit, mode, taps, held, x, y, kind
     second, third = at + np.uint64(min(count - 1, 1)) * sc, at + np.uint64(min(count - 1, 2)) * sc
     half_x, half_y, back = _before(taps, shape, cast)
     low_x, high_x, low_y, high_y = held
-    size = 4 * taps * taps
+    size, last_x, last_y = 4 * taps * taps, cast(width - taps), cast(height - taps)
     for u in range(len(kind)):
+        if u + _AHEAD < len(kind):
+            _announce(img, at, second, third, (sy, sx), taps, x[u + _AHEAD], y[u + _AHEAD], last_x, last_y)
         to = np.uint64(u * size)
         if kind[u] != 2:
             quad[u * size : (u + 1) * size] = zero
