@@ -7,7 +7,7 @@ Read next: ``compose.py``.
 
 from pellucid.lowering.compose import Composed
 from pellucid.lowering.lowered import Cutout, Lowered
-from pellucid.lowering.openings import Openings, as_bend, copies, may_close
+from pellucid.lowering.openings import Openings, as_bend, copies, keeps_levels, may_close
 from pellucid.lowering.operations import operations_of
 from pellucid.lowering.replayed import Replayed, together
 from pellucid.lowering.segments_of import opened
@@ -20,6 +20,7 @@ __all__ = [
     "Replayed",
     "as_bend",
     "copies",
+    "keeps_levels",
     "may_close",
     "opened",
     "operations_of",

@@ -24,7 +24,7 @@ from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, 
 from pellucid.tape import Rows, cached_recording
 from pellucid.types import Size
 
-__all__ = ["Opening", "Openings", "as_bend", "copies", "gate_of", "may_close"]
+__all__ = ["Opening", "Openings", "as_bend", "copies", "gate_of", "keeps_levels", "may_close"]
 
 _CLIPS = ("end", "each", True)
 
@@ -150,6 +150,11 @@ def copies(plan: Plan, group: Group) -> bool:
     if not isinstance(group, Run) or group.colors:
         return False
     return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
+
+
+def keeps_levels(plan: Plan, group: Group) -> bool:
+    """Whether what a pass makes of bytes are bytes, without rounding."""
+    return copies(plan, group) and _bounded(plan, group)
 
 
 def _bounded(plan: Plan, group: Group) -> bool:
