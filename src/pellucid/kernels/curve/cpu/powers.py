@@ -72,19 +72,8 @@ def _number(bits):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _are_usual(x):  # type: ignore[no-untyped-def]
-    """Whether all numbers above 0 of a float32 strip lie between the bounds above."""
-    wide()
-    least, most, one = np.int32(_HIGH), np.int32(_LOW), np.float32(1.0)
-    for u in range(len(x)):
-        bits = _bits(x[u] if x[u] > np.float32(0.0) else one)
-        least, most = np.int32(min(least, bits)), np.int32(max(most, bits))
-    return (least >= np.int32(_LOW)) & (most < np.int32(_HIGH))
-
-
-@fused
 def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
-    """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; for usual numbers.
+    """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; for usual numbers, and whether all above 0 are.
 
     With x = (1 + r) * 2 ** e the power is 2 ** (n + f), f = exponent * (e + log2(1 + r)) - n, and no term of f is rounded before
     it is small: the exponent is split, so that the first part times e is exact, and the first coefficient of the logarithm, which
@@ -104,9 +93,11 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
     c0, c1, c2, c3, c4, c5 = _RISE
     b0, b1, b2, b3, b4, b5 = np.float32(c0), np.float32(c1), np.float32(c2), np.float32(c3), np.float32(c4), np.float32(c5)
     slope, start = np.float32(p / (1 << 23)), np.float32(-_MIDDLE * p)
+    least, most = np.int32(_HIGH), np.int32(_LOW)
     for u in range(len(y)):
         positive = x[u] > zero
         bits = _bits(x[u] if positive else one)
+        least, most = np.int32(min(least, bits)), np.int32(max(most, bits))
         sum_of = (np.float32(bits) * slope + start) + middle
         n = sum_of - middle
         whole = np.int32(np.int32(bits - np.int32(_ROOT)) >> shift)
@@ -118,6 +109,7 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
         ff = f * f
         z = one + f * ((b0 + f * b1) + ff * ((b2 + f * b3) + ff * (b4 + f * b5)))
         y[u] = gain * _number(_bits(z) + np.int32(_bits(sum_of) << shift)) if positive else zero
+    return (least >= np.int32(_LOW)) & (most < np.int32(_HIGH))
 
 
 @fused
@@ -147,11 +139,11 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-un
     wide()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
-    quick = x.itemsize == 4 and abs(exponent) <= cast(_MOST) and _are_usual(x)
+    quick = x.itemsize == 4 and abs(exponent) <= cast(_MOST)
+    if quick and (exponent != one or len(logarithm) > 0):
+        quick = _quickly(x, exponent, gain, y)  # where it is not usual, it is written again
     for u in range(len(y) if exponent == one else 0):
         y[u] = gain * x[u] if x[u] > zero else zero
-    if quick and exponent != one:
-        _quickly(x, exponent, gain, y)
     for u in range(len(y) if not quick and exponent != one else 0):
         positive = x[u] > zero
         safe = x[u] if positive else one

@@ -121,15 +121,17 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             mix(p, second, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
             source, result = result, source
         top, place = b * out_channels, v * call.out_width + first
-        if bends is None and flags & LAST_MIX and out_channels == 3:
-            finish(p, last, last + size, flags & CLIP != 0, result, out, top, place, width, call.out_width)
-            continue
-        if flags & CLIP:
+        direct = (flags & LAST_MIX != 0) & (out_channels == 3)  # the last mix writes to the output
+        if flags & CLIP and not (direct and bends is None):
             clip(result, source, out_channels)
             source, result = result, source
         if bends is not None:
             bend(p, bent, flags, result, source, out_channels)
             source, result = result, source
+        if direct:
+            clips = bends is None and flags & CLIP != 0
+            finish(p, last, last + size, clips, result, out, top, place, width, call.out_width)
+            continue
         if flags & LAST_MIX:
             bias = last + size
             mix(p, last, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
