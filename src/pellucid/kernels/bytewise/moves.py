@@ -69,6 +69,6 @@ def bilinear(source, m, shape, unit, plane, cells, lines, ramp, target):  # type
     for v in range(height):
         locate(m, v, False, ramp, zeros, x, y, made[0])
         _settled(x, y, shape, index)
-        gather_staged(plane, width + 2, 2, index, x, y, None, quads, made[: len(source)], made[3])
+        gather_staged(plane, width + 2, 2, index, x, y, None, quads, made[: len(source)], made[3], None)
         for c in range(len(source)):
             rounded(made[c], target[c][v * width : (v + 1) * width])

@@ -210,7 +210,7 @@ def backward(  # type: ignore[no-untyped-def]
             elif shapes is not None:
                 read_stretched(picture, shapes, curve, b, place, strip[0], strip[1], source, strip[7])
             else:
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, source, edge)
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, source, edge, None)
         if reads:
             if flags & FIRST_MIX:
                 mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)

@@ -12,9 +12,11 @@ import numpy as np
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
-from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick
+from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick, soon_written
 
-__all__ = ["gather_edge", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
+__all__ = ["LINE", "gather_edge", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
+
+LINE = 64  # bytes that memory comes in
 
 
 @fused
@@ -41,13 +43,25 @@ def _take_apart(quads, out, cover):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _lerp_all(pixels, row, index, tx, ty, a, b, c, cover):  # type: ignore[no-untyped-def]
+def _lerp_all(pixels, row, index, tx, ty, a, b, c, cover, soon):  # type: ignore[no-untyped-def]
     """Interpolate linearly, a block at a time. The last one may overlap the one before.
 
     The rows of missing channels may be that of the last channel, which is laid out in their place.
     """
     last = len(index) - BLOCK
+    if soon is not None:
+        target, top, place, width, step, rows = soon
+        first, second, third = target[top], target[top + min(1, max(rows - 1, 0))], target[top + max(rows - 1, 0)]
+        column, often = np.int64(0), LINE // target.itemsize
     for u in range(0, last, BLOCK):
+        if soon is not None:
+            if rows > 0 and u % often == 0:
+                soon_written(first, np.uint64(place))
+                soon_written(second, np.uint64(place))
+                soon_written(third, np.uint64(place))
+            place, column = place + BLOCK, column + BLOCK
+            if column >= width:
+                place, column = place + step - width, column - width
         lerps(pixels, row, index, tx, ty, np.uint64(u), a, b, c, cover)
     lerps(pixels, row, index, tx, ty, np.uint64(last), a, b, c, cover)
 
@@ -74,12 +88,14 @@ def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
 
 
 @fused
-def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cover, soon):  # type: ignore[no-untyped-def]
     """Read what was laid out of up to three channels, the rows of ``out``. Pixels that see nothing become zeros.
 
     Args:
         cubics: weights of cubic interpolation, which has four taps; None: it is not compiled.
         quads: scratch, four numbers per pixel.
+        soon: (array, its first row, place, width, from line to line, rows, up to three): memory that will be written, which
+            linear interpolation asks for while it computes; None: there is none, and it is not compiled.
     """
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
@@ -94,7 +110,7 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
             i = np.uint64(index[u])
             lerp(pixels, i, i + row, tx[u], ty[u], quads, np.uint64(4 * u))
     else:
-        _lerp_all(pixels, row, index, tx, ty, out[0], out[min(1, len(out) - 1)], out[len(out) - 1], cover)
+        _lerp_all(pixels, row, index, tx, ty, out[0], out[min(1, len(out) - 1)], out[len(out) - 1], cover, soon)
         return
     _take_apart(quads, out, cover)
 

@@ -14,7 +14,7 @@ from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
-from pellucid.kernels.warp.cpu.gather import gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.gather import LINE, gather_edge, gather_staged, weigh
 from pellucid.kernels.warp.cpu.layout import Call
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
@@ -46,7 +46,6 @@ __all__ = [
     "write_pixels",
 ]
 
-_LINE = 64  # bytes that memory comes in
 (ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING) = range(8)
 
 
@@ -162,17 +161,17 @@ def lay_out(img, call, unit, base, window, strip, frame, kind, k, quad):  # type
 
 
 @fused
-def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, out, edge):  # type: ignore[no-untyped-def]
+def read_strip(img, call, parameter, unit, base, window, strip, frame, quad, cubics, quads, kind, index, out, edge, soon):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
-    Where ``cubics`` and ``edge`` are None, what would need them is not compiled.
+    Where ``cubics``, ``edge`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
     """
     channels, cover = call.channels, strip[7]
     if cubics is not None and call.taps == 4:
         weigh(strip[2], strip[3], parameter, cubics)
     for k in range((channels + 2) // 3):
         pixels, rows = lay_out(img, call, unit, base, window, strip, frame, kind, k, quad), out[3 * k : min(3 * k + 3, channels)]
-        gather_staged(pixels, frame[COLUMNS], call.taps, index, strip[2], strip[3], cubics, quads, rows, cover)
+        gather_staged(pixels, frame[COLUMNS], call.taps, index, strip[2], strip[3], cubics, quads, rows, cover, soon)
     if cubics is not None and call.taps == 4 and rule_of(call, window) != FILLED:
         _cover_fully(kind, cover)
     if edge is not None and folds(call, window):
@@ -270,7 +269,7 @@ def announce(target, first, at, width, step, lines, rows):  # type: ignore[no-un
     for o in range(rows):
         row = target[first + o]
         for k in range(lines):
-            for u in range(0, width, _LINE // target.itemsize):
+            for u in range(0, width, LINE // target.itemsize):
                 soon_written(row, np.uint64(at + k * step + u))
 
 

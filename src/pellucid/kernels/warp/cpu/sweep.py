@@ -34,6 +34,8 @@ from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX,
 
 __all__ = ["forward"]
 
+_ENOUGH = 64  # pixels that are read in blocks
+
 
 @entry
 def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, edge, bends, start, stop):  # type: ignore[no-untyped-def]
@@ -80,7 +82,11 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             end = min(call.out_height, v + (stop - r) * call.strip)
             next_band(img, call, unit, m, fields, chain, window, b, v, end, strip, index[:n], own, frame, quad, True)
             band = v + frame[ROWS]
-        announce(out, b * out_channels, v * call.out_width + first, width, call.out_width, n // width, out_channels)
+        top, place = b * out_channels, v * call.out_width + first
+        while_reading = (tables is None) & (shapes is None) & (not whole) & (call.taps == 2) & (wide <= 3) & (n > _ENOUGH)
+        soon = out, top, place, width, call.out_width, out_channels if while_reading else 0
+        if not while_reading:
+            announce(out, top, place, width, call.out_width, n // width, out_channels)
         ones, quads = strip[8], floats[9 * n : 13 * n]
         source, result = strip[13 : 13 + wide], strip[13 + wide : 13 + 2 * wide]
         read = source if flags & FIRST_MIX else result
@@ -108,7 +114,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             else:
                 here, where = kind[:n], index[:n]
                 cut = find_strip(call, m, fields, chain, under, window, b, v, first, width, strip, frame, here, where, own)
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge)
+                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge, soon)
         if flags & FIRST_MIX and not straight:
             mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
         if chain is not None and cut:
@@ -120,7 +126,6 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
             bias = second + size
             mix(p, second, bias, bias + out_channels, ones, result, out_channels, source, out_channels)
             source, result = result, source
-        top, place = b * out_channels, v * call.out_width + first
         direct = (flags & LAST_MIX != 0) & (out_channels == 3)  # the last mix writes to the output
         if flags & CLIP and not (direct and bends is None):
             clip(result, source, out_channels)

@@ -141,11 +141,12 @@ def tangent(  # type: ignore[no-untyped-def]
         place = (whole_line, whole_line, width)
         if changes:
             read_strip(
-                change, call, cubic, unit, base, window, strip, frame, other, cubics, quads, here, where, changed[:channels], edge
-            )
+                change, call, cubic, unit, base, window, strip, frame, other, cubics, quads, here, where, changed[:channels],
+                edge, None,
+            )  # fmt: skip
             if whole:
                 copy_pixels(change, call, unit, m, v, first, width, n // width, changed, place, cover)
-        read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge)
+        read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge, None)
         moved_cover[:] = cast(0.0)
         if points_move:
             rule = rule_of(call, window)
