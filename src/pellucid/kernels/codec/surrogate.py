@@ -15,17 +15,15 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from pellucid.kernels.codec import cpu, reference
-from pellucid.kernels.codec.reference import Rounding, quantisation
-from pellucid.kernels.codec.tables import CHROMINANCE, LUMINANCE, SUBSAMPLINGS
-from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.codec.reference import Rounding
+from pellucid.kernels.codec.tables import SPREAD
+from pellucid.kernels.derivatives import forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import Primitive, run
 
 __all__ = ["AVAILABLE", "compress", "jpeg"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
-
-_SPREAD = 0.2
-"""Standard deviation of the Gaussian at each jump, in quantisation steps."""
 
 
 def jpeg(
@@ -50,22 +48,21 @@ def jpeg(
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or ``none``.
         magnitude: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or ``none`` (zero).
         h: reach of the secant.
-        impl: who computes the values; slopes are tensor code.
+        impl: who computes the values, and their slopes where they are compiled: in reverse mode, of float32 and float64.
 
     Gradient:
         image, quality: as chosen. gate: exact.
     """
-    levels = torch.floor(image.detach() * 255.0 + 0.5).clamp(0.0, 255.0).to(torch.uint8)
-    still = quality.detach()
-    result = compress(levels, still, subsampling, impl).to(image.dtype) / 255.0
-    if image_gradient != "none" and needs_grad(image):
-        smooth = (
-            reference.compress(image.clamp(0.0, 1.0) * 255.0, still, subsampling, Rounding(_divided, _SLOPES[image_gradient]))
-            / 255.0
-        )
-        result = result + (smooth - smooth.detach()).to(image.dtype)
+    still, plain = quality.detach(), image.detach()
+    wanted = image_gradient != "none" and needs_grad(image)
+    compiled = image.dtype in _COMPILED and choose(impl, available=AVAILABLE, device=image.device.type) == "cpu"
+    if compiled and not forward_mode():
+        result = run(_CODEC, (subsampling, image_gradient), image if wanted else plain, still)
+    else:
+        result = _round_trip(plain, still, subsampling, impl)
+        result = _with_slopes(result, image, still, subsampling, image_gradient) if wanted else result
     if magnitude == "secant" and needs_grad(quality):
-        more, less = (compress(levels, still + step, subsampling, impl).to(image.dtype) / 255.0 for step in (h, -h))
+        more, less = (_round_trip(plain, still + step, subsampling, impl) for step in (h, -h))
         slope = (more - less) / (2.0 * h)
         result = result + (quality - still).to(image.dtype)[:, None, None, None] * slope
     if gate is None:
@@ -80,8 +77,29 @@ def compress(
     """See :func:`pellucid.kernels.codec.reference.compress`, of bytes; ``impl`` says who computes it. The bits are the same."""
     if choose(impl, available=AVAILABLE, device=levels.device.type) == "reference":
         return reference.compress(levels.to(torch.float64), quality, subsampling).to(torch.uint8)
-    tables = [quantisation(quality, table).flatten(1) for table in (LUMINANCE, CHROMINANCE)]
-    return cpu.round_trip(levels, torch.stack(tables, 1).to(torch.int32), *SUBSAMPLINGS[subsampling])
+    return cpu.codec_forward(levels, quality, subsampling, "none")
+
+
+def _round_trip(image: Tensor, quality: Tensor, subsampling: str, impl: str) -> Tensor:
+    """The codec on images of [0, 1], without a gradient."""
+    levels = torch.floor(image * 255.0 + 0.5).clamp(0.0, 255.0).to(torch.uint8)
+    return compress(levels, quality, subsampling, impl).to(image.dtype) / 255.0
+
+
+def _with_slopes(result: Tensor, image: Tensor, quality: Tensor, subsampling: str, image_gradient: str) -> Tensor:
+    """The same result, with the declared slopes to the image."""
+    rounding = Rounding(_divided, _SLOPES[image_gradient])
+    smooth = reference.compress(image.clamp(0.0, 1.0) * 255.0, quality, subsampling, rounding) / 255.0
+    return result + (smooth - smooth.detach()).to(image.dtype)
+
+
+def _again(image: Tensor, quality: Tensor, subsampling: str, image_gradient: str) -> Tensor:
+    """What the compiled codec computed, by the reference: for second derivatives."""
+    return _with_slopes(_round_trip(image.detach(), quality, subsampling, "reference"), image, quality, subsampling, image_gradient)
+
+
+_CODEC = Primitive("jpeg", _again, cpu.codec, cpu.codec_forward, cpu.codec_backward)
+_COMPILED = (torch.float32, torch.float64)
 
 
 def _divided(value: Tensor, bits: int, bias: Tensor | float) -> Tensor:
@@ -91,8 +109,8 @@ def _divided(value: Tensor, bits: int, bias: Tensor | float) -> Tensor:
 
 def _proximity(steps: Tensor) -> Tensor:
     nearest = torch.round(steps.detach())
-    from_jump = (0.5 - (steps.detach() - nearest).abs()) / _SPREAD
-    slope = torch.exp(-0.5 * from_jump**2) / (_SPREAD * math.sqrt(2.0 * math.pi))
+    from_jump = (0.5 - (steps.detach() - nearest).abs()) / SPREAD
+    slope = torch.exp(-0.5 * from_jump**2) / (SPREAD * math.sqrt(2.0 * math.pi))
     return nearest + (steps - steps.detach()) * slope
 
 

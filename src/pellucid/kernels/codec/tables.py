@@ -1,13 +1,14 @@
 """What the JPEG standard and libjpeg's integer arithmetic are made of: numbers.
 
-Owns: the example quantisation tables of the standard, the integer cosine transform, the chroma subsamplings.
+Owns: the example quantisation tables of the standard, the integer cosine transform, the chroma subsamplings; the names
+of declared slopes.
 Must not: compute on images.
 Read next: ``reference.py``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SUBSAMPLINGS"]
+__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SLOPES", "SPREAD", "SUBSAMPLINGS"]
 
 LUMINANCE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
@@ -47,3 +48,9 @@ transform come out. That transform rounds once per pass, so that a pass is this 
 
 SUBSAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
 """Pixels per chroma sample, (vertical, horizontal)."""
+
+SLOPES = ("proximity", "cubic", "straight_through")
+"""How a coefficient passes its rounding (``surrogate.py``)."""
+
+SPREAD = 0.2
+"""Standard deviation of the Gaussian at each jump, in quantisation steps."""

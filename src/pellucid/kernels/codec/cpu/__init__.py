@@ -1,8 +1,8 @@
-"""The codec compiled for the CPU, on bytes.
+"""The codec compiled for the CPU, with its declared slopes.
 
-Owns: the operator `cpu_jpeg`.
-Must not: have gradients, or import Numba before the operator runs.
-Read next: ``sweep.py``.
+Owns: the operator `codec`, with its gradient.
+Must not: import Numba before the operator runs.
+Read next: ``sweep.py``, ``slopes.py``.
 """
 
 from __future__ import annotations
@@ -13,53 +13,61 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.codec.reference import quantisation
+from pellucid.kernels.codec.tables import CHROMINANCE, LUMINANCE, SLOPES, SUBSAMPLINGS
+from pellucid.kernels.explicit import empty_gradients, register
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
-__all__ = ["round_trip"]
-
-torch.library.define("pellucid::cpu_jpeg", "(Tensor levels, Tensor steps, int down, int across) -> Tensor")
+__all__ = ["codec", "codec_backward", "codec_forward"]
 
 
-def round_trip(levels: Tensor, steps: Tensor, down: int, across: int) -> Tensor:
-    """Encode and decode bytes.
+def codec(image: Tensor, quality: Tensor, subsampling: str, slope: str) -> Tensor:
+    """Encode and decode.
 
     Args:
-        levels: (b, c, h, w) of bytes, one channel or three.
-        steps: (b or 1, 2, 64) of int32: the quantisation of luma and of colour differences.
-        down, across: pixels per colour difference.
+        image: (b, c, h, w) of bytes, float32 or float64, one channel or three.
+        quality: (b or 1).
+        slope: for the gradient.
     """
-    out: Tensor = torch.ops.pellucid.cpu_jpeg.default(levels, steps, down, across)
-    return out
-
-
-@torch.library.register_fake("pellucid::cpu_jpeg")
-def _(levels: Tensor, steps: Tensor, down: int, across: int) -> Tensor:
-    del steps, down, across
-    return levels.new_empty(levels.shape)
-
-
-@torch.library.impl("pellucid::cpu_jpeg", "CPU")
-def _compute(levels: Tensor, steps: Tensor, down: int, across: int) -> Tensor:
     from pellucid.kernels.codec.cpu import sweep
 
-    out = torch.empty(levels.shape, dtype=torch.uint8)
+    del slope
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
     if out.numel():
-        image, tables, into = levels.contiguous().numpy(), steps.contiguous().numpy(), out.numpy()
-        rows, columns = (-(-n // 16) * 16 for n in levels.shape[-2:])
+        pixels, tables, into = image.contiguous().numpy(), _steps(quality), out.numpy()
+        rows, columns = (-(-n // 16) * 16 for n in image.shape[-2:])
 
         def task(start: int, stop: int) -> None:
-            work = np.empty((5, rows, columns), np.int32), np.empty(128 + columns, np.int32)
-            sweep.round_trip(image, tables, down, across, into, *work, start, stop)
+            work = np.empty((5, rows, columns), np.int32), np.empty(128, np.int32), np.empty(columns + 2, np.int32)
+            sweep.round_trip(pixels, tables, *SUBSAMPLINGS[subsampling], into, *work, start, stop)
 
-        run_split(task, levels.shape[0], 1)
+        run_split(task, image.shape[0], 1)
     return out
 
 
-@torch.library.register_vmap("pellucid::cpu_jpeg")
-def _folded(info: Any, dims: Any, levels: Tensor, steps: Tensor, down: int, across: int) -> Any:
-    count = info.batch_size
-    images = levels.unsqueeze(0).expand(count, *levels.shape) if dims[0] is None else levels.movedim(dims[0], 0)
-    tables = steps.unsqueeze(0).expand(count, *steps.shape) if dims[1] is None else steps.movedim(dims[1], 0)
-    tables = tables.expand(count, images.shape[1], *tables.shape[2:])
-    out = torch.ops.pellucid.cpu_jpeg.default(images.flatten(0, 1), tables.flatten(0, 1), down, across)
-    return out.unflatten(0, (count, -1)), 0
+def _back(grad: Tensor, image: Tensor, quality: Tensor, subsampling: str, slope: str, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.codec.cpu import slopes
+
+    gradients = empty_gradients((image, quality), needs)
+    gradients[1].zero_()
+    if gradients[0].numel():
+        pixels, upstream, into = image.contiguous().numpy(), grad.contiguous().numpy(), gradients[0].numpy()
+        tables, kind = _steps(quality), SLOPES.index(slope)
+        rows, columns = (-(-n // 16) * 16 + 16 for n in image.shape[-2:])
+
+        def task(start: int, stop: int) -> None:
+            work = (np.empty(shape, pixels.dtype) for shape in ((slopes.PLANES, rows, columns), (2, 128), columns + 2))
+            slopes.slopes(kind, upstream, pixels, tables, *SUBSAMPLINGS[subsampling], into, *work, start, stop)
+
+        run_split(task, image.shape[0], 1)
+    return gradients
+
+
+def _steps(quality: Tensor) -> Any:
+    """(b or 1, 2, 128): the quantisation of luma and of colour differences, each row twice, for two blocks side by side."""
+    tables = torch.stack([quantisation(quality, table).flatten(1, 4) for table in (LUMINANCE, CHROMINANCE)], 1).to(torch.int32)
+    return tables.unsqueeze(-2).expand(*tables.shape[:-1], 2, 8).flatten(2).numpy()
+
+
+codec_forward, codec_backward = register("cpu_codec", "Tensor image, Tensor quality, str subsampling, str slope", codec, _back)

@@ -1,6 +1,6 @@
 """The codec's loops, in 32-bit integers, one sample after the other.
 
-Owns: `round_trip`: what ``reference.compress`` computes, for bytes.
+Owns: `round_trip`: what ``reference.compress`` computes.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../reference.py``.
 """
@@ -9,61 +9,67 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.codec.tables import COSINES
+from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
 from pellucid.kernels.jit import entry, exact, noinline, without_refcount
 
-__all__ = ["round_trip"]
+__all__ = ["repeat_edges", "round_trip"]
 
-_BY_FREQUENCY = np.array(COSINES, np.int32)  # [frequency, place]
-_BY_PLACE = np.ascontiguousarray(_BY_FREQUENCY.T)
-
-
-@exact
-def _product(a, b, bits, out):  # type: ignore[no-untyped-def]
-    """A @ b for matrices of 8 x 8, shifted down with rounding; flat."""
-    half = np.int32(1 << (bits - 1))
-    for i in range(0, 64, 8):
-        row = out[i : i + 8]
-        for n in range(8):
-            row[n] = half
-        for j in range(8):
-            weight, other = a[i + j], b[8 * j : 8 * j + 8]
-            for n in range(8):
-                row[n] += weight * other[n]
-        for n in range(8):
-            row[n] >>= bits
+_MIDDLE = np.int32(128)  # which planes leave out
 
 
 @exact
-def _blocks(plane, height, width, steps, scratch):  # type: ignore[no-untyped-def]
-    """Repeat the last row and column to whole blocks, and take each through its transform and back, in place."""
+def repeat_edges(plane, height, width, rows, columns):  # type: ignore[no-untyped-def]
+    """Repeat the last row and the last column up to so many."""
     noinline()
-    rows, columns = (height + 7) // 8 * 8, (width + 7) // 8 * 8
-    for y in range(rows):
-        if y >= height:
-            plane[y, :columns] = plane[height - 1, :columns]
-        else:
-            plane[y, width:columns] = plane[y, width - 1]
-    first, second = scratch[:64], scratch[64:128]
-    forward, back = _BY_FREQUENCY.reshape(64), _BY_PLACE.reshape(64)
+    for y in range(height):
+        plane[y, width:columns] = plane[y, width - 1]
+    for y in range(height, rows):
+        plane[y, :columns] = plane[height - 1, :columns]
+
+
+@exact
+def _quantised(tile, steps):  # type: ignore[no-untyped-def]
+    """Eight times the coefficients, brought to whole numbers of steps, and back."""
+    for k in range(len(tile)):
+        step, value = steps[k], tile[k]
+        size = np.float32(abs(value)) + np.float32(4 * step) + np.float32(0.5)
+        # Exact: half a unit off every integer is far more than what is rounded here, as sizes stay below 2 ** 21.
+        stored = np.int32(size * (np.float32(0.125) / np.float32(step))) * step
+        tile[k] = stored if value >= 0 else -stored
+
+
+@exact
+def _blocks(plane, height, width, steps, tile):  # type: ignore[no-untyped-def]
+    """Repeat the last row and column to whole tiles, and take each through its transform and back, in place."""
+    noinline()
+    rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
+    repeat_edges(plane, height, width, rows, columns)
+    flat = plane.reshape(plane.size)
     for y in range(0, rows, 8):
-        for x in range(0, columns, 8):
-            for v in range(8):
-                for u in range(8):
-                    first[8 * v + u] = plane[y + v, x + u] - 128
-            _product(first, back, 11, second)
-            _product(forward, second, 15, first)
-            for k in range(64):
-                step = steps[k]
-                size = abs(first[k])
-                # Exact: half a unit off every integer is far more than the reciprocal's rounding.
-                level = np.int32((size + 4 * step + 0.5) * (0.125 / step))
-                first[k] = (level if first[k] >= 0 else -level) * step
-            _product(back, first, 11, second)
-            _product(second, forward, 18, first)
-            for v in range(8):
-                for u in range(8):
-                    plane[y + v, x + u] = min(max(first[8 * v + u] + 128, 0), 255)
+        for x in range(0, columns, LANES):
+            transform(flat, y * pitch + x, pitch, tile)
+            _quantised(tile, steps)
+            untransform(tile, flat, y * pitch + x, pitch)
+
+
+@exact
+def _level(row, x):  # type: ignore[no-untyped-def]
+    """A byte, or a number of [0, 1] brought to one."""
+    value, cast = row[x], row.dtype.type
+    if cast(0.5) > cast(0.0):  # which a compiler knows
+        value = min(max(np.floor(value * cast(255.0) + cast(0.5)), cast(0.0)), cast(255.0))
+    return np.int32(value)
+
+
+@exact
+def _write(row, x, value):  # type: ignore[no-untyped-def]
+    """The level of a number counted from the middle, as a byte or in [0, 1]."""
+    level = np.int32(min(max(np.int32(value + _MIDDLE), np.int32(0)), np.int32(255)))
+    cast = row.dtype.type
+    if cast(0.5) > cast(0.0):
+        row[x] = cast(level) / cast(255.0)
+    else:
+        row[x] = level
 
 
 @exact
@@ -73,10 +79,10 @@ def _to_ycc(image, planes):  # type: ignore[no-untyped-def]
         red, green, blue = image[0, y], image[1, y], image[2, y]
         luma, cb, cr = planes[0, y], planes[1, y], planes[2, y]
         for x in range(len(red)):
-            r, g, b = np.int32(red[x]), np.int32(green[x]), np.int32(blue[x])
-            luma[x] = (19595 * r + 38470 * g + 7471 * b + 32768) >> 16
-            cb[x] = (-11059 * r - 21709 * g + 32768 * b + 8421375) >> 16
-            cr[x] = (32768 * r - 27439 * g - 5329 * b + 8421375) >> 16
+            r, g, b = _level(red, x), _level(green, x), _level(blue, x)
+            luma[x] = (np.int32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16) - _MIDDLE
+            cb[x] = np.int32(-11059 * r - 21709 * g + 32768 * b + 32767) >> 16
+            cr[x] = np.int32(32768 * r - 27439 * g - 5329 * b + 32767) >> 16
 
 
 @exact
@@ -86,27 +92,25 @@ def _to_rgb(planes, out):  # type: ignore[no-untyped-def]
         luma, cb, cr = planes[0, y], planes[1, y], planes[2, y]
         red, green, blue = out[0, y], out[1, y], out[2, y]
         for x in range(len(red)):
-            b, r = cb[x] - 128, cr[x] - 128
-            red[x] = min(max(luma[x] + ((91881 * r + 32768) >> 16), 0), 255)
-            green[x] = min(max(luma[x] + ((-22554 * b - 46802 * r + 32768) >> 16), 0), 255)
-            blue[x] = min(max(luma[x] + ((116130 * b + 32768) >> 16), 0), 255)
+            b, r = cb[x], cr[x]
+            _write(red, x, luma[x] + (np.int32(91881 * r + 32768) >> 16))
+            _write(green, x, luma[x] + (np.int32(-22554 * b - 46802 * r + 32768) >> 16))
+            _write(blue, x, luma[x] + (np.int32(116130 * b + 32768) >> 16))
 
 
 @exact
 def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
     """Means of pairs (or of two by two); the last row is its own partner, the last column repeats to whole blocks."""
     noinline()
-    columns = (width + 15) // 16 * 8
+    columns, two = (width + 15) // 16 * 8, np.int32(down)
+    repeat_edges(plane, height, width, height, 2 * columns)
     for y in range((height + down - 1) // down):
-        upper = plane[y * down]
-        lower = plane[min(y * down + 1, height - 1)]
+        upper, lower, means = plane[y * down], plane[min(y * down + 1, height - 1)], into[y]
         for x in range(columns):
-            left, right = min(2 * x, width - 1), min(2 * x + 1, width - 1)
-            bias = x % 2 + down - 1
+            total = upper[2 * x] + upper[2 * x + 1]
             if down == 2:
-                into[y, x] = (upper[left] + upper[right] + lower[left] + lower[right] + bias) >> 2
-            else:
-                into[y, x] = (upper[left] + upper[right] + bias) >> 1
+                total += lower[2 * x] + lower[2 * x + 1]
+            means[x] = np.int32(total + (np.int32(x) & np.int32(1)) + two - np.int32(1)) >> two
 
 
 @exact
@@ -114,55 +118,57 @@ def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyp
     """Three parts of the nearest sample and one of the next nearest, per axis."""
     noinline()
     rows, columns = (height + down - 1) // down, (width + 1) // 2
+    bits, even, odd = (np.int32(4), np.int32(8), np.int32(7)) if down == 2 else (np.int32(2), np.int32(1), np.int32(2))
     for y in range(height):
-        near = halves[y // down]
+        near, row = halves[y // down], plane[y]
         if columns <= 2:
             for x in range(width):
-                plane[y, x] = near[x // 2]
+                row[x] = near[x // 2]
             continue
         if down == 2:
             far = halves[max(y // 2 - 1, 0)] if y % 2 == 0 else halves[min(y // 2 + 1, rows - 1)]
             for x in range(columns):
-                line[x] = 3 * near[x] + far[x]
-            bits, even, odd = 4, 8, 7
+                line[x + 1] = 3 * near[x] + far[x]
         else:
-            for x in range(columns):
-                line[x] = near[x]
-            bits, even, odd = 2, 1, 2
+            line[1 : columns + 1] = near[:columns]
+        line[0], line[columns + 1] = line[1], line[columns]
         for x in range(columns):
-            plane[y, 2 * x] = (3 * line[x] + line[max(x - 1, 0)] + even) >> bits
-            plane[y, 2 * x + 1] = (3 * line[x] + line[min(x + 1, columns - 1)] + odd) >> bits
+            row[2 * x] = np.int32(3 * line[x + 1] + line[x] + even) >> bits
+            row[2 * x + 1] = np.int32(3 * line[x + 1] + line[x + 2] + odd) >> bits
 
 
 @entry
-def round_trip(image, steps, down, across, out, planes, scratch, start, stop):  # type: ignore[no-untyped-def]
+def round_trip(image, steps, down, across, out, planes, tile, line, start, stop):  # type: ignore[no-untyped-def]
     """Samples [start, stop).
 
     Args:
-        image, out: (batch, channels, height, width) of bytes.
-        steps: (batch or 1, 2, 64), of luma and of colour differences.
+        image, out: (batch, channels, height, width), of bytes or of numbers in [0, 1].
+        steps: (batch or 1, 2, 128), of luma and of colour differences, for two blocks side by side.
         down, across: pixels per colour difference.
         planes: (5, rows, columns) for this thread's use, both sizes rounded up to 16.
-        scratch: at least 128 numbers, and a row.
+        tile: 128 numbers.
+        line: a row and two numbers.
     """
-    image, steps, out, planes, scratch = without_refcount((image, steps, out, planes, scratch))
+    image, steps, out, planes, tile, line = without_refcount((image, steps, out, planes, tile, line))
     channels, height, width = image.shape[1:]
     for b in range(start, stop):
         table = steps[b if len(steps) > 1 else 0]
         if channels == 1:
-            planes[0, :height, :width] = image[b, 0]
-            _blocks(planes[0], height, width, table[0], scratch)
             for y in range(height):
                 for x in range(width):
-                    out[b, 0, y, x] = planes[0, y, x]
+                    planes[0, y, x] = _level(image[b, 0, y], x) - _MIDDLE
+            _blocks(planes[0], height, width, table[0], tile)
+            for y in range(height):
+                for x in range(width):
+                    _write(out[b, 0, y], x, planes[0, y, x])
             continue
         _to_ycc(image[b], planes)
-        _blocks(planes[0], height, width, table[0], scratch)
+        _blocks(planes[0], height, width, table[0], tile)
         for c in range(1, 3):
             if across == 1:
-                _blocks(planes[c], height, width, table[1], scratch)
+                _blocks(planes[c], height, width, table[1], tile)
             else:
                 _halve(planes[c], height, width, down, planes[c + 2])
-                _blocks(planes[c + 2], (height + down - 1) // down, (width + 15) // 16 * 8, table[1], scratch)
-                _enlarge(planes[c + 2], height, width, down, planes[c], scratch)
+                _blocks(planes[c + 2], (height + down - 1) // down, (width + 15) // 16 * 8, table[1], tile)
+                _enlarge(planes[c + 2], height, width, down, planes[c], line)
         _to_rgb(planes, out[b])
