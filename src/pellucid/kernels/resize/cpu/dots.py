@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
 from pellucid.kernels.jit import fused, noinline
-from pellucid.kernels.warp.cpu.quads import Vectors
+from pellucid.kernels.warp.cpu.quads import Vectors, take
 
 __all__ = ["FEW", "across_many", "by_output"]
 
@@ -25,8 +26,19 @@ FEW = 4
 _INT = ir.IntType(32)
 
 
+def _products(builder: Any, pixels: Vectors, table: Vectors, at: Any, first: Any, eights: int) -> Any:
+    """The sums, lane by lane, of 8 ``eights`` numbers times their weights; where a weight is 0, a number does not count."""
+    zero = ir.Constant(pixels.type, None)
+    parts: list[Any] = []
+    for k in range(0, 8 * eights, 8):
+        weight = table.load(first, k)
+        counts = builder.fcmp_unordered("!=", weight, zero)
+        parts.append(pixels.times(weight, builder.select(counts, pixels.load(at, k), zero)))
+    return reduce(pixels.add, parts)
+
+
 def _dot(eights: int) -> Any:
-    """The sum of 8 ``eights`` numbers from ``at`` on, each times its weight; where that is 0, a number does not count."""
+    """The sum of 8 ``eights`` numbers from ``at`` on, each times its weight."""
 
     @intrinsic
     def dot(context: Any, line: Any, at: Any, weights: Any, first: Any) -> Any:
@@ -34,13 +46,7 @@ def _dot(eights: int) -> Any:
 
         def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
             pixels, table = (Vectors(target, builder, signature.args[n], args[n], 8) for n in (0, 2))
-            zero = ir.Constant(pixels.type, None)
-            parts: list[Any] = []
-            for k in range(0, 8 * eights, 8):
-                weight = table.load(args[3], k)
-                counts = builder.fcmp_unordered("!=", weight, zero)
-                parts.append(pixels.times(weight, builder.select(counts, pixels.load(args[1], k), zero)))
-            total = reduce(pixels.add, parts)
+            total = _products(builder, pixels, table, args[1], args[3], eights)
             while total.type.count > 1:
                 half = total.type.count // 2
                 lanes = (ir.Constant(ir.VectorType(_INT, half), [*range(n, n + half)]) for n in (0, half))
@@ -52,7 +58,36 @@ def _dot(eights: int) -> Any:
     return dot
 
 
+def _dots(eights: int) -> Any:
+    """Eight such sums at once, bit for bit: halves of two, then of four, then of eight vectors are added side by side."""
+
+    @intrinsic
+    def dots(context: Any, line: Any, places: Any, u: Any, start: Any, weights: Any, first: Any, out: Any) -> Any:
+        del context
+
+        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pixels, table, into = (Vectors(target, builder, signature.args[n], args[n], 8) for n in (0, 4, 6))
+            index = Vectors(target, builder, signature.args[1], args[1], 8)
+            totals = []
+            for n, place in enumerate(index.numbers(args[2])):
+                at = builder.sub(place, args[3])
+                at = builder.select(builder.icmp_signed(">", at, at.type(0)), at, at.type(0))
+                row = builder.add(args[5], args[5].type(8 * eights * n))
+                totals.append(_products(builder, pixels, table, at, row, eights))
+            for half in (4, 2, 1):
+                lanes = [[n * 2 * half + side * half + k for n in range(8 // half) for k in range(half)] for side in (0, 1)]
+                pairs = zip(totals[::2], totals[1::2], strict=True)
+                totals = [pixels.add(*(take(builder, a, b, mask) for mask in lanes)) for a, b in pairs]
+            into.store(totals[0], args[2])
+            return target.get_dummy_value()
+
+        return types.void(line, places, u, start, weights, first, out), codegen
+
+    return dots
+
+
 _one, _two, _three = _dot(1), _dot(2), _dot(3)
+_ones, _twos, _threes = _dots(1), _dots(2), _dots(3)
 
 
 @fused
@@ -73,23 +108,25 @@ def across_many(line, start, table, taps, first, out):  # type: ignore[no-untype
     """out[u] = sum over k of table[u, k] * line[first[u] - start + k]; the line has room for seven numbers more."""
     noinline()
     eights = (taps + 7) // 8
-    at, pitch = np.uint64(0), np.uint64(8 * eights)
+    whole, pitch = len(out) // 8 * 8, 8 * eights
     if eights == 1:
-        for u in range(len(out)):
-            out[u] = _one(line, np.uint64(max(first[u] - start, 0)), table, at)
-            at += pitch
+        for u in range(0, whole, 8):
+            _ones(line, first, u, start, table, u * pitch, out)
+        for u in range(whole, len(out)):
+            out[u] = _one(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
     elif eights == 2:
-        for u in range(len(out)):
-            out[u] = _two(line, np.uint64(max(first[u] - start, 0)), table, at)
-            at += pitch
+        for u in range(0, whole, 8):
+            _twos(line, first, u, start, table, u * pitch, out)
+        for u in range(whole, len(out)):
+            out[u] = _two(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
     elif eights == 3:
-        for u in range(len(out)):
-            out[u] = _three(line, np.uint64(max(first[u] - start, 0)), table, at)
-            at += pitch
+        for u in range(0, whole, 8):
+            _threes(line, first, u, start, table, u * pitch, out)
+        for u in range(whole, len(out)):
+            out[u] = _three(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
     else:
         for u in range(len(out)):
-            i, total = np.uint64(max(first[u] - start, 0)), out.dtype.type(0.0)
-            for k in range(0, 8 * eights, 8):
-                total += _one(line, i + np.uint64(k), table, at + np.uint64(k))
+            i, total = max(first[u] - start, 0), out.dtype.type(0.0)
+            for k in range(0, pitch, 8):
+                total += _one(line, np.uint64(i + k), table, u * pitch + k)
             out[u] = total
-            at += pitch
