@@ -21,21 +21,36 @@ from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlat
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
 from pellucid.kernels.warp.layout import CLIP, CURVE, FIRST_MIX, HUE, SHARP
 
-__all__ = ["backward", "dual", "forward"]
+__all__ = [
+    *("CHANNELS", "FLAGS", "MAP_STRIDE", "OUT_CHANNELS", "OUT_HEIGHT", "OUT_WIDTH", "STRIP", "WINDOW_STRIDE"),
+    *(
+        "backward",
+        "cover_strip",
+        "dual",
+        "forward",
+        "lines_of",
+        "prepare",
+        "read_row",
+        "sample_of",
+        "store",
+        "sum_across",
+        "uncover",
+    ),
+]
 
 (BASE, STEP, OWN, OWN_STEP, STRIDE_C, STRIDE_Y, STRIDE_X, HEIGHT, WIDTH, CHANNELS, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH) = range(13)
 (CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(13, META)
 
 
 @fused
-def _of(metas, b):  # type: ignore[no-untyped-def]
+def sample_of(metas, b):  # type: ignore[no-untyped-def]
     """The integers of a sample, where its picture begins, and where its gradient does."""
     meta = metas[b if len(metas) > 1 else 0]
     return meta, meta[BASE] + b * meta[STEP], meta[OWN] + b * meta[OWN_STEP]
 
 
 @fused
-def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignore[no-untyped-def]
+def prepare(meta, m, window, places, tables, index, rows, room):  # type: ignore[no-untyped-def]
     """Fill a sample's tables.
 
     Args:
@@ -60,7 +75,7 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
         if count[u] > 0:
             start, stop = min(start, first[u]), max(stop, first[u] + count[u])
     start, n = (start, stop - start) if stop > start else (np.int64(0), np.int64(0))
-    together, step = _lines(meta)
+    together, step = lines_of(meta)
     for u in range(len(first)):
         index[u] = np.uint64((first[u] - start) * step if count[u] > 0 else 0)
     channels = meta[CHANNELS]
@@ -80,7 +95,7 @@ def _prepare(meta, m, window, places, tables, index, rows, room):  # type: ignor
 
 
 @fused
-def _lines(meta):  # type: ignore[no-untyped-def]
+def lines_of(meta):  # type: ignore[no-untyped-def]
     """(whether channels lie next to each other in memory and are summed as one line, the step between a channel's pixels there).
 
     There may be other numbers between pixels, up to four in all: they are summed and not looked at.
@@ -91,13 +106,13 @@ def _lines(meta):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, line, room):  # type: ignore[no-untyped-def]
+def read_row(img, meta, unit, base, v, start, n, first, count, weights, w, spare, line, room):  # type: ignore[no-untyped-def]
     """Sum the image's rows under output row v into a line."""
     noinline()
     outputs, taps = meta[OUT_HEIGHT], count[v]
     for k in range(taps):
         w[k] = weights[k * outputs + v] * unit
-    together, step = _lines(meta)
+    together, step = lines_of(meta)
     at = base + first[v] * meta[STRIDE_Y] + start * meta[STRIDE_X]
     if together:
         combine(img, at, np.int64(1), meta[STRIDE_Y], w[:taps], spare, line[: n * step - (step - meta[CHANNELS])])
@@ -107,7 +122,7 @@ def _read(img, meta, unit, base, v, start, n, first, count, weights, w, spare, l
 
 
 @fused
-def _sum_across(line, plane, step, low, n, first, index, tables, taps, channels, out, at):  # type: ignore[no-untyped-def]
+def sum_across(line, plane, step, low, n, first, index, tables, taps, channels, out, at):  # type: ignore[no-untyped-def]
     """The sums within a line of n pixels from column ``low`` on, into ``out`` from place ``at`` on."""
     noinline()
     if taps <= FEW:
@@ -123,7 +138,7 @@ def _sum_across(line, plane, step, low, n, first, index, tables, taps, channels,
 
 
 @fused
-def _cover(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
+def cover_strip(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
     """Which pixels of a strip see something."""
     noinline()
     for i in range(len(cover)):
@@ -131,7 +146,7 @@ def _cover(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _uncover(cover, rows, count):  # type: ignore[no-untyped-def]
+def uncover(cover, rows, count):  # type: ignore[no-untyped-def]
     """Set to 0 what sees nothing."""
     noinline()
     zero = cover.dtype.type(0.0)
@@ -142,7 +157,7 @@ def _uncover(cover, rows, count):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
+def store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
     noinline()
     for o in range(rows):
         x, y = source[o], target[first + o][at:]
@@ -166,7 +181,7 @@ def forward(img, metas, unit, maps, windows, params, bends, out, floats, lines, 
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
     """
-    meta, base, _ = _of(metas, np.int64(0))
+    meta, base, _ = sample_of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide = max(channels, out_channels)
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
@@ -186,24 +201,24 @@ def forward(img, metas, unit, maps, windows, params, bends, out, floats, lines, 
         cover, ones, source, result = strip[0], strip[1], strip[2 : 2 + wide], strip[2 + wide :]
         if b != sample or here != before:
             if b != sample:
-                meta, base, _ = _of(metas, b)
-                _, step = _lines(meta)
+                meta, base, _ = sample_of(metas, b)
+                _, step = lines_of(meta)
                 plane = np.int64(1) if step > 1 else room
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                taps, _, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, rows, room)
+                taps, _, low, n, whole = prepare(meta, m, window, places, tables[:5], index, rows, room)
             cover[:] = one
             ones[:] = one
             sample, before = b, here
         read = source if flags & FIRST_MIX else result
         for row in range(count_here):
-            _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
-            _sum_across(rows[0], plane, step, low, n, first, index, tables, taps, channels, read, row * width)
+            read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
+            sum_across(rows[0], plane, step, low, n, first, index, tables, taps, channels, read, row * width)
         if not whole:
-            _cover(seen, seen_y, v, width, cover)
-            _uncover(cover, read, channels)
+            cover_strip(seen, seen_y, v, width, cover)
+            uncover(cover, read, channels)
         p = params[b * meta[PARAM_STRIDE]]
         painted = paint(p, flags, bends, channels, out_channels, cover, ones, source, result)
-        _store(painted, out, b * out_channels, v * width, out_channels)
+        store(painted, out, b * out_channels, v * width, out_channels)
 
 
 @fused
@@ -227,7 +242,7 @@ def dual(  # type: ignore[no-untyped-def]
         lines: three.
         moved: room for the changes of the tables: of x, of y, of x output by output.
     """
-    meta, base, _ = _of(metas, np.int64(0))
+    meta, base, _ = sample_of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     wide, cubic, sharp = max(channels, out_channels), meta[CUBIC] != 0, meta[FLAGS] & SHARP != 0
     strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
@@ -252,11 +267,11 @@ def dual(  # type: ignore[no-untyped-def]
         changed, shown, near = strip[3 + 2 * wide : 3 + 3 * wide], strip[3 + 3 * wide : 3 + 4 * wide], strip[3 + 4 * wide :]
         if b != sample or here != before:
             if b != sample:
-                meta, base, _ = _of(metas, b)
-                _, step = _lines(meta)
+                meta, base, _ = sample_of(metas, b)
+                _, step = lines_of(meta)
                 plane = np.int64(1) if step > 1 else room
                 m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, lines, room)
+                taps, taps_y, low, n, whole = prepare(meta, m, window, places, tables[:5], index, lines, room)
                 if points_move:
                     by, edge = moves[0][b], moves[1][b]
                     spread_moved(
@@ -276,34 +291,34 @@ def dual(  # type: ignore[no-untyped-def]
         follow = changed if flags & FIRST_MIX else shown
         for row in range(count_here):
             at, line, other, last = row * width, lines[0], lines[1], lines[2]
-            _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, line, room)
-            _sum_across(line, plane, step, low, n, first, index, tables, taps, channels, read, at)
+            read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, line, room)
+            sum_across(line, plane, step, low, n, first, index, tables, taps, channels, read, at)
             if points_move:
-                _sum_across(line, plane, step, low, n, first, index, by_x, taps, channels, near, at)
-                _read(img, meta, unit, base, v + row, low, n, first_y, count_y, moved_y, w, spare, other, room)
+                sum_across(line, plane, step, low, n, first, index, by_x, taps, channels, near, at)
+                read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, moved_y, w, spare, other, room)
             if changes:
-                _read(change, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, last, room)
+                read_row(change, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, last, room)
                 if points_move:
                     _add(last, other, np.int64(0), np.int64(len(other)))
                 else:
                     other = last
-            _sum_across(other, plane, step, low, n, first, index, tables, taps, channels, follow, at)
+            sum_across(other, plane, step, low, n, first, index, tables, taps, channels, follow, at)
             if points_move:
                 for c in range(channels):
                     _add(near[c], follow[c], at, at + width)
         if not whole:
-            _cover(seen, seen_y, v, width, cover)
-            _uncover(cover, read, channels)
-            _uncover(cover, follow, channels)
+            cover_strip(seen, seen_y, v, width, cover)
+            uncover(cover, read, channels)
+            uncover(cover, follow, channels)
         p, q = params[b * meta[PARAM_STRIDE]], others[b * meta[PARAM_STRIDE]]
-        _store(
+        store(
             paint(p, flags, None, channels, out_channels, cover, ones, source, result),
             out,
             b * out_channels,
             v * width,
             out_channels,
         )
-        _store(
+        store(
             paint(q, flags, None, channels, out_channels, nothing, ones, changed, shown),
             along,
             b * out_channels,
@@ -348,7 +363,7 @@ def backward(  # type: ignore[no-untyped-def]
         turned: (low, high, low as an index, table) of :func:`pellucid.kernels.resize.cpu.weights.turn`.
         sums: float64, the gradients of the two tables of weights.
     """
-    meta, base, own = _of(metas, np.int64(0))
+    meta, base, own = sample_of(metas, np.int64(0))
     width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
     needs_image, needs_map, needs_params = needs
     reads = needs_map or needs_params or flags & (HUE | CLIP | CURVE) != 0
@@ -378,10 +393,10 @@ def backward(  # type: ignore[no-untyped-def]
         g, spare = strip[k : k + out_channels], strip[k + out_channels :]
         p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
         if v == 0:
-            meta, base, own = _of(metas, b)
-            _, step = _lines(meta)
+            meta, base, own = sample_of(metas, b)
+            _, step = lines_of(meta)
             plane, area = np.int64(1) if step > 1 else room, meta[HEIGHT] * meta[WIDTH]
-            taps, taps_y, low, n, whole = _prepare(meta, m, window, places, tables[:5], index, read_lines, room)
+            taps, taps_y, low, n, whole = prepare(meta, m, window, places, tables[:5], index, read_lines, room)
             turned_taps = turn(first, count, weights, low, n, near, high, table)
             for x in range(n):
                 backwards[x] = np.uint64(near[x])
@@ -397,14 +412,14 @@ def backward(  # type: ignore[no-untyped-def]
             ones[:] = one
             before = here
         if not whole:
-            _cover(seen, seen_y, v, width, cover)
+            cover_strip(seen, seen_y, v, width, cover)
         if reads:
             for row in range(count_here):
                 into = read_lines[row]
-                _read(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
-                _sum_across(into, plane, step, low, n, first, index, tables, taps, channels, source, row * width)
+                read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
+                sum_across(into, plane, step, low, n, first, index, tables, taps, channels, source, row * width)
             if not whole:
-                _uncover(cover, source, channels)
+                uncover(cover, source, channels)
             repaint(p, flags, channels, out_channels, cover, ones, source, kept)
         _load(grad, b * out_channels, v * width, g, out_channels)
         to_p = to_params[b if needs_params else 0]
@@ -414,7 +429,7 @@ def backward(  # type: ignore[no-untyped-def]
         if not needs_image and not needs_map:
             continue
         if not whole:
-            _uncover(cover, to_source, channels)
+            uncover(cover, to_source, channels)
         pitch = width + turned_taps
         for row in range(count_here):
             at = row * width
