@@ -26,7 +26,7 @@ from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.resize import resize
+from pellucid.kernels.resize import resize, settled, settles
 from pellucid.kernels.rows import put, taken
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
@@ -277,6 +277,8 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """One pass, from whatever the image is to this dtype."""
+    if isinstance(group, Run) and group.settled:
+        return _settled(group, lowered, image, scale, impl, dtype)
     if isinstance(group, Run):
         image, resample = _pass_of(group, lowered, image, scale)
         return _passed(group, image, resample.returning(dtype), impl)
@@ -372,6 +374,20 @@ def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
     return image, lowered.resample(run, mean, scale, computed)
+
+
+def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """A run of crops and resizes, whose result is read for its mean before it gets its colours."""
+    computed = compute_dtype(image.dtype)
+    samples, channels = image.shape[:2]
+    (before, after), opened = run.apart, lowered.opened(run, (samples, channels), scale, computed)
+    if opened is not None and run.separable and settles(impl, lowered.device) and not needs_grad(image):
+        return settled(image, opened, dtype)
+    moves = lowered.resample(before, None, scale, computed) if opened is None else opened.resample.without_colors()
+    made, mean = color.with_mean(_passed(run, image, moves.returning(computed), impl))
+    colors = lowered.resample(after, mean, scale, computed) if opened is None else opened.at(mean).without_moves()
+    colors = colors.returning(dtype)
+    return _colored(made, colors) if implementation(impl, made, colors) == "reference" else warp(made, colors, impl=impl)
 
 
 def _passed(run: Run, image: Tensor | Pictures, resample: Resample, impl: str) -> Tensor:

@@ -103,7 +103,7 @@ def check_nothing_over(over: object) -> None:
 
 def goes_along(group: Group) -> bool:
     """Whether a pass is a resample that a matrix describes, which shows its source once and fills what lies outside."""
-    if not isinstance(group, Run) or not group.warps or group.bends or group.interpolation == "nearest":
+    if not isinstance(group, Run) or not group.warps or group.settled or group.bends or group.interpolation == "nearest":
         return False
     filled = all(canvas.padding_mode in FILLED_MODES for canvas in group.canvases if canvas.exposes)
     return filled and (group.clamped or group.padding_mode in FILLED_MODES)

@@ -7,14 +7,17 @@ from pellucid import (
     CenterCrop,
     ColorJitter,
     Key,
+    Normalize,
     Pipeline,
     RandomAffine,
+    RandomContrast,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
     Resize,
 )
 from pellucid.kernels.color import pixels_of, with_mean
+from tests.peers import torchvision_functional
 
 TRANSFORMS = {
     "warp": [RandomAffine(30), ColorJitter(contrast=0.5)],
@@ -181,6 +184,91 @@ def test_what_a_crop_cuts_off_has_no_part_in_the_contrast(name, bytes_in, impl):
     expected = Pipeline([jitter], impl=impl)(cut)
     found = Pipeline([*CUTS[name], jitter], impl=impl)(x, key=Key(1, 2))
     torch.testing.assert_close(found, expected, rtol=0, atol=1 if bytes_in else 1e-12)
+
+
+MADE = {
+    "crop": [RandomResizedCrop((13, 9), antialias=True), RandomHorizontalFlip()],
+    "enlarging": [RandomResizedCrop((31, 26), scale=(0.2, 0.4))],
+    "bicubic": [Resize((8, 9), interpolation="bicubic")],
+    "nearest": [Resize((8, 9), interpolation="nearest"), RandomHorizontalFlip()],
+    "resize, then crop": [Resize((10, 12)), RandomCrop(7)],
+}
+JITTER = ColorJitter(0.2, (0.3, 0.9), 0.4, 0.1)
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+def test_behind_a_resize_the_mean_is_torchvisions(antialias):
+    v2, x = torchvision_functional(), photos(torch.float64)
+    expected = v2.adjust_contrast(v2.resize(x, [7, 5], antialias=antialias), 0.3)
+    found = Pipeline([Resize((7, 5), antialias=antialias), ColorJitter(contrast=(0.3, 0.3), clip="none")])(x, key=Key(1, 2))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # its luma weights have four digits
+
+
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+@pytest.mark.parametrize("name", MADE)
+def test_behind_crops_and_resizes_the_mean_is_that_of_what_they_make(name, impl):
+    twice = [ColorJitter(contrast=0.5, clip="none"), RandomHorizontalFlip(), ColorJitter(0.2, (0.3, 0.9), 0.4, clip="none")]
+    for steps in ([JITTER], [*twice, Normalize(0.4, 0.2)]):
+        x, key = photos(torch.float64), Key(1, 2)
+        made = Pipeline(MADE[name], impl=impl)(x, key=key)
+        wanted = Pipeline([*MADE[name], *steps], fuse=False)(x, key=key)
+        found = Pipeline([*MADE[name], *steps], impl=impl)(x, key=key)
+        assert found.shape == made.shape
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.uint8])
+@pytest.mark.parametrize("name", MADE)
+def test_the_bits_are_the_same_however_a_sample_comes(name, dtype):
+    x = (torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)) * (255 if dtype == torch.uint8 else 1)).to(dtype)
+    pipeline, before = (
+        Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu", dtype=torch.float32),
+        torch.get_num_threads(),
+    )
+    key = Key(1, 2, torch.arange(5))
+    wanted = pipeline(x, key=key)
+    assert torch.equal(pipeline(x.contiguous(memory_format=torch.channels_last), key=key), wanted)
+    assert torch.equal(pipeline(list(x), key=key), wanted)
+    if dtype != torch.uint8:
+        assert torch.equal(pipeline(x.clone().requires_grad_(), key=key), wanted)
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            assert torch.equal(pipeline(x, key=key), wanted)
+            assert torch.equal(pipeline(x[3:4], key=Key(1, 2, torch.tensor([3]))), wanted[3:4])
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_any_number_of_channels_is_settled(channels):
+    x, steps = torch.rand(3, channels, 20, 16), [Resize((9, 8)), RandomContrast((0.3, 0.3))]
+    for image in (x, (x * 255).to(torch.uint8)):
+        found = Pipeline(steps, impl="cpu")(image, key=Key(1, 2))
+        wanted = Pipeline(steps, impl="reference")(image, key=Key(1, 2))
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1 if image.dtype == torch.uint8 else 1e-6)
+
+
+@pytest.mark.parametrize("impl", ["cpu", "reference"])
+@pytest.mark.parametrize("name", MADE)
+def test_gradients_through_the_mean_of_what_is_made(name, impl):
+    x = photos(torch.float64, 2)[:, :, :9, :8].clone().requires_grad_()
+    key, steps = Key(1, 2), [*MADE[name][:1], ColorJitter(contrast=(0.3, 0.3), clip="none")]
+    assert torch.autograd.gradcheck(lambda image: Pipeline(steps, impl=impl)(image, key=key), x)
+
+
+def test_crops_have_their_gradient_through_that_mean():
+    """It moves with the crop."""
+    found = []
+    for impl in ("cpu", "reference"):
+        pipeline = Pipeline([RandomResizedCrop((7, 6), scale=(0.3, 0.6)), RandomContrast((0.3, 0.6))], impl=impl)
+        x = photos(torch.float64).requires_grad_()
+        drawn = pipeline.draw(x, key=Key(1, 2)).requires_grad_()
+        leaves = [value for step in drawn.params for value in step.values() if value.requires_grad]
+        found.append(torch.autograd.grad(pipeline.apply(x, drawn).square().sum(), [x, *leaves]))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
+        assert theirs.abs().sum() > 0
 
 
 @pytest.mark.parametrize("impl", ["cpu", "reference"])

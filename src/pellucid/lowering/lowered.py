@@ -19,15 +19,15 @@ from torch import Tensor
 from pellucid.compilers import numba_works
 from pellucid.constants import wide_dtype
 from pellucid.kernels.warp.layout import BENDS
-from pellucid.kernels.warp.packing import Resample, pack
+from pellucid.kernels.warp.packing import Opened, Resample, pack
 from pellucid.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.lowering.replayed import Replayed, joined
 from pellucid.lowering.segments_of import Segments
-from pellucid.lowering.slopes import play_along
+from pellucid.lowering.slopes import play_along, play_open
 from pellucid.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.plan import Plan, Plans, Run, make_plan
 from pellucid.segments import Segment, Warp
-from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, plain
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
@@ -144,6 +144,19 @@ class Lowered:
         made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
         return made._replace(slopes=self.slopes)
 
+    def opened(self, run: Run, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Opened | None:
+        """The same pass before the mean, of this shape, is known; None where no tape tells."""
+        if not self._taped or run.bends:
+            return None
+        nearest = dtype if run.moved and run.interpolation == "nearest" else None
+        function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64)
+        taped = self._taped_run(run, ("resample", scale, nearest), function, unknown)
+        try:
+            found = None if taped is None else play_open(*taped, shape[1], dtype, mixed=self._sizes is not None)
+        except TapeError:  # for this size
+            found = None
+        return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
+
     def _lower(
         self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
     ) -> Any:
@@ -153,11 +166,10 @@ class Lowered:
         bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
         apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
         if self._taped and (bent is None or apart) and (still is None or plain([still])):
-            indices = run.indices if key[0] == "resample" else run.warps
-            tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
-            if tape is not None and rows is not None and len(rows):
+            taped = self._taped_run(run, key, function, still)
+            if taped is not None:
+                recording, rows = taped
                 try:
-                    recording = tape.recording
                     if followed is None:
                         played = recording.play(rows, dtype, mixed=self._sizes is not None)
                     else:
@@ -174,6 +186,12 @@ class Lowered:
             ]
             return joined(each, [where for _, where in self._parts])
         return function(self.plan, run, self._segments, mean).to(dtype)
+
+    def _taped_run(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Recording, Rows] | None:
+        """The recording of what a run lowers to, and its inputs; None if there is none, or no sample."""
+        indices = run.indices if key[0] == "resample" else run.warps
+        tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), mean)
+        return None if tape is None or rows is None or not len(rows) else (tape.recording, rows)
 
     def of_all(self, key: Any, function: _OfPlan) -> Any:
         """What a function makes of every step at once, in float64."""

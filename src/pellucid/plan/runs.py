@@ -293,6 +293,8 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
     shrinking = (s for s in map(tree.warp, warps) if s.antialias and _shrinks(s.shrink))
     antialias = _shrinks((vertical, horizontal)) and any(True for _ in shrinking)
     interpolation = tree.warp(resampling[-1]).interpolation if resampling else "bilinear"
+    canvases = _canvases(warps, starts, tree)
+    settled = bool(pivots) and clamped and not (exposing or canvases) and tree.rule != "image" and _early(warps, colors[0], tree)
     return Run(
         **run,  # type: ignore[arg-type]
         resample_at=resampling[-1] if resampling else warps[-1],
@@ -304,11 +306,19 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
         projective=any(tree.warp(i).projective for i in warps),
         along_axes=all(tree.warp(i).along_axes for i in first) and not starts,
         clamped=clamped,
-        canvases=_canvases(warps, starts, tree),
+        canvases=canvases,
         footprint=(math.ceil(vertical), math.ceil(horizontal)) if antialias and interpolation != "nearest" else None,
         pivot=bool(pivots),
-        framing=_framing([i for i in first if i < pivots[0]], warps, tree) if pivots and tree.rule != "image" else (),
+        framing=_framing([i for i in first if i < pivots[0]], warps, tree)
+        if pivots and tree.rule != "image" and not settled
+        else (),
+        settled=settled,
     )
+
+
+def _early(warps: list[int], color: int, tree: Tree) -> bool:
+    """Whether warps that do more than move all pixels come before a colour."""
+    return all(i < color or not (tree.warp(i).resamples or cuts(tree.warp(i), tree.specs[i].size)) for i in warps)
 
 
 def _framing(early: list[int], warps: list[int], tree: Tree) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ Read next: ``make.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import NamedTuple, TypeAlias
 
@@ -81,6 +81,7 @@ class Run:
         footprint: bounds of the input pixels per output pixel, where antialiasing is on.
         pivot: some colour map needs the source's mean colour.
         framing: the first warps, where crops among them leave an upright rectangle of the source: the mean is taken of that.
+        settled: crops, resizes and flips alone come before all colours, and show no fill: the mean is taken of what they make.
     """
 
     indices: tuple[int, ...]
@@ -101,6 +102,7 @@ class Run:
     footprint: Size | None = None
     pivot: bool = False
     framing: tuple[int, ...] = ()
+    settled: bool = False
 
     @property
     def bends(self) -> bool:
@@ -114,6 +116,12 @@ class Run:
             self.interpolation == "bilinear" and self.resample_at is not None and self.along_axes
         )
         return self.clamped and not self.canvases and (self.footprint is not None or interpolates)
+
+    @property
+    def apart(self) -> tuple[Run, Run]:
+        """What a settled run makes before its mean is known, and its colours after that."""
+        moves = replace(self, indices=self.warps, colors=(), pivot=False, settled=False)
+        return moves, Run(self.colors, (), self.colors, self.size_out, self.size_out, pivot=True)
 
     def __str__(self) -> str:
         parts = []
@@ -238,9 +246,11 @@ class Plan:
         return " -> ".join(map(str, self.groups)) or "nothing"
 
     def run_of(self, indices: tuple[int, ...]) -> Run:
-        """The run of these steps."""
+        """The run of these steps, or the part of one."""
         groups = (*self.groups, *(group for part in self.parts for group in part.groups))
-        return next(group for group in groups if isinstance(group, Run) and group.indices == indices)
+        runs = [group for group in groups if isinstance(group, Run)]
+        settled = (part for run in runs if run.settled for part in run.apart)
+        return next(run for run in (*runs, *settled) if run.indices == indices)
 
     def size_after(self, index: int) -> Size:
         """(height, width) after a step."""

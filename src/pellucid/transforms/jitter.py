@@ -114,8 +114,9 @@ class ColorJitter(_Jitter):
     1 is white in floating-point images. A pipeline looks at a few thousand pixels of the first such images it gets on the CPU,
     once, and warns where values go far beyond.
 
-    Under ``end`` and ``none`` the contrast's pivot is the mean luma of the source image, or of what crops before it leave of that,
-    carried through the colour maps before it; under ``each`` it is the exact mean at that step, with torchvision's luma weights.
+    Under ``end`` and ``none`` the contrast's pivot is the mean luma of what crops, resizes and flips before it make of the image,
+    where nothing else comes before; else that of the source image, or of what crops before it leave of that. It is carried through
+    the colour maps before it. Under ``each`` it is the exact mean at that step, with torchvision's luma weights.
 
     Gradient:
         image, brightness, contrast, saturation, hue, gate: almost everywhere (kinks of clip and hue). order: none.
@@ -173,8 +174,7 @@ class RandomPhotometricDistort(Transform):
         same_on_batch: one draw for the whole batch.
 
     Whether contrast comes before saturation and hue or after them, which SSD draws, decides nothing here: there is one clip, and
-    the contrast's pivot is the mean luma of the source image, or of what crops before it leave of that, carried through the affine
-    maps before it.
+    the contrast's pivot is the one that `ColorJitter` says.
 
     Gradient:
         image, brightness, contrast, saturation, hue, shuffle_gate: almost everywhere (kinks of clip and hue). order: none.

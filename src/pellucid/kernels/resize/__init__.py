@@ -1,6 +1,7 @@
 """The separable antialiased resample of crops and resizes.
 
-Owns: `resize`, which picks an implementation, and `compute`, which is told one.
+Owns: `resize`, which picks an implementation, `compute`, which is told one, and `settled`, with the mean of the result
+in between.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
@@ -24,10 +25,11 @@ from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
 from pellucid.kernels.warp.layout import CURVE, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
-from pellucid.kernels.warp.packing import Recipe, Resample
+from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
+from pellucid.tape import is_plain_eager
 
-__all__ = ["AVAILABLE", "compute", "resize"]
+__all__ = ["AVAILABLE", "compute", "resize", "settled", "settles"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -52,6 +54,22 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
     return between_stages(function, image, resample, stages_by(chosen))
+
+
+def settles(impl: str, device: torch.device) -> bool:
+    """Whether :func:`settled` is there."""
+    return device.type == "cpu" and is_plain_eager() and choose(impl, available=AVAILABLE, device="cpu") == "cpu"
+
+
+def settled(image: Shaped[Tensor, "b c h w"], opened: Opened, dtype: torch.dtype) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """The pass of samples whose colours are settled by the mean of what the resize makes; nothing of it asks for a gradient.
+
+    Args:
+        image: as :func:`resize` takes it.
+        opened: the pass.
+        dtype: of the result.
+    """
+    return cpu.settled(image if image.dtype == torch.uint8 else image.to(opened.resample.mapping.dtype), opened, dtype)
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:

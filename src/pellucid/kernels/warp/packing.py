@@ -15,6 +15,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.color.curves import NUMBERS, Curved
+from pellucid.constants import constant
 from pellucid.kernels.warp.layout import (
     CANVASES,
     CLIP,
@@ -37,7 +38,7 @@ from pellucid.kernels.warp.layout import (
 from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage, Stage
 from pellucid.types import Size
 
-__all__ = ["Link", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
+__all__ = ["Link", "Opened", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
 
 
 class Link(NamedTuple):
@@ -147,6 +148,13 @@ class Resample(NamedTuple):
         recipe = self.recipe._replace(flags=self.recipe.flags & (LEVELS | SHARP), out_channels=0, dtype=self.mapping.dtype)
         return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
 
+    def without_moves(self) -> Resample:
+        """The same colours, of pictures that are the result's size."""
+        still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), self.mapping.dtype, self.mapping.device)[None]
+        recipe = self.recipe
+        recipe = Recipe(recipe.size, flags=recipe.flags & ~SHARP, out_channels=recipe.out_channels, dtype=recipe.dtype)
+        return Resample(recipe, still, None, self.params, prologue=self.prologue, epilogue=self.epilogue)
+
     def with_stages_after(self, channels: int) -> Resample:
         """The same pass, whose stages are run on its result."""
         plain, stages = self.without_stages(channels), unpack(self, channels).stages
@@ -161,6 +169,25 @@ class Resample(NamedTuple):
         if grounds:
             kept = torch.cat((kept, params[:, params.shape[1] - grounds :]), 1)
         return self._replace(recipe=recipe, params=kept, epilogue=())
+
+
+class Opened(NamedTuple):
+    """A pass whose colours wait for a mean colour, in which they are affine.
+
+    Args:
+        resample: the pass; its colours are those at a mean of zero, in float64.
+        slopes: what each channel of the mean adds to them.
+    """
+
+    resample: Resample
+    slopes: Float[Tensor, "b_or_1 n c"]
+
+    def at(self, mean: Float[Tensor, "b c"]) -> Resample:
+        """The pass at a mean."""
+        params = self.resample.params
+        for level, slope in zip(mean.unbind(1), self.slopes.unbind(2), strict=True):
+            params = params + slope * level[:, None]
+        return self.resample._replace(params=params)
 
 
 def pack(

@@ -1,6 +1,6 @@
 """The registered operators: what torch sees of the compiled resize.
 
-Owns: their schemas, fake kernels, batching rules and CPU kernels.
+Owns: their schemas, fake kernels, batching rules and CPU kernels; and `settled`, past them.
 Must not: know about gradients, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -8,7 +8,8 @@ Read next: ``sweep.py``.
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,11 +20,14 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import PICTURE, sources_of
-from pellucid.kernels.threads import elements, memory, run_split, written
+from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.layout import CURVE, LEVELS, MODES
 from pellucid.kernels.warp.operators import empty_gradients
+from pellucid.kernels.warp.packing import Opened
 
-__all__ = ["back", "backward", "direct", "dual", "forward"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "settled"]
+
+_Array: TypeAlias = np.ndarray[Any, Any]
 
 _COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
 torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
@@ -181,6 +185,47 @@ def direct(
 
 
 torch.library.impl("pellucid::cpu_resize", "CPU")(direct)
+
+
+def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:
+    """The resized samples in the colours that their own means give, in this dtype.
+
+    Args:
+        image: float32, float64 or uint8, any strides; of several sizes, too.
+        opened: the pass; where it reads is in the dtype in which everything is computed.
+        dtype: of the result.
+    """
+    from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
+
+    recipe, mapping, window, numbers, *_ = opened.resample
+    assert window is not None
+    (batch, channels, *_), (height, width) = image.shape, recipe.size
+    size, options, _ = recipe.options(channels)
+    out = in_large_pages(torch.empty((batch, options[3], height, width), dtype=dtype))
+    if not out.numel():
+        return out
+    call = _Call(image, mapping, window, mapping.new_zeros((1, 1)), size, options)
+    *given, _, bends = call.arguments
+    colors, planes = (numbers.numpy(), opened.slopes.numpy(), bends), written(out.view(-1, height * width), levels=False)
+    wide = max(channels, options[3])
+
+    def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
+        _, *tables = call.scratch()
+        floats = scratch("colours of a strip", (1 + wide) * call.rows * width, call.work)
+        settle(*given, *colors, planes, kept, sums, np.empty(numbers.shape[1], call.work), what, floats, *tables, start, stop)
+
+    room, lines, threads = call.strips * wide * call.rows * width, (channels, height), torch.get_num_threads()
+    if threads == 1 or batch >= 2 * threads:
+
+        def whole(start: int, stop: int) -> None:
+            task(ALL, scratch("resized", room, call.work)[None], np.empty((1, *lines)), start, stop)
+
+        run_split(whole, batch, _PIXELS // (height * width) + 1)
+        return out
+    kept, sums = np.empty((batch, room), call.work), np.empty((batch, *lines))  # threads share every sample
+    for what in (PIXELS, COLORS):
+        run_split(partial(task, what, kept, sums), batch * call.strips, _PIXELS // (call.rows * width) + 1)
+    return out
 
 
 def back(
