@@ -1,4 +1,4 @@
-"""Large results lie in memory that the system may back by large pages, or in shared memory where it is asked for; nothing else does."""
+"""Large results lie in memory that the system may back by large pages, or in shared memory where it is asked for."""
 
 import mmap
 import re
