@@ -61,7 +61,7 @@ def settles(impl: str, device: torch.device) -> bool:
     return device.type == "cpu" and is_plain_eager() and choose(impl, available=AVAILABLE, device="cpu") == "cpu"
 
 
-def settled(image: Shaped[Tensor, "b c h w"], opened: Opened, dtype: torch.dtype) -> Shaped[Tensor, "b c2 h2 w2"]:
+def settled(image: Shaped[Tensor, "b c h w"] | Pictures, opened: Opened, dtype: torch.dtype) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The pass of samples whose colours are settled by the mean of what the resize makes; nothing of it asks for a gradient.
 
     Args:
