@@ -28,6 +28,7 @@ ALLOWED = [
     ("random/stream.py", "claim", "copy_", "the step counter is a buffer of the pipeline that draws"),
     ("estimators/parameters.py", "_save_to_state_dict", "subscript assignment", "torch hands over the state dict to be filled"),
     ("estimators/parameters.py", "take", "copy_", "parameters are set to those of another pipeline, as load_state_dict does"),
+    ("kernels/pages.py", "_shared", "set_", "an empty tensor that was just made gets its memory"),
     ("tape/machine.py", "play", "subscript assignment", "a Numba function fills a buffer that its caller has just allocated"),
     ("features/hardnet.py", "_initialise", "orthogonal_", "a fresh network gets its first weights"),
     ("features/keypoint_net.py", "__init__", "kaiming_normal_", "a fresh network gets its first weights"),

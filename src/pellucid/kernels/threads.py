@@ -108,7 +108,7 @@ def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
     buffer = kept.get((name, dtype))
     if buffer is None or len(buffer) < size:
         whole = np.empty(size + _LINE // np.dtype(dtype).itemsize, dtype)
-        first = -whole.ctypes.data % _LINE // whole.itemsize
+        first = -whole.__array_interface__["data"][0] % _LINE // whole.itemsize
         buffer = whole[first : first + size]
         if buffer.nbytes <= _MOST:
             kept[name, dtype] = buffer

@@ -27,7 +27,7 @@ from pellucid.lowering.slopes import play_along, play_open
 from pellucid.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.plan import Plan, Plans, Run, make_plan
 from pellucid.segments import Segment, Warp
-from pellucid.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
@@ -150,9 +150,12 @@ class Lowered:
             return None
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
         function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64)
-        taped = self._taped_run(run, ("resample", scale, nearest), function, unknown)
+        key, recorded = (run.indices, ("resample", scale, nearest)), partial(_of_run, function, run.indices, self.device)
+        tape, rows = self._tape(key, run.indices, recorded, unknown)
+        if tape is None or rows is None or not len(rows):
+            return None
         try:
-            found = None if taped is None else play_open(*taped, shape[1], dtype, mixed=self._sizes is not None)
+            found = play_open(tape.recording, rows, shape[1], dtype, mixed=self._sizes is not None)
         except TapeError:  # for this size
             found = None
         return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
@@ -166,10 +169,11 @@ class Lowered:
         bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
         apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
         if self._taped and (bent is None or apart) and (still is None or plain([still])):
-            taped = self._taped_run(run, key, function, still)
-            if taped is not None:
-                recording, rows = taped
+            indices = run.indices if key[0] == "resample" else run.warps
+            tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
+            if tape is not None and rows is not None and len(rows):
                 try:
+                    recording = tape.recording
                     if followed is None:
                         played = recording.play(rows, dtype, mixed=self._sizes is not None)
                     else:
@@ -186,12 +190,6 @@ class Lowered:
             ]
             return joined(each, [where for _, where in self._parts])
         return function(self.plan, run, self._segments, mean).to(dtype)
-
-    def _taped_run(self, run: Run, key: Any, function: _Function, mean: Tensor | None) -> tuple[Recording, Rows] | None:
-        """The recording of what a run lowers to, and its inputs; None if there is none, or no sample."""
-        indices = run.indices if key[0] == "resample" else run.warps
-        tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), mean)
-        return None if tape is None or rows is None or not len(rows) else (tape.recording, rows)
 
     def of_all(self, key: Any, function: _OfPlan) -> Any:
         """What a function makes of every step at once, in float64."""

@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.constants import constant
-from pellucid.kernels.codec.tables import CHROMINANCE, COSINES, LUMINANCE, SUBSAMPLINGS
+from pellucid.kernels.codec.tables import CHROMINANCE, COSINES, LUMINANCE, SUBSAMPLINGS, quantisation
 
-__all__ = ["INTEGERS", "Rounding", "compress", "quantisation"]
+__all__ = ["INTEGERS", "Rounding", "compress"]
 
 
 class Rounding(NamedTuple):
@@ -68,14 +68,6 @@ def compress(
     height, width = levels.shape[-2:]
     blue, red = (_chroma(plane, coarse, SUBSAMPLINGS[subsampling], rounding)[..., :height, :width] for plane in chroma)
     return _to_rgb(luma, blue, red, rounding)
-
-
-def quantisation(quality: Float[Tensor, "#b"], table: tuple[tuple[int, ...], ...]) -> Float[Tensor, "#b 1 1 1 8 8"]:
-    """The steps of an 8 x 8 block at a quality, as the IJG's encoder scales its tables: 1 to 255."""
-    whole = torch.floor(quality.to(torch.float64) + 0.5).clamp(1.0, 100.0)
-    percent = torch.where(whole < 50.0, torch.floor(5000.0 / whole), 200.0 - 2.0 * whole)[:, None, None, None, None, None]
-    base = constant([float(step) for row in table for step in row], torch.float64, quality.device).view(8, 8)
-    return torch.floor((base * percent + 50.0) / 100.0).clamp(1.0, 255.0)
 
 
 def _fixed(number: float) -> float:

@@ -1,14 +1,20 @@
 """What the JPEG standard and libjpeg's integer arithmetic are made of: numbers.
 
-Owns: the example quantisation tables of the standard, the integer cosine transform, the chroma subsamplings; the names
-of declared slopes.
+Owns: the example quantisation tables of the standard, and those of a quality; the integer cosine transform, the chroma
+subsamplings; the names of declared slopes.
 Must not: compute on images.
 Read next: ``reference.py``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SLOPES", "SPREAD", "SUBSAMPLINGS"]
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.constants import constant
+
+__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SLOPES", "SPREAD", "SUBSAMPLINGS", "quantisation"]
 
 LUMINANCE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
@@ -54,3 +60,11 @@ SLOPES = ("proximity", "cubic", "straight_through")
 
 SPREAD = 0.2
 """Standard deviation of the Gaussian at each jump, in quantisation steps."""
+
+
+def quantisation(quality: Float[Tensor, "#b"], table: tuple[tuple[int, ...], ...]) -> Float[Tensor, "#b 1 1 1 8 8"]:
+    """The steps of an 8 x 8 block at a quality, as the IJG's encoder scales its tables: 1 to 255."""
+    whole = torch.floor(quality.to(torch.float64) + 0.5).clamp(1.0, 100.0)
+    percent = torch.where(whole < 50.0, torch.floor(5000.0 / whole), 200.0 - 2.0 * whole)[:, None, None, None, None, None]
+    base = constant([float(step) for row in table for step in row], torch.float64, quality.device).view(8, 8)
+    return torch.floor((base * percent + 50.0) / 100.0).clamp(1.0, 255.0)

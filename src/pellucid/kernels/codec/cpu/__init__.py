@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.codec.reference import quantisation
-from pellucid.kernels.codec.tables import CHROMINANCE, LUMINANCE, SLOPES, SUBSAMPLINGS
+from pellucid.kernels.codec.tables import CHROMINANCE, LUMINANCE, SLOPES, SUBSAMPLINGS, quantisation
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
