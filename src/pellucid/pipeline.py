@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.apply import apply_targets, boxes_seen, invert_targets
+from pellucid.compilers import numba_works
+from pellucid.compilers.ahead import compiled_ahead
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
@@ -227,6 +229,35 @@ class Pipeline(nn.Module):
         if self._is_ragged(batch):
             return draw_lists(self, batch, key)
         return self._draw(self._parse(batch), key)
+
+    def warmup(self, batch: Any, *, gradients: bool = True) -> int:
+        """Compile the kernels that batches like this one need, and keep them on disk: before a ``DataLoader`` starts workers, say.
+
+        Calls the pipeline a few times, until gates and choices have most likely been open and closed. The stream of draws stays
+        where it is, and the batch as it was.
+
+        Args:
+            batch: as in the call, of the kind to come: its dtype, channels and targets count, its size may be small.
+            gradients: compile the way back to floating-point images, too.
+
+        Returns:
+            How many kernels were compiled; 0 where all were there already.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> _ = augment.warmup(torch.zeros(1, 3, 8, 8))
+            >>> augment.warmup(torch.zeros(1, 3, 8, 8)), augment.step
+            (0, 0)
+        """
+        check_flag("gradients", gradients)
+        if not numba_works():
+            return 0
+        learned = tuple(self.learned.parameters())
+        return compiled_ahead(lambda one, step: self(one, key=Key(0, step=step)), batch, learned=learned, gradients=gradients)
 
     def views(self, batch: Any, n: int = 2, *, same: Sequence[str | type | int] = (), key: Key | None = None) -> tuple[View, ...]:
         """Several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.

@@ -1,5 +1,8 @@
 """How kernels are compiled: once, where Python enters, and found again by the next process."""
 
+import errno
+import io
+import logging
 import operator
 import os
 import re
@@ -15,6 +18,7 @@ from llvmlite import binding
 
 import pellucid
 from pellucid import compilers
+from pellucid.compilers import claims, compiling
 from pellucid.kernels import jit, levels
 from pellucid.kernels.threads import scratch
 
@@ -74,7 +78,7 @@ def test_a_signature_is_searched_once(monkeypatch):
         return search(self, context, args, kws)
 
     monkeypatch.setattr(functions, "get_call_type", counted)
-    monkeypatch.setattr(compilers, "_signatures", {})
+    monkeypatch.setattr(compiling, "_signatures", {})
     plus = context.resolve_value_type(operator.add)
     with compilers.quick_compiling():
         with compilers.quick_compiling():
@@ -156,6 +160,117 @@ def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
     assert [process.stdout.readline() for process in processes] == ["compiled\n"] * 2
     assert [process.communicate("\n")[0] for process in processes] == ["42 0\n", "42.0 0\n"]
     assert start("int+float").communicate()[0] == "42 42.0 2\n"
+
+
+ONE = """
+import os, sys, time, numpy as np, kernel
+from pellucid.compilers import claims, translated
+replace, sleep = os.replace, time.sleep
+def late(*paths): os.replace = replace; print("compiled", flush=True); input(); replace(*paths)
+def seen(seconds): time.sleep = sleep; print("waits", flush=True); sleep(seconds)
+os.replace, time.sleep = late, seen
+run = translated(kernel.twice)
+print(run(21), sum(run.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def one(tmp_path):
+    """Start a process that compiles a function, says so, and keeps the result when a line comes in."""
+    (tmp_path / "kernel.py").write_text("def twice(x):\n    return 2 * x\n")
+    root = str(Path(pellucid.__file__).resolve().parents[1])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((root, str(tmp_path))), "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = []
+
+    def start():
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen([sys.executable, "-c", ONE], env=variables, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.skipif(claims.fcntl is None, reason="needs locks of ranges of files")
+@pytest.mark.parametrize("end", ["done", "killed"])
+def test_a_process_waits_for_the_one_that_compiles_the_same(one, end):
+    first = one()
+    assert first.stdout.readline() == "compiled\n"
+    second = one()
+    assert second.stdout.readline() == "waits\n"
+    if end == "done":
+        assert first.communicate("\n")[0] == "42 0\n"
+        assert second.communicate("\n")[0] == "42 1\n"
+    else:
+        first.kill()
+        assert second.communicate("\n")[0] == "compiled\n42 0\n"
+
+
+@pytest.mark.skipif(claims.fcntl is None, reason="needs locks of ranges of files")
+@pytest.mark.parametrize("broken", ["no folder", "no locks", "too long"])
+def test_a_process_that_cannot_wait_compiles(broken, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EAGAIN if broken == "too long" else errno.ENOLCK, "refused")
+
+    monkeypatch.setattr(claims, "PATIENCE", 0.0)
+    monkeypatch.setattr(claims, "_opened", {})
+    monkeypatch.setattr(claims, "_PAUSE", 0.0)
+    monkeypatch.setattr(*((os, "open") if broken == "no folder" else (claims.fcntl, "lockf")), refuse)
+    with claims.claimed(tmp_path, "code"):
+        pass
+    monkeypatch.undo()
+    for file in claims._opened.values():
+        os.close(file)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("spent", [0.0, 5.0])
+@pytest.mark.parametrize("listening", [False, True])
+def test_whoever_waits_for_the_compiler_is_told_once(spent, listening, monkeypatch):
+    lines, terminal, timers = [], Terminal(), []
+
+    class Timer:
+        def __init__(self, seconds, call):
+            timers.append(self)
+            self.seconds, self.call, self.cancelled = seconds, call, False
+
+        def start(self):
+            pass
+
+        def cancel(self):
+            self.cancelled = True
+
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("pellucid")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(compiling.threading, "Timer", Timer)
+    for name, value in {"_spent": spent, "_said": False}.items():
+        monkeypatch.setattr(compiling, name, value)
+    monkeypatch.setattr(logger, "level", logging.INFO if listening else logging.WARNING)
+    logger.addHandler(handler)
+    logger.manager._clear_cache()
+    try:
+        with compiling.said_if_long(), compiling.said_if_long():
+            assert (len(timers), timers[0].seconds) == (1, max(0.0, 1.0 - spent))
+        assert timers[0].cancelled
+        timers[0].call()
+        timers[0].call()
+        with compiling.said_if_long():
+            assert len(timers) == 1
+    finally:
+        logger.removeHandler(handler)
+        logger.manager._clear_cache()
+    said = lines if listening else terminal.getvalue().splitlines()
+    assert len(said) == 1
+    assert "pellucid warmup" in said[0]
+    assert not (terminal.getvalue() if listening else lines)
 
 
 def test_kept_code_depends_on_every_file_with_compiled_functions_and_on_none_of_triton():

@@ -2,7 +2,7 @@
 
 Owns: the facts that are printed, and a self test of a few seconds.
 Must not: fail where something is missing; it says so.
-Read next: ``../compilers.py``.
+Read next: ``../compilers/__init__.py``.
 """
 
 from __future__ import annotations

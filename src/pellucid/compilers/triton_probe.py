@@ -1,8 +1,8 @@
 """The smallest Triton kernel, to learn whether Triton works on this machine's device before a call depends on it.
 
 Owns: `launchable`, which goes through all that can be missing: a driver, a device that Triton knows, an assembler, a C compiler.
-Must not: be imported where Triton is not; ``compilers.py`` asks.
-Read next: ``compilers.py``.
+Must not: be imported where Triton is not; ``__init__.py`` asks.
+Read next: ``__init__.py``.
 """
 
 import triton
