@@ -20,7 +20,7 @@ from pellucid.pillow import pixels_of_pillow
 __all__ = ["as_tensor", "is_array"]
 
 _COLORS = (1, 3, 4)
-_KEPT = ("L", "RGB", "RGBA", "F", "I", "I;16")
+_KEPT = ("L", "RGB", "RGBA", "F", "I", "I;16", "I;16B", "I;16L", "I;16N")
 """Modes of Pillow's that are numbers per pixel; the others are colours that have to be looked up or converted."""
 
 

@@ -27,7 +27,8 @@ def pixels_of_pillow(picture: Any) -> Tensor:
     """
     memory = _shown(picture) if picture.mode == "RGB" else None
     if memory is None:
-        return torch.from_numpy(np.array(picture))
+        pixels = np.array(picture)
+        return torch.from_numpy(pixels.astype(pixels.dtype.newbyteorder("="), copy=False))
     return torch.from_numpy(memory.reshape(picture.height, picture.width, 4))[..., :3]
 
 

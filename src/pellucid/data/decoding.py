@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -19,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.errors import ImplementationError, invalid
+from pellucid.errors import ImplementationError, InvalidArgument, invalid
 from pellucid.pillow import pixels_of_pillow
 from pellucid.random.arguments import check_choice
 from pellucid.types import Size
@@ -45,14 +46,15 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
         least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` and ``opencv`` then
             decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less; ``torchvision`` decodes all of it.
 
-    The orientation that cameras note in EXIF is applied; an alpha channel is dropped; 16-bit pictures keep their range.
+    The orientation that cameras note in EXIF is applied; an alpha channel is dropped. A picture of more than 8 bits a channel is
+    refused: its levels do not fit in bytes.
 
     Returns:
         uint8, (3, H, W) or (1, H, W).
 
     Errors:
-        InvalidArgument for what is no picture, or not a whole one; it names the file. ImplementationError for a backend that is
-        not installed.
+        InvalidArgument for what is no picture, not a whole one, or one of more than 8 bits; it names the file. ImplementationError
+        for a backend that is not installed.
 
     Example:
         >>> import io
@@ -79,7 +81,7 @@ def decode_labels(source: Source) -> Tensor:
     Errors:
         InvalidArgument for what is no picture, not a whole one, or one of colours.
     """
-    picture = _opened(source)
+    picture = _opened(source, most=32)
     if picture.mode not in ("L", "P", "1", "I", "I;16"):
         raise invalid(_name(source), expected="a mask of class numbers (one channel or a palette)", got=f"mode {picture.mode}")
     values = np.array(picture)
@@ -103,21 +105,59 @@ def _broken(source: Source, why: object) -> Exception:
     return invalid(_name(source), expected="a whole picture", got=f"what cannot be decoded: {str(why).rstrip('.')}")
 
 
-def _opened(source: Source, least: Size | Enough | None = None) -> Any:
-    """A picture of Pillow's, loaded and upright."""
+def _too_deep(source: Source, bits: int) -> Exception:
+    return invalid(
+        _name(source),
+        expected="a picture of at most 8 bits a channel",
+        got=f"one of {bits} bits, which bytes cannot hold",
+        fix="Write it with 8 bits, or read it yourself and pass floats: torch.from_numpy(array / 65535).float() has all 16.",
+    )
+
+
+def _opened(source: Source, least: Size | Enough | None = None, *, most: int = 8) -> Any:
+    """A picture of Pillow's, loaded and upright, of at most so many bits a channel."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(source, bytes) and not Path(source).is_file():
         raise FileNotFoundError(2, "No such file", os.fspath(source))
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
-            turn = _drafted(picture, least)
+            bits, turn = _bits(picture), _drafted(picture, least)
+            if bits > most:
+                raise _too_deep(source, bits)
             picture.load()
             if turn != 1:
                 ImageOps.exif_transpose(picture, in_place=True)
             return picture
+    except InvalidArgument:
+        raise
     except (UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError, OSError) as error:
         raise _broken(source, "no picture of a known kind" if isinstance(error, UnidentifiedImageError) else error) from error
+
+
+def _bits(picture: Any) -> int:
+    """How many bits a channel has in the file, before it is loaded: Pillow brings colours down to 8 and does not say so."""
+    if picture.mode in ("I", "F"):
+        return 32
+    if picture.format == "TIFF":
+        return int(max(picture.tag_v2.get(258, (1,))))
+    if picture.format in ("JPEG2000", "AVIF"):
+        return _bits_in_head(picture.fp)
+    if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # how its bytes are read, and the largest of them
+        return int(picture.tile[0].args[-1]).bit_length()
+    return 16 if re.search(r";16[BLN]|SGI16", str(picture.tile)) or picture.mode.startswith("I;16") else 8
+
+
+def _bits_in_head(file: Any) -> int:
+    """The same of JPEG 2000 (a byte and two others for each channel in its SIZ marker) and AVIF (a byte each in its pixi box)."""
+    at = file.tell()
+    file.seek(0)
+    head = file.read(1 << 14)
+    file.seek(at)
+    siz, pixi = head.find(b"\xff\x51"), head.find(b"pixi")
+    if pixi >= 0:
+        return max(head[pixi + 9 :][: head[pixi + 8]])
+    return max(byte & 0x7F for byte in head[siz + 40 :: 3][: head[siz + 39]]) + 1
 
 
 def _drafted(picture: Any, least: Size | Enough | None) -> int:
@@ -132,13 +172,7 @@ def _drafted(picture: Any, least: Size | Enough | None) -> int:
 
 
 def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
-    from PIL import Image
-
     picture = _opened(source, least)
-    if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: Pillow's own conversion would clip
-        values = np.asarray(picture, dtype=np.float64)
-        top = 1.0 if picture.mode == "F" else 65535.0
-        picture = Image.fromarray(np.rint(np.clip(values / top, 0.0, 1.0) * 255.0).astype(np.uint8))
     if picture.mode in ("P", "PA", "LA"):
         picture = picture.convert("RGBA")
     mode = "L" if gray else "RGB"
@@ -149,9 +183,13 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
     import cv2
 
     flags = (cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR) | _REDUCED[_fraction(content, least)]
-    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flags) if content else None
+    raw, pixels = np.frombuffer(content, np.uint8), None
+    for asked in (flags | cv2.IMREAD_ANYDEPTH, cv2.IMREAD_UNCHANGED) if content else ():  # it makes no colours of int32
+        pixels = cv2.imdecode(raw, asked) if pixels is None else pixels
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
+    if pixels.dtype != np.uint8:
+        raise _too_deep(source, 8 * pixels.itemsize)
     if gray:
         return torch.from_numpy(pixels)[None]
     return torch.from_numpy(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
@@ -183,4 +221,6 @@ def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
         pixels: Tensor = decode_image(torch.frombuffer(bytearray(content), dtype=torch.uint8), mode, apply_exif_orientation=True)
     except (RuntimeError, ValueError) as error:
         raise _broken(source, str(error).partition("\n")[0]) from error
+    if pixels.dtype != torch.uint8:
+        raise _too_deep(source, 8 * pixels.itemsize)
     return pixels
