@@ -240,6 +240,68 @@ def test_dicts_of_maps_say_what_was_seen():
     assert torch.equal(out["mask"][inner], (x[:, 0] > 0.5).long()[inner])
 
 
+PAIRS = {"heatmap": [(0, 1)], "keypoints": [(0, 2)], "keypoints_hand": [(1, 2)], "mask": [(1, 2)], "maps": [(0, 2)]}
+LEFT_RIGHT = {"pairs": PAIRS, "targets": {"maps": "heatmap"}}
+FLIP, FLIP_UP = RandomHorizontalFlip(p=1.0), RandomVerticalFlip(p=1.0)
+MIRRORS = [[], [FLIP], [FLIP_UP], [FLIP, FLIP_UP]]
+
+
+class LeftAndRight(torch.nn.Module):
+    """Says the same of every view of a picture, in the view's frame and with the view's left and right."""
+
+    def __init__(self, said, views):
+        super().__init__()
+        self.said, self.views, self.count = said, views, 0
+
+    def forward(self, pictures):
+        view = self.views[self.count % len(self.views)]
+        self.count += 1
+        said = {**self.said, "image": torch.zeros_like(pictures)}
+        out = Pipeline(view, **LEFT_RIGHT, passthrough=["scores"])(said)
+        return {name: out[name] for name in self.said}
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_left_and_right_come_back_for_every_kind(how):
+    """A model that tells left from right says one thing of a picture and of its mirror image: merging changes nothing."""
+    torch.manual_seed(3)
+    points = torch.tensor([[[10.0, 3.0], [31.0, 5.0], [53.0, 2.0]]]).expand(2, 3, 2)
+    said = {
+        "heatmap": torch.rand(2, 3, 8, 64),
+        "maps": torch.rand(2, 3, 8, 64) + torch.tensor([0.0, 5.0, 9.0])[:, None, None],
+        "keypoints": torch.cat((points, torch.tensor([[[0.9], [0.5], [0.2]]]).expand(2, 3, 1)), -1),
+        "keypoints_hand": torch.cat((points + 1.0, torch.ones(2, 3, 1)), -1),
+        "mask": torch.randint(0, 5, (2, 3, 8, 64)),
+        "scores": torch.rand(2, 4),
+    }
+    views = [Pipeline(view, **LEFT_RIGHT) for view in MIRRORS]
+    merged = TTA(views, LeftAndRight(said, MIRRORS), how)(torch.zeros(2, 3, 8, 64))
+    assert merged.keys() == said.keys()
+    for name, values in said.items():
+        assert torch.allclose(merged[name], values, atol=1e-6), name
+
+
+def test_one_flipped_view_is_the_inverse_of_the_pipeline():
+    flip = Pipeline([FLIP], **LEFT_RIGHT)
+    said = {"heatmap": torch.rand(2, 3, 4, 6), "keypoints": torch.rand(2, 3, 2) * 4, "mask": torch.randint(0, 5, (2, 3, 4, 6))}
+    merged = TTA([flip], lambda x: said)(torch.rand(2, 3, 4, 6))
+    back = flip.inverse(said, flip.draw(torch.rand(2, 3, 4, 6)))
+    for name in said:
+        assert torch.allclose(merged[name].to(torch.float32), back[name].to(torch.float32), atol=1e-6), name
+    bare = TTA([flip], lambda x: said["heatmap"])(torch.rand(2, 3, 4, 6))  # which is a heatmap
+    assert torch.allclose(bare, said["heatmap"][:, [1, 0, 2]].flip(-1), atol=1e-6)
+    classes = TTA([flip], lambda x: {"logits": said["heatmap"]})(torch.rand(2, 3, 4, 6))["logits"]
+    assert torch.allclose(classes, said["heatmap"].flip(-1), atol=1e-6)  # a key of its own, of which no pairs are said
+
+
+def test_what_does_not_mirror_swaps_nothing():
+    turn = Pipeline([RandomRotation90(p=1.0)], **LEFT_RIGHT)
+    x = torch.rand(1, 3, 8, 8)
+    assert torch.allclose(TTA([turn], torch.nn.Identity())(x), x, atol=1e-6)
+    votes = TTA([Pipeline(view, **LEFT_RIGHT) for view in MIRRORS], LeftAndRight({"heatmap": x}, MIRRORS), "vote")(x)
+    assert torch.equal(votes["heatmap"], F.one_hot(x.argmax(1), 3).movedim(-1, 1).float())
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.kinds import kind_of
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
@@ -42,7 +43,8 @@ class TTA(nn.Module):
         return_valid: dicts gain ``NAME_seen``, and a bare map or mask becomes a pair with it: which pixels any view had shown.
 
     Maps and masks come back at the model's stride in the picture's frame. A map is weighed by the share of each pixel that its view
-    shows; where none does, it is 0. Names of keypoints that swap under a flip stay as the model gave them.
+    shows; where none does, it is 0. Left and right change places where a view mirrors, as its pipeline's ``pairs`` say of the
+    prediction's name; a bare map is ``heatmap``, a bare mask ``mask``.
 
     Gradient:
         exact to the model and through it, for ``mean``; none for votes, masks and which boxes are kept.
@@ -96,7 +98,7 @@ class TTA(nn.Module):
         first = views[0].prediction
         if isinstance(first, Mapping):
             return self._of_dicts(views, first)
-        out, seen = self._of_one("prediction", views, [view.prediction for view in views])
+        out, seen = self._of_one("", views, [view.prediction for view in views])
         return out if seen is None or not self.return_valid else (out, seen)
 
     def _of_dicts(self, views: list[_Seen], first: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,8 +109,8 @@ class TTA(nn.Module):
         for name, column in columns.items():
             if name in _OF_BOXES and "boxes" in columns:
                 continue
-            if name.startswith("keypoints"):
-                back = [view.back("keypoints", points) for view, points in zip(views, column, strict=True)]
+            if views[0].is_of(name, "keypoints"):
+                back = [view.back(name, "keypoints", points) for view, points in zip(views, column, strict=True)]
                 result[name] = merged_points(back, self.merge)
                 continue
             result[name], seen = self._of_one(name, views, column)
@@ -117,8 +119,8 @@ class TTA(nn.Module):
         return result
 
     def _of_one(self, name: str, views: list[_Seen], column: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """A map, a mask or scores, and which pixels are seen."""
-        first = column[0]
+        """A map, a mask or scores, and which pixels are seen; without a name of the only prediction."""
+        first, key, name = column[0], name, name or "prediction"
         if not isinstance(first, Tensor):
             raise wrong_type(name, expected="a tensor", got=type(first).__name__)
         if first.dim() == 2 and first.is_floating_point():
@@ -132,16 +134,16 @@ class TTA(nn.Module):
             if view.size_before(one) != size:
                 raise invalid(name, expected=f"one stride in all views, maps that go back to {size}", got=view.size_before(one))
         if whole:
-            pairs = [view.labels(mask, size) for view, mask in zip(views, column, strict=True)]
+            pairs = [view.labels(key, mask, size) for view, mask in zip(views, column, strict=True)]
             return merged_masks([mask for mask, _ in pairs], [seen for _, seen in pairs])
-        anchor = first[..., :1, :1]
-        found = [view.map(one - anchor, size) for view, one in zip(views, column, strict=True)]
+        anchor = first[..., :1, :1][:, _alike([view.pairs(key, "heatmap") for view in views], first.shape[1])]
+        found = [view.map(key, one - anchor, size) for view, one in zip(views, column, strict=True)]
         return merged_maps([one for one, _ in found], [known for _, known in found], anchor, self.merge)
 
     def _boxes(self, views: list[_Seen], columns: dict[str, list[Tensor]]) -> dict[str, Tensor]:
         if "scores" not in columns:
             raise invalid("prediction", expected="scores (B, N) beside boxes", got=sorted(columns))
-        boxes = [view.back("boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
+        boxes = [view.back("boxes", "boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
         ones = [torch.ones_like(one[..., 0], dtype=torch.bool) for one in columns["boxes"]]
         return merged_boxes(
             boxes,
@@ -165,21 +167,46 @@ class _Seen:
         height, width = (round(whole * part / seen) for whole, part, seen in zip(before, maps.shape[-2:], after, strict=True))
         return (height, width)
 
-    def back(self, kind: str, values: Tensor) -> Tensor:
-        """Rows of coordinates in the picture."""
-        back: Tensor = Pipeline([]).inverse({kind: values}, self.record)[kind]
-        return back
+    def is_of(self, name: str, kind: str) -> bool:
+        """Whether a prediction's name says this kind."""
+        found = kind_of(name, self.pipeline.options.targets)
+        return found is not None and found.name == kind
 
-    def map(self, maps: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    def pairs(self, name: str, kind: str) -> Sequence[tuple[int, int]]:
+        """Left and right of a prediction: what the pipeline says of its name, without one of its kind."""
+        return self.pipeline.options.pairs.get(name or kind, ())
+
+    def back(self, name: str, kind: str, values: Tensor) -> Tensor:
+        """Rows of coordinates in the picture."""
+        return self._undone({kind: values}, self.record, self.pairs(name, kind))[kind]
+
+    def map(self, name: str, maps: Tensor, size: Size) -> tuple[Tensor, Tensor]:
         """A map in the picture, 0 where the view shows nothing, and which share of each pixel it shows."""
-        found = self.pipeline.inverse({"heatmap": maps}, self._at(maps, size), return_valid=True)
+        found = self._undone({"heatmap": maps}, self._at(maps, size), self.pairs(name, "heatmap"), return_valid=True)
         return found["heatmap"], found["valid"].to(maps.dtype)
 
-    def labels(self, mask: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    def labels(self, name: str, mask: Tensor, size: Size) -> tuple[Tensor, Tensor]:
         """A mask in the picture, and which pixels the view shows."""
-        found = Pipeline([]).inverse({"mask": mask, "mask_seen": torch.ones_like(mask)}, self._at(mask, size))
+        both = {"mask": mask, "mask_seen": torch.ones_like(mask)}
+        found = self._undone(both, self._at(mask, size), self.pairs(name, "mask"))
         return found["mask"], found["mask_seen"]
+
+    def _undone(
+        self, values: dict[str, Tensor], record: Record, pairs: Sequence[tuple[int, int]], *, return_valid: bool = False
+    ) -> dict[str, Tensor]:
+        """What `Pipeline.inverse` makes of predictions; boxes are as the model gives them, and masks nearest, as they vote."""
+        options = self.pipeline.options
+        modes = {"heatmap": options.interpolation["heatmap"]}
+        undo = Pipeline([], pairs={next(iter(values)): pairs} if pairs else {}, interpolation=modes, impl=options.impl)
+        found: dict[str, Tensor] = undo.inverse(values, record, return_valid=return_valid)
+        return found
 
     def _at(self, maps: Tensor, size: Size) -> Record:
         height, width = maps.shape[-2:]
         return self.record.at(size, out=(height, width))
+
+
+def _alike(pairs: Sequence[Sequence[tuple[int, int]]], count: int) -> list[int]:
+    """For each channel the one whose anchor it takes: those that change places share one."""
+    places = sorted({place for view in pairs for pair in view for place in pair})
+    return [places[0] if channel in places else channel for channel in range(count)]
