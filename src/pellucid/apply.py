@@ -95,7 +95,8 @@ def results_of(
         else:
             out = _field(lowered, entry, flat, options)
         if entry.kind.turn or entry.key in options.pairs:
-            ways = (backwards(lowered), forwards(hops(lowered))) if plan.bends else None
+            following = _following(lowered, entry, len(flat))
+            ways = (backwards(lowered), forwards(hops(following))) if plan.bends or following is not lowered else None
             out = _turned(entry, out, total_src_from_dst(lowered), ways, plan.size_out, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
@@ -155,7 +156,8 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, forwards(hops(lowered)), plan.size_in, mode, options)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
-            ways = (forwards(hops(lowered)), backwards(lowered)) if plan.bends else None
+            following = _following(lowered, entry, len(flat))
+            ways = (forwards(hops(lowered)), backwards(following)) if plan.bends or following is not lowered else None
             out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in), entry.tensor, plan.size_in)
     if return_valid:
@@ -237,6 +239,15 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     return out.to(flat.dtype) if moved else flat.clone()
 
 
+def _following(lowered: Lowered, entry: Entry, rows: int) -> Lowered:
+    """What vectors of each frame end in: it, or under maps that move through a clip the next frame; those of the last in it."""
+    frames = lowered.frames
+    if frames < 2 or not (entry.kind.reaches and lowered.plan.smooth):
+        return lowered
+    places = torch.arange(rows, device=lowered.device).unflatten(0, (-1, frames))
+    return lowered.of(torch.cat((places[:, 1:], places[:, -1:]), 1).flatten())
+
+
 def _turned(
     entry: Entry,
     out: Tensor,
@@ -249,7 +260,7 @@ def _turned(
     """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``.
 
     Args:
-        ways: where there is a field, from pixels of ``out`` to where they were read, and back.
+        ways: with a field or a moving map, from pixels of ``out`` to where they were read, and back to what vectors end in.
     """
     if src_from_dst is None:
         return out

@@ -76,7 +76,8 @@ class TargetKind:
         channels: of pictures: how many there must be; None for any.
         turn: of pictures of vectors, read where the picture is read: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values
             as the map turns and stretches them. Under a field each pixel comes on its own, with the map's derivative there.
-        reaches: vectors end at points of the same picture: under a field, where those points go.
+        reaches: vectors end at points of a picture: under a field, where those points go; of a clip, in the next frame, or in the
+            same one after the last.
         move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
             of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
             nothing is cut off there.

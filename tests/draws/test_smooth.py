@@ -148,3 +148,54 @@ def test_bounds_hold_in_every_frame():
 def test_errors(make, error):
     with pytest.raises(error):
         make()
+
+
+def _moving(fields):
+    turn = P.RandomAffine(Smooth(Uniform(-12.0, 12.0)), translate=(Smooth(Uniform(-0.1, 0.1), knots=3), 0.05))
+    return [turn, P.RandomElastic(8, magnitude=0.1), P.RandomHorizontalFlip()] if fields else [turn, P.RandomHorizontalFlip()]
+
+
+@pytest.mark.parametrize("fields", [False, True])
+@pytest.mark.parametrize("shift", [(0.0, 0.0), (1.5, -0.5)])
+def test_flow_ends_in_the_next_frame(fields, shift):
+    """A point of frame t lies at x, and at x + shift in the next; the record's own maps say where either is shown."""
+    frames, height, width = 5, 24, 30
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    pixels = torch.stack((columns, rows), -1).double().reshape(1, -1, 2)
+    flow = torch.tensor(shift, dtype=torch.float64)[:, None, None].expand(2, frames, 2, height, width)
+    augment = Pipeline(_moving(fields), seed=1)
+    batch = {"image": torch.rand(2, frames, 3, height, width), "flow": flow, "heatmap": torch.ones(2, frames, 1, height, width)}
+    out, record = augment(batch, return_record=True)
+    each = record.frames(frames)
+    source = each.flow().flatten(2).mT + pixels
+    following = [min(t + 1, frames - 1) + frames * clip for clip in range(2) for t in range(frames)]  # the last one by its own map
+    wanted = each[following].map_points(source + flow[0, 0, :, 0, 0]) - pixels
+    shown = out["heatmap"].reshape(2 * frames, -1) == 1
+    found = out["flow"].flatten(0, 1).flatten(2).mT
+    assert shown.float().mean() > 0.5
+    torch.testing.assert_close(found[shown], wanted[shown], atol=1e-6, rtol=0)
+    still = found.unflatten(0, (2, frames))[shown.unflatten(0, (2, frames))].norm(dim=-1)
+    assert still.max() > 0.3  # of a scene at rest, too: the camera moves
+    back = augment.inverse({"image": out["image"], "flow": out["flow"]}, record)["flow"][..., 10:14, 12:18]
+    if not fields:
+        torch.testing.assert_close(back, flow[..., 10:14, 12:18], atol=1e-6, rtol=0)
+    assert (back.mean((3, 4)) - flow[..., 0, 0]).abs().max() < 0.1
+
+
+def test_flow_leads_to_the_same_light():
+    """A drifting scene, smooth enough to be read between pixels: following the flow into the next frame finds the same values."""
+    frames, size, shift = 6, 48, torch.tensor([1.0, 0.5], dtype=torch.float64)
+    rows, columns = torch.meshgrid(torch.arange(size).double(), torch.arange(size).double(), indexing="ij")
+    time = torch.arange(frames, dtype=torch.float64)[:, None, None]
+    x, y = columns - time * shift[0], rows - time * shift[1]
+    scene = torch.stack((torch.sin(x / 7) * torch.cos(y / 9), torch.cos(x / 8 + y / 6)), 1)[None]
+    flow = shift[:, None, None].expand(1, frames, 2, size, size)
+    out = Pipeline(_moving(False), seed=4)({"heatmap": scene, "flow": flow, "depth": torch.ones(1, frames, 1, size, size)})
+    at = torch.stack((columns, rows), -1) + out["flow"][0, :-1].movedim(1, -1)
+    grid = (2 * at + 1) / size - 1
+    seen = torch.cat((out["heatmap"][0, 1:], out["depth"][0, 1:]), 1)
+    ahead = torch.nn.functional.grid_sample(seen, grid, align_corners=False)
+    shown = (out["depth"][0, :-1, 0] == 1) & (ahead[:, 2] > 1 - 1e-6)
+    assert shown.double().mean() > 0.5
+    errors = (ahead[:, :2] - out["heatmap"][0, :-1]).abs().amax(1)[shown]
+    assert errors.max() < 0.02
