@@ -19,16 +19,17 @@ __all__ = ["flush", "whole"]
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole(path: str | os.PathLike[str], *, drafts: Path | None = None) -> Iterator[Path]:
     """Give a draft to write, and put it in the file's place once it is complete and on the disk.
 
-    A full disk, an exception or a kill leaves the old file as it was. A new file has the mode the umask asks for, a replaced one
-    keeps its own; a link is followed.
+    Every call has a draft of its own, of whatever process, in ``drafts`` (on the same disk) or beside the file. A full disk, an
+    exception or a kill leaves the old file as it was. A new file has the mode the umask asks for, a replaced one keeps its own; a
+    link is followed.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
-    draft = target.with_name(f".writing-{secrets.token_hex(4)}")
+    draft = (drafts or target.parent) / f".writing-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         yield draft
         if target.exists():

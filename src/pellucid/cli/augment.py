@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.errors import printable
 from pellucid.errors import invalid
 
 __all__ = ["augment"]
@@ -39,7 +40,8 @@ def augment(
     from rich.progress import track
 
     from pellucid.data.annotations import FORMATS, find_annotations
-    from pellucid.data.folders import Job, for_files, pictures_in, run, shard_of
+    from pellucid.data.folders import Job, for_files, run, shard_of
+    from pellucid.data.outputs import check_pipeline, pictures_in, plan_of
     from pellucid.pipeline import Pipeline
     from pellucid.random.arguments import check_choice
 
@@ -52,26 +54,36 @@ def augment(
             "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
         )
     loaded = Pipeline.load(pipeline, allow=allow or ())
-    labels = find_annotations(annotations, source, file=coco, masks=masks)
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
         raise invalid("IN", expected="a folder with pictures in it", got=str(source))
+    labels = find_annotations(annotations, source, pictures, file=coco, masks=masks)
+    check_pipeline(loaded, labels)
+    plan = plan_of(source, out, pictures, labels, copies)
+    console, errors = (Console(stderr=wrong, highlight=False, markup=False, soft_wrap=True) for wrong in (False, True))
+    console.print(printable(str(plan)))
     job = Job(source, out, for_files(loaded, seed=seed), labels, copies=copies, seed=seed, quality=quality, gray=gray)
     if overwrite and out.exists():
         shutil.rmtree(out)
-    job.begin()
-    console = Console()
+    job.manifest.begin(job.settings, pictures)
     mine = pictures[first::every]
     outcomes = list(track(run(job, mine, workers=workers), "Augmenting", total=len(mine), console=console))
-    names = [job.name(picture, copy) for picture in pictures for copy in range(copies)]
-    labels.finish(names, out)
-    written, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "kept"))
-    there = f", {kept} were there" if kept else ""
-    console.print(f"Wrote {written} pictures to {out}{there}.", highlight=False, soft_wrap=True)
+    job.finish(pictures)
+    written, anew, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "anew", "kept"))
+    again = f", {anew} anew, as pictures or annotations had changed" if anew else ""
+    there = f"; {kept} {'was' if kept == 1 else 'were'} there" if kept else ""
+    console.print(printable(f"Wrote {written} picture{'s' * (written != 1)} to {out}{again}{there}."))
+    turned = sum(outcome.turned for outcome in outcomes)
+    if turned and labels.form != "none":
+        said = "picture was turned as its camera noted" if turned == 1 else "pictures were turned as their cameras noted"
+        console.print(f"{turned} {said}; annotations are read as of what is seen then.")
     wrong = [outcome for outcome in outcomes if outcome.wrong]
     if wrong:
-        errors = Console(stderr=True, highlight=False, soft_wrap=True)
         errors.print(f"{len(wrong)} of {len(mine)} could not be augmented:", style="bold red")
         for outcome in wrong:
-            errors.print(f"  {outcome.picture}: {outcome.wrong}", style="red", markup=False)
+            errors.print(printable(f"  {outcome.picture}: {outcome.wrong}"), style="red")
+    faults = labels.faults()
+    for fault in faults:
+        errors.print(printable(f"{coco}: {fault}."), style="red")
+    if wrong or faults:
         raise typer.Exit(1)

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, StoppedRun
 
-__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "need"]
+__all__ = ["USER_ERROR", "MissingExtraError", "PoliteGroup", "need", "printable"]
 
 USER_ERROR = 2
 
@@ -65,5 +65,15 @@ class PoliteGroup(TyperGroup):
         raise typer.Exit(USER_ERROR)
 
 
+def printable(text: str) -> str:
+    """A text in which bytes of file names that are no UTF-8 are spelled out, as in Python."""
+    try:
+        content = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # of no file name
+        content = text.encode(errors="backslashreplace")
+    return content.decode(errors="backslashreplace")
+
+
 def _complain(sentence: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), (sentence, "red")))
+    shown = Text.assemble(("error: ", "bold red"), (printable(sentence), "red"))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(shown)

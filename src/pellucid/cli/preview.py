@@ -7,6 +7,7 @@ Read next: ``sheet.py``.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,18 +88,18 @@ def preview(
 
 def _found(path: Path, number: int, *, most: int, form: str, coco: Path | None, masks: Path | None) -> list[_Picture]:
     """A picture by itself, drawn under its place in the call; or those of a folder, drawn as ``pellucid augment`` does."""
-    from pellucid.data.annotations import Nothing, find_annotations
-    from pellucid.data.folders import pictures_in
+    from pellucid.data.annotations import Annotations, find_annotations
+    from pellucid.data.outputs import pictures_in
     from pellucid.data.samples import index_of
 
     if not path.is_dir():
-        return [_Picture(path.parent, PurePosixPath(path.name), number, Nothing())]
+        return [_Picture(path.parent, PurePosixPath(path.name), number, Annotations())]
     names = pictures_in(path, without=(masks,) if masks else ())
     if not names:
         raise invalid("IMAGE", expected="pictures, or folders with pictures in them", got=f"the folder {path}")
     shown = names if len(names) <= most else [names[i * len(names) // most] for i in range(most)]
-    read = find_annotations(form, path, file=coco, masks=masks)
-    return [_Picture(path, name, index_of(str(name)), read) for name in shown]
+    read = find_annotations(form, path, names, file=coco, masks=masks)
+    return [_Picture(path, name, index_of(os.fsencode(str(name))), read) for name in shown]
 
 
 def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bool) -> list[Image]:
@@ -109,7 +110,7 @@ def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bo
     from pellucid.random import Key
 
     image = read_image(one.folder / one.name, gray=gray)
-    targets, _ = one.annotations.read(one.name, (image.shape[1], image.shape[2]))
+    targets, _ = one.annotations.read(one.annotations.raw(one.name), one.name, (image.shape[1], image.shape[2]))
     sample = {"image": image, **targets}
     keys = [Key(seed, variant, torch.tensor([one.index])) for variant in range(variants)]
     return [_tile(sample, ()), *(_tile(augment(sample, key=key), augment.transforms) for key in keys)]

@@ -1,17 +1,18 @@
 """A folder of pictures through a pipeline, to disk: in parts, by many workers, and again after a stop.
 
-Owns: which file is made from which, and with which draw.
+Owns: which file is made from which, and with which draw; and that what is wrong with one picture is that picture's.
 Must not: print.
-Read next: ``annotations.py``.
+Read next: ``outputs.py``, ``manifest.py``, ``annotations.py``.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -20,36 +21,48 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from pellucid._version import __version__
 from pellucid.data.annotations import Annotations
 from pellucid.data.decoding import decode
+from pellucid.data.manifest import Manifest, Note, digest
+from pellucid.data.outputs import name_of
 from pellucid.data.samples import index_of
-from pellucid.errors import InvalidArgument, InvalidType, invalid
+from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random.key import Key
-from pellucid.writing import whole
 
-__all__ = ["PICTURES", "Job", "Outcome", "for_files", "pictures_in", "run", "shard_of"]
+__all__ = ["Job", "Outcome", "for_files", "run", "shard_of"]
 
-PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
-_STATE = ".augment.json"
+_ORIENTATION = 0x0112
+"""EXIF's tag of how the camera was held."""
 
 
 class Outcome(NamedTuple):
-    """What became of one picture: how many were written, how many were there already, and what was wrong, if anything."""
+    """What became of one picture.
+
+    Args:
+        picture: it.
+        written: copies that were written, ``anew`` of them in the place of what was made of another picture or annotation.
+        kept: copies that were there already.
+        turned: the camera's note of orientation was followed.
+        wrong: what was wrong, if anything.
+    """
 
     picture: PurePosixPath
-    written: int
-    kept: int
+    written: int = 0
+    anew: int = 0
+    kept: int = 0
+    turned: bool = False
     wrong: str = ""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done.
+    """What is to be done with each picture.
 
     Args:
         source, out: folders.
-        pipeline: keeps bytes bytes.
+        pipeline: as `for_files` gives it.
         annotations: of the pictures.
         copies: of each picture; copy c is the draw of step c, counted from 0.
         seed: of the draws; the index is that of the picture's relative path.
@@ -66,79 +79,87 @@ class Job:
     quality: int = 95
     gray: bool = False
 
-    def name(self, picture: PurePosixPath, copy: int) -> PurePosixPath:
-        """The path of a copy, relative to the folder: that of ``cat/01.jpg`` is ``cat/01_0.jpg``."""
-        return picture.with_name(f"{picture.stem}_{copy}{picture.suffix}")
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Of the folder of results."""
+        return Manifest(self.out)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What decides the results of all pictures alike."""
+        described = json.dumps(self.pipeline.to_dict(), sort_keys=True)
+        plain = {"copies": self.copies, "seed": self.seed, "quality": self.quality, "gray": self.gray}
+        form = self.annotations.form
+        names = self.annotations.common() if form == "coco" else ()  # a file of another name would stay beside this one
+        return {"pipeline": digest(described.encode()), "annotations": [form, *map(str, names)], **plain}
 
     def work(self, picture: PurePosixPath) -> Outcome:
-        """Make every copy of a picture that is not there yet."""
-        names = [self.name(picture, copy) for copy in range(self.copies)]
-        missing = [copy for copy, name in enumerate(names) if not (self.out / name).exists()]
-        kept = self.copies - len(missing)
-        if not missing:
-            return Outcome(picture, 0, kept)
+        """Make every copy of a picture that is not there as it should be. Whatever goes wrong is the picture's, and is named."""
         try:
-            image = decode(self.source / picture, gray=self.gray)
-            targets, known = self.annotations.read(picture, (image.shape[1], image.shape[2]))
-            results = [self._made({"image": image, **targets}, picture, copy) for copy in missing]
-        except (InvalidArgument, InvalidType, FileNotFoundError) as error:
-            return Outcome(picture, 0, kept, str(error))
-        for copy, result in zip(missing, results, strict=True):
-            shown = result["image"]
-            self.annotations.write(known, result, names[copy], (shown.shape[1], shown.shape[2]), self.out)
-            _save(shown, self.out / names[copy], self.quality)
-        return Outcome(picture, len(missing), kept)
+            return self._work(picture)
+        except Exception as error:
+            return Outcome(picture, wrong=_sentence(error))
 
-    def _made(self, batch: dict[str, Any], picture: PurePosixPath, copy: int) -> dict[str, Any]:
-        key = Key(self.seed, copy, torch.tensor([index_of(str(picture))]))
+    def _work(self, picture: PurePosixPath) -> Outcome:
+        content, raw = (self.source / picture).read_bytes(), self.annotations.raw(picture)
+        made_of = digest(json.dumps([self.settings, __version__]).encode(), content, raw)
+        note, anew = self.manifest.note(picture), False
+        if note is not None and note.made_of != made_of:
+            self.manifest.drop(note)
+            note, anew = None, True
+        there = {i: copy for i, copy in enumerate(note.copies) if self.manifest.intact(copy)} if note else {}
+        missing = [copy for copy in range(self.copies) if copy not in there]
+        if not missing:
+            return Outcome(picture, kept=self.copies)
+        image = decode(content, gray=self.gray)
+        targets, known = self.annotations.read(raw, picture, (image.shape[1], image.shape[2]))
+        batch = {"image": image, **targets}
+        kept, begun = len(there), list[str]()
+        try:
+            for copy in missing:
+                files, part = self._made(batch, known, picture, copy)
+                begun += map(str, files)
+                there[copy] = {"files": {str(name): self.manifest.write(name, files[name]) for name in files}, "part": part}
+            self.manifest.keep(Note(str(picture), made_of, [there[copy] for copy in range(self.copies)]))
+        except Exception:
+            self.manifest.remove(begun)
+            raise
+        return Outcome(picture, len(missing), len(missing) * anew, kept, _is_turned(content))
+
+    def _made(self, batch: dict[str, Any], known: Any, picture: PurePosixPath, copy: int) -> tuple[dict[PurePosixPath, bytes], Any]:
+        """The files of one copy, the picture last, and its part of what there is one of."""
+        key = Key(self.seed, copy, torch.tensor([index_of(os.fsencode(str(picture)))]))
         with torch.no_grad():
-            augmented: dict[str, Any] = self.pipeline(batch, key=key)
-        if augmented["image"].dtype != torch.uint8:
-            raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=f"{augmented['image'].dtype}")
-        return augmented
+            result: dict[str, Any] = self.pipeline(batch, key=key)
+        image, name = result["image"], name_of(picture, copy)
+        if image.dtype != torch.uint8:
+            raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=f"{image.dtype}")
+        files, part = self.annotations.made(known, result, name, (image.shape[1], image.shape[2]))
+        return {**files, name: _encoded(image, name.suffix, self.quality)}, part
 
-    def begin(self) -> None:
-        """Take the folder, or go on in it; refuse one that holds something else."""
-        state = json.dumps(self._state(), indent=1)
-        file = self.out / _STATE
-        if file.exists():
-            if file.read_text() != state:
-                raise invalid(
-                    str(self.out),
-                    expected="an empty folder, or one that the same command began",
-                    got="the result of other settings or another pipeline",
-                    fix="Choose another folder, or pass --overwrite.",
-                )
-            return
-        if self.out.is_dir() and any(self.out.iterdir()):
-            raise invalid(
-                str(self.out), expected="an empty folder, or one that this command began", got="a folder with files in it"
-            )
-        self.out.mkdir(parents=True, exist_ok=True)
-        with whole(file) as draft:
-            draft.write_text(state)
-
-    def _state(self) -> dict[str, Any]:
-        described = json.dumps(self.pipeline.to_dict(), sort_keys=True)
-        settings = {"copies": self.copies, "seed": self.seed, "quality": self.quality, "gray": self.gray}
-        form = type(self.annotations).__name__.lower()
-        return {"pipeline": hashlib.sha256(described.encode()).hexdigest(), "annotations": form, **settings}
+    def finish(self, pictures: Sequence[PurePosixPath]) -> None:
+        """Write what there is one of, of all pictures that are there."""
+        seen: list[Any] | None = None
+        # Another shard may end at the same time: the last to write has seen everything.
+        while self.annotations.common() and (now := list(self.manifest.parts(pictures))) != seen:
+            seen = now
+            for name, content in self.annotations.finish(now).items():
+                self.manifest.write(name, content)
 
 
 def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
-    """The pipeline's transforms, with the options that fit targets as `Annotations` read them."""
-    plain = {"box_format": "xyxy", "targets": {}, "passthrough": (), "return_valid": False}
+    """The pipeline's transforms, with options that fit pictures as `decode` gives them and targets as `Annotations` reads them."""
+    plain = {
+        "box_format": "xyxy",
+        "targets": {},
+        "passthrough": (),
+        "pairs": {},
+        "channels_last": False,
+        "return_valid": False,
+        "pad_targets": True,
+        "drop_invalid": False,
+    }
     return Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), **plain})
-
-
-def pictures_in(source: Path, *, without: tuple[Path, ...] = ()) -> list[PurePosixPath]:
-    """Every picture of a folder by its relative path, in order; ``without`` names folders inside that are left out."""
-    if not source.is_dir():
-        raise invalid("IN", expected="a folder of pictures", got=str(source))
-    left_out = [path.resolve() for path in without]
-    files = [path for path in source.rglob("*") if path.suffix.lower() in PICTURES and path.is_file()]
-    kept = [path for path in files if not any(path.resolve().is_relative_to(other) for other in left_out)]
-    return sorted(PurePosixPath(path.relative_to(source).as_posix()) for path in kept)
 
 
 def shard_of(text: str | None) -> tuple[int, int]:
@@ -172,13 +193,27 @@ def _same(outcome: Any) -> Any:
     return outcome
 
 
-def _save(image: Tensor, path: Path, quality: int) -> None:
+def _encoded(image: Tensor, suffix: str, quality: int) -> bytes:
+    """A picture's file, in memory: encoders that write to a disk take no notice of one that is full."""
     from PIL import Image
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     values = np.ascontiguousarray(image.permute(1, 2, 0).numpy())
     picture = Image.fromarray(values[..., 0] if values.shape[2] == 1 else values)
-    form = Image.registered_extensions()[path.suffix.lower()]
-    options = {"quality": quality} if form in ("JPEG", "WEBP") else {}
-    with whole(path) as draft:
-        picture.save(draft, form, **options)
+    form, content = Image.registered_extensions()[suffix.lower()], io.BytesIO()
+    picture.save(content, form, **({"quality": quality} if form in ("JPEG", "WEBP") else {}))
+    return content.getvalue()
+
+
+def _is_turned(content: bytes) -> bool:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as picture:
+        return int(picture.getexif().get(_ORIENTATION, 1)) != 1
+
+
+def _sentence(error: Exception) -> str:
+    """An error in one line; those that are not ours with their name."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    ours = isinstance(error, InvalidArgument | InvalidType | ImplementationError)
+    return " ".join((str(error) if ours else f"{type(error).__name__}: {error}").split())

@@ -1,0 +1,155 @@
+"""YOLO: a text file for each picture, where trainers look for it.
+
+Owns: where that is, and its lines.
+Must not: take a number for another one.
+Read next: ``polygons.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pellucid.data.form import Annotations
+from pellucid.data.polygons import clipped
+from pellucid.data.rows import rows
+from pellucid.errors import invalid
+from pellucid.types import Size
+
+__all__ = ["Yolo", "labels_of"]
+
+_LINE = re.compile(rb"^\s*\S+(\s+[-+.\deE]+){4,}\s*$")
+_TRIED = 20
+"""Files that are looked into before text beside pictures is taken for something else, such as captions."""
+
+
+def labels_of(path: PurePosixPath) -> PurePosixPath:
+    """Where trainers look for a picture's labels: its path with ``labels`` for the last folder ``images``; else beside it."""
+    parts = list(path.parts)
+    if "images" in parts[:-1]:
+        at = len(parts) - 2 - parts[-2::-1].index("images")
+        parts[at] = "labels"
+    return PurePosixPath(*parts).with_suffix(".txt")
+
+
+class Yolo(Annotations):
+    """A text file for each picture, a line for each object: ``class cx cy w h`` or ``class x1 y1 x2 y2 ...``, as shares.
+
+    Args:
+        root: the folder of pictures. Where a picture's path holds a folder ``images``, in ``root`` or above it, its labels are in
+            ``labels`` beside that; else they are beside the picture. A picture without a file has no objects.
+    """
+
+    form: ClassVar[str] = "yolo"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def check(self) -> None:
+        """Raise for labels with keypoints, which lines of numbers alone do not tell from polygons."""
+        for path in (self.root / "data.yaml", self.root / ".." / "data.yaml"):
+            if path.is_file() and b"kpt_shape" in path.read_bytes():
+                raise invalid(str(path), expected="boxes or polygons", got="kpt_shape: labels with keypoints", fix="Use COCO.")
+
+    def where(self, picture: PurePosixPath) -> Path | None:
+        """The file of a picture's labels, if there is one."""
+        at = Path(labels_of(PurePosixPath(Path(os.path.abspath(self.root), picture).as_posix())))  # noqa: PTH100 - links stay
+        beside = (self.root / picture).with_suffix(".txt")
+        return next((path for path in (at, beside) if path.exists()), None)
+
+    def looks_right(self, pictures: Sequence[PurePosixPath]) -> bool:
+        """Whether there are labels: in ``labels`` whatever they are; beside pictures, text that reads so, or has no line."""
+        found = [path for picture in pictures if (path := self.where(picture)) is not None]
+        beside = {(self.root / picture).with_suffix(".txt") for picture in pictures}
+        if not beside.issuperset(found):
+            return True
+        told = 0
+        for path in found:
+            if not path.is_file():
+                continue
+            first = path.read_bytes().strip().partition(b"\n")[0]
+            if _LINE.match(first):
+                return True
+            told += bool(first)
+            if told == _TRIED:
+                break
+        return bool(found) and not told
+
+    def labelled(self, picture: PurePosixPath) -> bool:
+        """Whether it has a file."""
+        return self.where(picture) is not None
+
+    def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
+        """Its labels."""
+        return (labels_of(name),)
+
+    def common(self) -> tuple[PurePosixPath, ...]:
+        """The list of classes, where there is one."""
+        return tuple(PurePosixPath(name) for name in ("classes.txt", "data.yaml") if (self.root / name).exists())
+
+    def raw(self, picture: PurePosixPath) -> bytes:
+        """The file; of none, not even the name."""
+        path = self.where(picture)
+        return b"" if path is None else b"labels\n" + path.read_bytes()
+
+    def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
+        """Boxes; polygons as points."""
+        path = self.where(picture)
+        try:
+            lines = raw.partition(b"\n")[2].decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise invalid(str(path), expected="text in UTF-8", got=str(error)) from error
+        boxes, points, known = [], [], []
+        scale = np.array(size[::-1])
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            name, values = _shares(f"{path}:{number}", line)
+            if len(values) == 4:
+                half = values[2:] / 2
+                boxes.append(np.concatenate((values[:2] - half, values[:2] + half)) * np.tile(scale, 2))
+                known.append((name, 0))
+            else:
+                shape = values.reshape(-1, 2) * scale
+                boxes.append(np.concatenate((shape.min(0), shape.max(0))))
+                points.append(shape - 0.5)
+                known.append((name, len(shape)))
+        return {"boxes": rows(boxes, 4), "keypoints": rows(points, 2)}, known
+
+    def made(
+        self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
+    ) -> tuple[dict[PurePosixPath, bytes], Any]:
+        """The objects that are still to be seen."""
+        scale, lines, first = np.array(size[::-1]), [], 0
+        for (label, count), box, valid in zip(known, result["boxes"].numpy(), result["boxes_valid"].tolist(), strict=True):
+            points, first = result["keypoints"][first : first + count].numpy() + 0.5, first + count
+            if not valid:
+                continue
+            centred = np.stack(((box[:2] + box[2:]) / 2, box[2:] - box[:2]))
+            values = (clipped(points, size) if count else centred) / scale
+            if len(values) >= 2:
+                lines.append(" ".join([label, *(f"{value:.6f}" for value in values.reshape(-1))]))
+        return {labels_of(name): "".join(f"{line}\n" for line in lines).encode()}, None
+
+    def finish(self, parts: Iterable[Any]) -> dict[PurePosixPath, bytes]:
+        """The list of classes, as it is."""
+        return {name: (self.root / name).read_bytes() for name in self.common()}
+
+
+def _shares(where: str, line: str) -> tuple[str, Any]:
+    """The class of a line, and its numbers."""
+    name, *parts = line.split()
+    try:
+        values = np.array([float(part) for part in parts])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+        raise invalid(where, expected="class cx cy w h, or class and at least three points", got=repr(line))
+    if not (np.abs(values - 0.5) <= 1.5).all() or (len(values) == 4 and values[2:].min() < 0):
+        raise invalid(where, expected="shares of the picture's width and height, from 0 to 1", got=repr(line))
+    return name, values
