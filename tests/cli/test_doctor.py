@@ -1,14 +1,22 @@
 """``pellucid doctor`` reports what a bug report needs, and notices an installation that computes something else."""
 
 import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 import torch
 from typer.testing import CliRunner
 
-from pellucid import __version__
+from pellucid import __version__, compilers
 from pellucid.cli import app
 
 doctor = importlib.import_module("pellucid.cli.doctor")
+
+BROKEN = "raise SystemError('initialisation failed: numpy is too new')"
+"""What a Numba that was built for another NumPy does."""
 
 
 def invoke(*arguments):
@@ -48,3 +56,29 @@ def check_one_failure(what):
 def test_a_package_that_is_missing_is_called_missing(monkeypatch):
     monkeypatch.setitem(doctor._OPTIONAL, "demo", ("no-such-package",))
     assert "no-such-package missing" in invoke("--quick").output
+
+
+def broken_numba(folder: Path) -> str:
+    (folder / "numba").mkdir()
+    (folder / "numba" / "__init__.py").write_text(BROKEN)
+    return str(folder)
+
+
+def test_a_numba_that_raises_is_told(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(broken_numba(tmp_path))
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(compilers, "_numba", None)
+    with pytest.warns(UserWarning, match="numpy is too new"):
+        result = invoke("--quick")
+    assert result.exit_code == 0, result.output
+    assert "compiled kernels: no, the reference computes" in result.output
+    assert "cache        none" in result.output
+
+
+@pytest.mark.slow
+def test_the_self_test_runs_with_a_numba_that_raises(tmp_path):
+    paths = os.pathsep.join([broken_numba(tmp_path), *sys.path])
+    call = [sys.executable, "-c", "from pellucid.cli import app; app()", "doctor"]
+    result = subprocess.run(call, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("ok   ") == 4

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -62,12 +61,13 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "needed", ", ".join(f"{package} {_version(package)}" for package in _NEEDED)
     for extra, packages in _OPTIONAL.items():
         yield extra, ", ".join(f"{package} {_version(package)}" for package in packages)
-    yield "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch; compiled kernels: {_yes(numba_works())}"
+    compiled = numba_works()
+    yield "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch; compiled kernels: {_yes(compiled)}"
     if torch.cuda.is_available():
         yield "cuda", f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; Triton kernels: {_yes(triton_works())}"
     else:
         yield "cuda", "no device"
-    yield "cache", _cache()
+    yield "cache", _cache(compiled)
     yield "set", ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if name in os.environ) or "none of our variables"
 
 
@@ -82,10 +82,10 @@ def _yes(works: bool) -> str:
     return "yes" if works else "no, the reference computes"
 
 
-def _cache() -> str:
+def _cache(compiled: bool) -> str:
     """Where Numba keeps compiled kernels."""
-    if find_spec("numba") is None:
-        return "none"
+    if not compiled:
+        return "none: nothing is compiled"
     from numba import config
 
     folder = Path(config.CACHE_DIR) if config.CACHE_DIR else Path(__file__).parents[1] / "__pycache__"
