@@ -84,11 +84,14 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
     parts: list[list[Tensor]] = [[]]  # of each map
     between: list[tuple[Any, Tensor | None]] = []  # two of them: rectangle or grid, displacements
     facing: Tensor | None = None
+    pictures: dict[int, list[Canvas]] = {}
+    for canvas in run.canvases:
+        pictures.setdefault(canvas.at, []).extend([] if canvas.bends else [canvas])
     for index in run.warps:
         warp = _warp(segment_of(index))
         if nearest is not None and run.moved and index == run.resample_at:
             facing = _product([one for part in parts for one in part])
-        for canvas in (canvas for canvas in run.canvases if canvas.at == index and not canvas.bends):
+        for canvas in pictures.get(index, ()):
             between.append((_cut(warp) if canvas.windowed else _rectangle(canvas.size, device), None))
             parts.append([])
         parts[-1].append(warp.src_from_dst)

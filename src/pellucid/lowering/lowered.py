@@ -39,6 +39,9 @@ _Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
 _OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
 """(plan, its segments) -> tensors, in any nesting of tuples."""
 
+_MOST_RECORDED = 8192
+"""Passes times steps of a plan beyond which passes are not recorded: each tape begins with all steps."""
+
 
 class Cutout(NamedTuple):
     """What a layer pastes, pixel by pixel.
@@ -206,6 +209,8 @@ class Lowered:
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
+        if key[0] is not None and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
+            return None, None
         channels = 0 if mean is None else mean.shape[1]
         plan, params, size = self.plan, self.params, self.plan.size_in if self._sizes is None else self._sizes
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):

@@ -109,7 +109,7 @@ def make_plan(
     segments: list[SegmentSpec | None] = []
     specs.append(_through(transforms, spec, specs, segments, nested=False))
     draws, slots, shared = _layout(steps, specs, same_on_batch)
-    tree = Tree(segments, specs, partial(exclude, steps), _resizing(steps, segments, specs), canvas)
+    tree = Tree(segments, specs, partial(exclude, steps), _excluding(steps), _resizing(steps, segments, specs), canvas)
     order = order_of(transforms, segments)
     groups = _groups(order, tree, fuse=fuse)
     _check_sizes(steps, groups, tree)
@@ -203,6 +203,13 @@ def _check_inside(transform: Transform, segment: SegmentSpec) -> None:
         raise invalid(name, expected="a transform with a probability p, inside of a choice", got="one without", fix="Give it p.")
 
 
+def _excluding(steps: Sequence[Step]) -> list[int | None]:
+    """For each step, the outermost choice around it whose branches exclude one another."""
+    choices = {i: step.transform for i, step in enumerate(steps) if isinstance(step.transform, Choice)}
+    found = {i for i, choice in choices.items() if choice.excludes((0, 0), (0, 1))}
+    return [next((gate.choice for gate in step.gates if gate.choice in found), None) for step in steps]
+
+
 def _resizing(steps: Sequence[Step], segments: list[SegmentSpec | None], specs: list[ImageSpec]) -> list[int | None]:
     """For each step, the outermost choice around it in which sizes change."""
     changing = {gate.choice for i, step in enumerate(steps) if _resizes(segments[i], specs[i]) for gate in step.gates}
@@ -235,12 +242,15 @@ def _check_sizes(steps: Sequence[Step], groups: list[Group], tree: Tree) -> None
 
 def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
     """The hops of a plan."""
-    found: list[tuple[int, ...]] = []
+    found: list[list[int]] = []
+    left: list[int] = []  # of the last of them, the warps that leave something out, and whether one bends
+    bends = False
     entered: set[int] = set()
     for group in groups:
         layer = tree.segments[group.index] if isinstance(group, Single) else None
         if isinstance(group, Single) and isinstance(layer, LayerSpec) and layer.moves:
-            found += [(group.index,), ()]
+            found += [[group.index], []]
+            left, bends = [], False
         warps = group.warps if isinstance(group, Run) else ()
         for part in ((warps,) if warps else ()) if tree.rule == "image" else ((i,) for i in warps):  # one canvas for all of them
             leaves = any(tree.warp(i).exposes for i in part)
@@ -248,12 +258,14 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
             if choice is not None and choice not in entered:  # its branches begin on one canvas
                 entered.add(choice)
                 leaves = True
-            left = [j for j in (found[-1] if found else ()) if tree.warp(j).exposes or cuts(tree.warp(j), tree.specs[j].size)]
-            bends = [j for j in (*(found[-1] if found else ()), *part) if tree.warp(j).bends]
-            if not found or len(bends) > 1 or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
-                found.append(())
-            found[-1] += tuple(part)
-    return tuple(indices for indices in found if indices)
+            bent = sum(tree.warp(j).bends for j in part)
+            if not found or bent + bends > 1 or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
+                found.append([])
+                left, bends = [], False
+            found[-1] += part
+            left += [j for j in part if tree.warp(j).exposes or cuts(tree.warp(j), tree.specs[j].size)]
+            bends |= bent > 0
+    return tuple(tuple(indices) for indices in found if indices)
 
 
 def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
@@ -267,17 +279,16 @@ def _layout(
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
     """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
     draws: list[Draw] = []
-    slots: list[int] = []
-    shared: list[bool] = []
+    slots: dict[int, bool] = {}  # in their order, each with whether its draw is shared
     for index, (transform, *_) in enumerate(steps):
         for name, distribution in transform.draws(specs[index]).items():
             if _certain(distribution):
                 continue
             draws.append(Draw(index, name, distribution, 4 * len(slots)))
             for block in range(-(-distribution.words // 4)):
-                slots.append(slot_of(index, type(transform).__name__, name, block, taken=slots))
-                shared.append(same_on_batch or getattr(transform, "same_on_batch", False))
-    return tuple(draws), tuple(slots), tuple(shared)
+                slot = slot_of(index, type(transform).__name__, name, block, taken=slots)
+                slots[slot] = same_on_batch or getattr(transform, "same_on_batch", False)
+    return tuple(draws), tuple(slots), tuple(slots.values())
 
 
 def _certain(distribution: Distribution) -> bool:

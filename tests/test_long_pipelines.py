@@ -1,0 +1,96 @@
+"""Twice as many steps are twice the work, from the plan to the pixels: calls are counted, not seconds."""
+
+import cProfile
+import pstats
+
+import pytest
+import torch
+
+from pellucid import (
+    Apply,
+    CenterCrop,
+    ColorJitter,
+    Key,
+    OneOf,
+    Pipeline,
+    RandomCrop,
+    RandomGamma,
+    RandomGaussianBlur,
+    RandomHorizontalFlip,
+    RandomInvert,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
+    Shuffle,
+)
+from pellucid.lowering import lowered, tapes
+from pellucid.plan import make_plan
+from pellucid.types import ImageSpec
+
+FLIP, TURN, JITTER = RandomHorizontalFlip(), RandomRotation(10), ColorJitter(0.2, 0.2, 0.2)
+MIXED = (
+    TURN,
+    ColorJitter(0.2, 0.2, 0.2, 0.1),
+    FLIP,
+    RandomGamma(),
+    RandomResizedCrop(16),
+    RandomGaussianBlur(3),
+    RandomCrop(16, padding=2),
+)
+
+ROWS = {
+    "flips": lambda n: [FLIP] * n,
+    "rotations": lambda n: [TURN] * n,
+    "jitters": lambda n: [JITTER] * n,
+    "crops": lambda n: [CenterCrop(16)] * n,
+    "crops and jitters": lambda n: [CenterCrop(16), JITTER] * (n // 2),
+    "blurs": lambda n: [RandomGaussianBlur(3)] * n,
+    "curves": lambda n: [FLIP, RandomGamma()] * (n // 2),
+    "everything": lambda n: [MIXED[i % len(MIXED)] for i in range(n)],
+    "choices": lambda n: [OneOf([RandomVerticalFlip(p=1.0), TURN, RandomInvert(p=1.0)])] * (n // 4),
+    "inside one choice": lambda n: [Apply([FLIP] * n)],
+}
+
+
+def calls(function, *arguments, **options):
+    """How many functions this calls, Python's own among them."""
+    counting = cProfile.Profile()
+    counting.runcall(function, *arguments, **options)
+    return pstats.Stats(counting).total_calls
+
+
+def plan(transforms, fuse=True, canvas="each"):
+    return make_plan(tuple(transforms), ImageSpec(3, 16, 16), fuse=fuse, canvas=canvas)
+
+
+@pytest.mark.parametrize("canvas", ["each", "image"])
+@pytest.mark.parametrize("row", ROWS)
+def test_planning_is_linear(row, canvas):
+    short, long = (calls(plan, ROWS[row](n), canvas=canvas) for n in (64, 128))
+    assert long < 2.1 * short
+
+
+def test_planning_a_shuffle_is_linear_in_the_steps_that_it_is_laid_out_in():
+    short, long = (calls(plan, [Shuffle([FLIP] * n)]) for n in (8, 16))
+    assert long < 4.8 * short
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["flips", "rotations"])
+def test_the_first_call_is_linear(row):
+    images = torch.rand(2, 3, 16, 16)
+    calls(Pipeline(ROWS[row](3), seed=0), images)
+    short, long = (calls(Pipeline(ROWS[row](n), seed=0), images) for n in (64, 128))
+    assert long < 2.1 * short
+
+
+def test_passes_of_a_plan_too_large_to_record_them_are_computed_and_equal(monkeypatch):
+    images, recorded = torch.rand(2, 3, 16, 16), []
+    pipeline = Pipeline(MIXED)
+    expected = pipeline(images, key=Key(seed=0))
+    monkeypatch.setattr(lowered, "_MOST_RECORDED", 4 * len(MIXED) - 1)
+    monkeypatch.setattr(lowered, "WordsTape", lambda *given: recorded.append(given) or tapes.WordsTape(*given))
+    assert len(plan(MIXED).groups) >= 4
+    found = Pipeline(MIXED)(images, key=Key(seed=0))
+    assert torch.equal(found, expected)
+    assert not recorded
