@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.boxes import convert_boxes
 from pellucid.errors import ImplementationError, invalid
-from pellucid.kinds import kind_of
+from pellucid.kinds import kind_in
 from pellucid.random.key import Key
 from pellucid.transforms.color import Denormalize, Normalize
 
@@ -87,7 +87,7 @@ def displayable(transforms: Sequence[Any], image: Tensor) -> Tensor:
 def _pictures(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:
     """For each sample, (kind, value) by key; validity flags stay under their own names."""
     parts = batch if isinstance(batch, Mapping) else {"image": batch}
-    kinds = {key: kind_of(key, pipeline.options.targets) for key in parts}
+    kinds = {key: kind_in(key, value, pipeline.options) for key, value in parts.items()}
     image = next((key for key, kind in kinds.items() if kind is not None and kind.name == "image"), None)
     if image is None:
         raise invalid("batch", expected="an image, to draw on", got=f"a dict of {', '.join(parts)}")

@@ -24,6 +24,7 @@ from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.vectors import turn_flow, turn_normals
 from pellucid.plan import Plan
 from pellucid.random.arguments import check_choice
+from pellucid.tv import class_of
 from pellucid.types import Interpolation, Size
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ __all__ = [
     "Hop",
     "Path",
     "TargetKind",
+    "classes_in",
     "expanded",
     "follow",
     "has_matrices",
     "inside",
+    "kind_in",
     "kind_of",
     "places_of",
     "turned_along",
@@ -126,6 +129,44 @@ def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
         if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
             return kind
     return None
+
+
+def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
+    """The kind of an entry of a batch, or of one of its samples: none where it is handed through.
+
+    The class of torchvision's tensors says it, whatever the key is; of a list, the one class of all in it.
+    """
+    if key in options.passthrough:
+        return None
+    said, named = kind_of(key, options.targets), classes_in(value)
+    if not named:
+        return said
+    kinds = {KINDS[one[0]] if one else said for one in named}
+    found = next(iter(kinds))
+    name, classes = f"batch[{key!r}]", " and ".join(sorted(one[1] if one else "Tensor" for one in named))
+    if len(kinds) > 1:
+        raise invalid(
+            name,
+            expected="a list of one class",
+            got=classes,
+            fix='Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.',
+        )
+    if key in options.targets and said is not found:
+        raise invalid(
+            name,
+            expected=f"{options.targets[key]}, as targets= says",
+            got=f"tv_tensors.{classes}, whose class says {found.name if found else None}",
+            fix=f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor).",
+        )
+    return found
+
+
+def classes_in(value: object) -> set[tuple[str, str] | None]:
+    """What `class_of` says of a value, or of each in a list; nothing where no class says anything."""
+    if type(value) is Tensor or value is None:
+        return set()
+    found = {class_of(one) for one in value} if isinstance(value, list | tuple) else {class_of(value)}
+    return set() if found == {None} else found
 
 
 def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:

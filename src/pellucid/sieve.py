@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.kinds import BOXES, VALID, kind_of
+from pellucid.kinds import BOXES, VALID, kind_in
 from pellucid.options import Options
 
 __all__ = ["sieved"]
@@ -51,10 +51,12 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
 
 
 def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
-    if kind_of(key, options.targets) is not BOXES:
+    if kind_in(key, entries[key], options) is not BOXES:
         return []
     rest = "".join(key.partition("_")[1:])
-    return [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries and f"{name}{rest}" not in options.passthrough]
+    names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries]
+    kinds = {name: kind_in(name, entries[name], options) for name in names}
+    return [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
 
 
 def _kept(name: str, value: Any, flags: Tensor, beside: Sequence[str]) -> Any:

@@ -21,10 +21,10 @@ from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.forms import Form, opened
-from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_of
+from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
 from pellucid.options import FORMATS, Options
 from pellucid.random.arguments import is_number
-from pellucid.tv import box_format_of, canvas_of, is_picture
+from pellucid.tv import box_format_of, canvas_of, is_clip, is_picture
 from pellucid.types import FLOATING, Size
 
 __all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
@@ -100,7 +100,8 @@ def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
     batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        return Sorted({"image": batch}, {"image": IMAGE}, {}, {}, form)
+        kind = kind_in("image", batch, _BARE) or IMAGE
+        return Sorted({"image": batch}, {"image": kind}, {}, {}, form)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch",
@@ -111,7 +112,7 @@ def sort(batch: object, options: Options) -> Sorted:
     for key, value in batch.items():
         if not isinstance(key, str):
             raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
-        kind = kind_of(key, options.targets)
+        kind = kind_in(key, value, options)
         if key in options.passthrough or (kind is not None and not kind.axes):
             named.untouched[key] = value
         elif kind is not None:
@@ -126,6 +127,9 @@ def sort(batch: object, options: Options) -> Sorted:
                 fix=_STALE if key == "area" else _fix(key),
             )
     return named
+
+
+_BARE = Options()  # which say nothing of its key: it has none
 
 
 def _fix(key: str) -> str:
@@ -173,6 +177,9 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
         fix = "" if kind is IMAGE else "Convert with torch.as_tensor."
         raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
+    if is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
+        fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
+        raise invalid(name, expected="videos (B, T, C, H, W)", got=f"a Video of shape {tuple(tensor.shape)}", fix=fix)
     if kind is IMAGE and array:
         return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last))
     if kind is IMAGE:

@@ -14,11 +14,31 @@ from torch import Tensor
 
 from pellucid.types import Size
 
-__all__ = ["box_format_of", "canvas_of", "is_picture", "wrap_like"]
+__all__ = ["box_format_of", "canvas_of", "class_of", "is_clip", "is_picture", "wrap_like"]
 
 
 def _classes() -> Any:
     return sys.modules.get("torchvision.tv_tensors")
+
+
+_KINDS = {"Image": "image", "Video": "image", "Mask": "mask", "BoundingBoxes": "boxes", "KeyPoints": "keypoints"}
+
+
+def class_of(value: object) -> tuple[str, str] | None:
+    """The kind that the class of a value says it is, and the name of that class; None for anything but torchvision's tensors."""
+    module = _classes()
+    if module is None or not isinstance(value, module.TVTensor):
+        return None
+    for name, kind in _KINDS.items():
+        if hasattr(module, name) and isinstance(value, getattr(module, name)):
+            return kind, name
+    return None
+
+
+def is_clip(tensor: object) -> bool:
+    """Whether this is one of torchvision's videos, which are (..., T, C, H, W) by definition."""
+    module = _classes()
+    return module is not None and isinstance(tensor, module.Video)
 
 
 def box_format_of(tensor: object) -> str | None:

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.forms import Form, opened
-from pellucid.kinds import kind_of
+from pellucid.kinds import kind_in
 from pellucid.options import Options
 from pellucid.plan import ends_of
 from pellucid.ragged.record import RaggedRecord, scattered
@@ -66,7 +66,7 @@ def is_ragged(batch: object, options: Options) -> bool:
     batch, _ = opened(batch)
     if isinstance(batch, Mapping):
         lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
-        kinds = {key: kind_of(key, options.targets) for key in lists if key not in options.passthrough}
+        kinds = {key: kind_in(key, batch[key], options) for key in lists}
         return any(kind and kind.axes and not (kind.move and is_rows(batch[key])) for key, kind in kinds.items())
     return isinstance(batch, list | tuple)
 
