@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pellucid import CutMix, InvalidArgument, Pipeline, RandomHorizontalFlip, RandomInvert
+from pellucid.data import collate
 from tests.peers import torchvision_functional
 
 torchvision_functional()
@@ -105,6 +106,19 @@ def test_alone(name):
     for found in (Pipeline(STEPS)({"label": value})["label"], Pipeline(STEPS)(value)):
         assert isinstance(found, type(value))
         torch.testing.assert_close(found.as_subclass(torch.Tensor), wanted(value.as_subclass(torch.Tensor)))
+
+
+def test_samples_of_a_data_set():
+    """As `collate` reads them, in dicts and beside a picture."""
+    augment = collate(Pipeline(STEPS))
+    mask, picture = tv.Mask(torch.randint(0, 9, (H, W))), _picture()
+    for found in (
+        augment([{"image": picture, "label": mask}] * 2)["label"],
+        augment([(picture, {"label": mask})] * 2)[1][1]["label"][None],
+    ):
+        assert torch.equal(found[-1].as_subclass(torch.Tensor), mask.as_subclass(torch.Tensor).flip(-1))
+    with pytest.raises(InvalidArgument, match="dict"):
+        augment([(picture, mask)] * 2)
 
 
 def test_a_video_has_one_draw():

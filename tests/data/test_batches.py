@@ -169,10 +169,47 @@ def test_dicts_of_targets_and_other_entries():
     batch = collate(Pipeline([pellucid.Letterbox(16)]))(samples)
     assert batch["image"].shape == (3, 3, 16, 16)
     assert batch["boxes_valid"].sum(1).tolist() == [0, 1, 2]
-    assert batch["labels"] == [[], [0], [0, 1]]
+    assert batch["labels"].tolist() == [[-1, -1], [0, -1], [0, 1]]
     assert batch["file"] == ["0.jpg", "1.jpg", "2.jpg"]
     assert torch.equal(batch["id"], torch.arange(3))
     assert batch["w"].dtype == torch.float32
+
+
+@pytest.mark.parametrize("counts", [(2, 2), (2, 1), (0, 2), (1, 1)])
+def test_labels_of_boxes_have_the_form_of_their_boxes(counts):
+    """Whether or not pictures have equally many of them."""
+    row = [2.0, 2, 9, 12]
+    samples = [{"image": torch.rand(3, 16, 20), "boxes": [row] * n, "labels": [7] * n, "names": ["a"] * n} for n in counts]
+    keep = [pellucid.Letterbox(16)]
+    batch = collate(Pipeline(keep))(samples)
+    assert batch["labels"].shape == batch["boxes_valid"].shape
+    assert ((batch["labels"] == 7) == batch["boxes_valid"]).all()
+    assert batch["labels"].dtype == torch.int64
+    assert isinstance(batch["names"], list)
+    for options in ({"pad_targets": False}, {"drop_invalid": True}):
+        batch = collate(Pipeline(keep, **options))(samples)
+        assert [labels.tolist() for labels in batch["labels"]] == [[7] * n for n in counts]
+        assert isinstance(batch["labels"], list)
+
+
+def test_labels_go_with_boxes_that_are_left_out():
+    boxes = torch.tensor([[0.0, 0, 3, 3], [5, 5, 10, 10]])  # the first of which a crop cuts off
+    samples = [{"image": torch.rand(3, 16, 16), "boxes": boxes, "labels": torch.tensor([1, 2]), "id": 3}] * 2
+    crop = collate(Pipeline([pellucid.CenterCrop(8)], drop_invalid=True))
+    assert [labels.tolist() for labels in crop(samples)["labels"]] == [[2], [2]]
+    _, targets, ids = crop([(sample["image"], {"boxes": boxes, "labels": sample["labels"], "path": "x"}, 3) for sample in samples])
+    assert [(one["labels"].tolist(), one["path"]) for one in targets] == [([2], "x")] * 2
+    assert ids.tolist() == [3, 3]
+
+
+def test_targets_beside_a_picture_move_with_it():
+    flip = collate(Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], seed=0))
+    samples = [(torch.rand(3, 8, 20 + n), {"boxes": [[1, 2, 4, 6]] * n, "file": f"{n}.jpg"}) for n in range(3)]
+    pictures, targets = flip(samples)
+    for n, (picture, target) in enumerate(zip(pictures, targets, strict=True)):
+        assert torch.equal(picture, samples[n][0].flip(-1))
+        assert target["boxes"].tolist() == [[16 + n, 2, 19 + n, 6]] * n
+        assert target["file"] == f"{n}.jpg"
 
 
 def test_drafts_are_decoded_only_where_crops_are_larger_than_their_result(folder, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import get_worker_info
 
 from pellucid.arrays import as_tensor, is_array
@@ -26,7 +27,7 @@ from pellucid.data.samples import Sample
 from pellucid.errors import invalid, wrong_type
 from pellucid.kernels.pages import in_shared_memory
 from pellucid.kernels.threads import run_split
-from pellucid.kinds import BOXES, IMAGE, TargetKind, kind_of
+from pellucid.kinds import BOXES, IMAGE, TargetKind, classes_in, kind_in
 from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
 
@@ -109,20 +110,22 @@ class Collate:
         """A sample whose pictures are tensors."""
         if isinstance(value, Mapping):
             named = {self.names.get(key, key): part for key, part in value.items()}
-            kinds = {key: self._kind(key) for key in named}
-            alone = not any(kind is not None and kind is not IMAGE for kind in kinds.values())
-            return {key: self._part(kinds[key], part, least if alone else None) for key, part in named.items()}
+            kinds = {key: self._kind(key, part) for key, part in named.items()}
+            return {key: self._part(kinds[key], part, least if _alone(kinds) else None) for key, part in named.items()}
         if isinstance(value, tuple | list):
-            return (self._part(IMAGE, value[0], least), *value[1:])
+            picture, *rest = value
+            if rest and isinstance(rest[0], Mapping):
+                rest[0] = self._read(rest[0], None)
+                least = least if _alone({key: self._kind(key, part) for key, part in rest[0].items()}) else None
+            return (self._part(IMAGE, picture, least), *rest)
         return self._part(IMAGE, value, least)
 
-    def _kind(self, key: str) -> TargetKind | None:
-        options = _inner(self.pipeline).options
-        kind = None if key in options.passthrough else kind_of(key, options.targets)
-        return kind if kind is not None and kind.axes else None
+    def _kind(self, key: str, value: Any) -> TargetKind | None:
+        """The kind of an entry, or of a column of them."""
+        return kind_in(key, value, _inner(self.pipeline).options)
 
     def _part(self, kind: TargetKind | None, value: Any, least: Any) -> Any:
-        if kind is None or isinstance(value, Tensor):
+        if kind is None or not kind.axes or isinstance(value, Tensor):
             return value
         if is_array(value):
             return as_tensor(kind.name, kind.name, value)
@@ -147,21 +150,42 @@ class Collate:
             if _form(sample) != _form(first):
                 raise invalid(f"sample {i}", expected=f"{_form(first)}, like sample 0", got=_form(sample))
         if isinstance(first, tuple):
-            columns = list(zip(*read, strict=True))
-            return (self.pipeline(list(columns[0]), key=key), *map(_together, columns[1:]))
+            pictures, *columns = (list(column) for column in zip(*read, strict=True))
+            if columns and isinstance(first[1], Mapping):
+                seen, rest = self._columns(columns.pop(0))
+                each = [{name: column[i] for name, column in seen.items()} for i in range(len(read))]
+                pictures, moved = self.pipeline((pictures, each), key=key)
+                targets = [{**one, **{name: column[i] for name, column in rest.items()}} for i, one in enumerate(moved)]
+                return (pictures, targets, *map(_together, columns))
+            for column in columns:
+                if classes_in(column):
+                    got = type(column[0]).__name__
+                    fix = 'A dict moves all of it: (picture, {"mask": mask}), or {"image": picture, "mask": mask}.'
+                    raise invalid("samples", expected="pictures beside labels, or a dict of targets", got=got, fix=fix)
+            return (self.pipeline(pictures, key=key), *map(_together, columns))
         if not isinstance(first, Mapping):
             return self.pipeline(read, key=key)
-        for i, sample in enumerate(read):
+        seen, rest = self._columns(read)
+        out = self.pipeline(seen, key=key)
+        rows = {name: column for name, column in seen.items() if getattr(self._kind(name, column), "move", None)}
+        for name in seen:
+            if not self._kind(name, seen[name]).axes:
+                out[name] = _labels(out[name], [(rows[key], out[key]) for key in rows])
+        return {**out, **{name: _together(column) for name, column in rest.items()}}
+
+    def _columns(self, samples: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+        """What the pipeline sees of dicts, and the rest: a list of each entry."""
+        first = samples[0]
+        for i, sample in enumerate(samples):
             if sample.keys() != first.keys():
                 raise invalid(f"sample {i}", expected=f"the keys of sample 0, {sorted(first)}", got=sorted(sample))
-        columns_of = {name: [sample[name] for sample in read] for name in first}
-        seen = {name: self._of_one_width(name, column) for name, column in columns_of.items() if self._kind(name) is not None}
-        rest = {name: _together(column) for name, column in columns_of.items() if name not in seen}
-        return {**self.pipeline(seen, key=key), **rest}
+        columns = {name: [sample[name] for sample in samples] for name in first}
+        seen = {name: self._of_one_width(name, column) for name, column in columns.items() if self._kind(name, column) is not None}
+        return seen, {name: column for name, column in columns.items() if name not in seen}
 
     def _of_one_width(self, key: str, column: list[Any]) -> list[Any]:
         """Rows of numbers, where those of a sample that has none are as wide as the others'."""
-        kind = self._kind(key)
+        kind = self._kind(key, column)
         if kind is None or not kind.move:
             return column
         form = _inner(self.pipeline).options.box_format_of(key)
@@ -186,8 +210,12 @@ def collate(
             picture.
 
     Samples are pictures, tuples that begin with one, such as ``(image, label)``, or dicts of targets. Pictures are tensors, arrays,
-    PIL images, paths or files' contents. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and
-    their number; all others from the worker's own stream.
+    PIL images, paths or files' contents. In pairs ``(picture, target)`` with a dict of targets, each picture gets back a dict of
+    its own. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and their number; all others from
+    the worker's own stream.
+
+    Labels with a number for each row of boxes or keypoints come as those rows do: beside padded ones padded with -1 (0 where their
+    dtype has no negative numbers), as a list beside lists.
 
     Returns:
         A `Collate`, which can be pickled for workers.
@@ -239,6 +267,11 @@ def _key(pipeline: Any, samples: Sequence[Sample]) -> Key:
     return Key(_inner(pipeline)._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
 
 
+def _alone(kinds: Mapping[str, TargetKind | None]) -> bool:
+    """Whether pictures have no targets beside them that move."""
+    return not any(kind is not None and kind.axes and kind is not IMAGE for kind in kinds.values())
+
+
 def _together(column: Sequence[Any]) -> Any:
     """Numbers and tensors of one shape as a tensor; all else as a list."""
     values = [
@@ -247,3 +280,30 @@ def _together(column: Sequence[Any]) -> Any:
     if all(isinstance(value, Tensor) and value.shape == values[0].shape for value in values):
         return torch.stack(values)
     return list(column)
+
+
+def _labels(column: list[Any], rows: Sequence[tuple[list[Any], Any]]) -> Any:
+    """Labels of pictures, or of rows: these have the form of their rows, whatever the numbers of rows are.
+
+    Args:
+        column: the labels of each picture, in the pipeline's result.
+        rows: boxes or points of each picture, as they went in and as they came out.
+    """
+    counts = [len(one) if isinstance(one, list | tuple) or getattr(one, "ndim", 0) else None for one in column]
+    beside = [out for each, out in rows if counts in ([len(one) for one in each], [len(one) for one in out])]
+    if not beside:
+        return _together(column)
+    values = [torch.as_tensor(one) if _is_numbers(one) else one for one in column]
+    if not all(isinstance(value, Tensor) for value in values):
+        return list(column)
+    dtype = next((value.dtype for value in values if len(value)), torch.int64)
+    values = [value.to(dtype) for value in values]
+    if not isinstance(beside[0], Tensor):
+        return values
+    least = 0 if dtype == torch.bool or (not dtype.is_floating_point and torch.iinfo(dtype).min == 0) else -1
+    return pad_sequence(values, batch_first=True, padding_value=least)
+
+
+def _is_numbers(value: Any) -> bool:
+    array = hasattr(value, "__array__") or isinstance(value, Tensor)
+    return array or (isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value))
