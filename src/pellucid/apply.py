@@ -37,7 +37,7 @@ from pellucid.geometry.vectors import mirrors
 from pellucid.instances import Instances, instances_of
 from pellucid.kernels.several import Pictures
 from pellucid.kinds import BOXES, IMAGE, VALID, Hop, expanded, follow, turned_along
-from pellucid.laid import laid_rows, mixed_labels
+from pellucid.laid import laid_rows, mixed_labels, rows_beside_holes
 from pellucid.lowering import Lowered
 from pellucid.lowering.compose import unmoved
 from pellucid.options import Options
@@ -229,13 +229,17 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     mode = options.interpolation_of(entry.kind)
     fill = options.mask_fill if entry.kind.name == "mask" else 0.0
     floating = flat.is_floating_point()
+    masks = entry.kind.name == "mask"
     if not floating:
-        _check_label(fill, flat.dtype)
+        _check_label("mask_fill", fill, flat.dtype)
+    if masks and not floating:
+        _check_own_labels(lowered.plan, flat.dtype)
     work = flat if floating or mode == "nearest" else flat.to(torch.float32)
-    out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl)
+    out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl, masks=masks)
     if not floating and mode != "nearest":
         out = torch.round(out)
-    moved = lowered.plan.moving_layers or any(isinstance(group, Run) and group.warps for group in lowered.plan.groups)
+    movers = lowered.plan.moving_layers or lowered.plan.hiding
+    moved = movers or any(isinstance(group, Run) and group.warps for group in lowered.plan.groups)
     return out.to(flat.dtype) if moved else flat.clone()
 
 
@@ -291,12 +295,21 @@ def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
     return torch.where(where.reshape(-1, *[1] * (rows.dim() - 1)), torch.stack([parts[i] for i in order], 1), rows)
 
 
-def _check_label(fill: float, dtype: torch.dtype) -> None:
+def _check_own_labels(plan: Plan, dtype: torch.dtype) -> None:
+    """The same for what steps say of masks."""
+    for step, segment in zip(plan.steps, plan.segments, strict=True):
+        for name in ("mask_fill", "mask_value"):
+            value = getattr(segment, name, None)
+            if value is not None:
+                _check_label(f"{type(step.transform).__name__}.{name}", value, dtype)
+
+
+def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:
     """Raise where a label outside the image would wrap or be cut off."""
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= fill <= high and fill == int(fill)):
         raise invalid(
-            "mask_fill",
+            name,
             expected=f"a whole number from {low} to {high}, as masks are {dtype}",
             got=fill,
             fix="Convert the mask, for example with .long().",
@@ -338,7 +351,10 @@ def _rows(
     for index in lowered.plan.centers if entry.kind is BOXES else ():
         valid = valid & _centered(lowered, index, convert_boxes(flat, entry.box_format, "cxcywh")[..., :2])
     for part in rest if not isinstance(first, int) else (first, *rest):
-        if isinstance(part, int):
+        if part in lowered.plan.hiding:
+            out, seen = rows_beside_holes(lowered, part, entry, out, options)
+            valid = valid & seen
+        elif isinstance(part, int):
             if masks is not None:
                 masks.lay(part, valid)
             out, valid = laid_rows(lowered, part, entry, out, valid, options, masks)

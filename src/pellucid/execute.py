@@ -7,9 +7,10 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from itertools import pairwise
+from bisect import bisect
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
 import torch
@@ -20,6 +21,7 @@ from pellucid.constants import constant, wide_dtype
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
+from pellucid.geometry.rectangles import cover
 from pellucid.kernels import blend, bytewise, color, curve
 from pellucid.kernels.conversion import as_bytes, in_levels
 from pellucid.kernels.derivatives import needs_grad
@@ -35,13 +37,15 @@ from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.kinds import Hop, places_of
 from pellucid.lowering import Lowered, Openings, as_bend, copies, keeps_levels, operations_of
 from pellucid.lowering.compose import Geometry, unmoved
-from pellucid.plan import Group, Part, Run, Single, sources
+from pellucid.plan import Canvas, Group, Part, Run, Single, sources
 from pellucid.segments import (
+    BlendSpec,
     Layers,
     LayerSpec,
     Mixture,
     Patch,
     Warp,
+    WarpSpec,
 )
 from pellucid.single import apply_open, compute_dtype, in_units, patch_value
 from pellucid.sticker import Sticker, goes_along
@@ -86,13 +90,16 @@ def hops_before(lowered: Lowered, index: int) -> list[BackHop]:
 
 
 def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
-    """What `hops` gives, cut at layers: the hops before, between and after them, and each layer as the number of its step."""
-    plan = lowered.plan
-    if not plan.moving_layers:
+    """What `hops` gives, cut at layers, and at holes that hide boxes: the hops before, between and after them, and each of these as
+    the number of its step.
+    """
+    plan, hiding = lowered.plan, lowered.plan.hiding
+    if not plan.moving_layers and not hiding:
         return [hops(lowered)]
+    parts = [tuple(part) for indices in plan.hops for _, part in groupby(indices, partial(bisect, hiding))]
     found: list[list[BackHop] | int] = []
-    for indices in plan.hops:
-        if indices[0] in plan.moving_layers:
+    for indices in sorted([*parts, *((index,) for index in hiding)]):
+        if indices[0] in (*plan.moving_layers, *hiding):
             found.append(indices[0])
         elif found and isinstance(found[-1], list):
             found[-1].append(_hop(lowered, indices))
@@ -418,6 +425,7 @@ def apply_field(
     fill: float,
     impl: str,
     groups: Sequence[Group] | None = None,
+    masks: bool = False,
 ) -> Shaped[Tensor, "b c h2 w2"]:
     """Send masks, heatmaps or depth through the geometry alone.
 
@@ -429,6 +437,7 @@ def apply_field(
         fill: what lies outside.
         impl: which implementation computes.
         groups: the passes, if not all of the plan's.
+        masks: what steps say of masks goes for these: their own fills, and values under holes.
 
     Gradient:
         field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
@@ -438,11 +447,38 @@ def apply_field(
         if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
             kept = field.dtype if field.is_floating_point() else None
             field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)
+        if masks and isinstance(group, Single) and group.index in lowered.plan.hiding:
+            field = _under_holes(lowered, group.index, field)
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)
-        field = _warped_field(group, geometry, field, interpolation, padding_mode, fill, impl, lowered.slopes)
+        outside = partial(_outside, lowered, fill=fill, masks=masks, like=field)
+        field = _warped_field(group, geometry, field, interpolation, padding_mode, outside, impl, lowered.slopes)
     return field
+
+
+def _under_holes(lowered: Lowered, index: int, field: Tensor) -> Tensor:
+    """Masks, where a step's rectangles hold the centre of a pixel what it says of them."""
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(segment, Patch)
+    assert isinstance(spec, BlendSpec)
+    if spec.mask_value is None:
+        return field
+    holes = cover(segment.box, (field.shape[2], field.shape[3]), 0.0).any(1)
+    return torch.where(holes[:, None], torch.full((), spec.mask_value, dtype=field.dtype, device=field.device), field)
+
+
+def _outside(lowered: Lowered, layer: Run | Canvas, *, fill: float, masks: bool, like: Tensor) -> Tensor | None:
+    """What fields show outside: the fill of all, or of masks what the warps say that do not exclude one another."""
+    specs = [(i, lowered.plan.segments[i]) for i in layer.fills] if masks else []
+    own = [(i, spec.mask_fill) for i, spec in specs if isinstance(spec, WarpSpec)]
+    numbers = [(i, fill if number is None else number) for i, number in own] or [(-1, fill)]
+    like = like.new_ones((1, like.shape[1]), dtype=compute_dtype(like.dtype))
+    if len({number for _, number in numbers}) == 1:
+        return constant((numbers[0][1],) * like.shape[1], like.dtype, like.device)[None] if numbers[0][1] else None
+    gates = [(lowered.opened_by_choices(i), number) for i, number in numbers]
+    rows = (number * like if gate is None else gate.to(like.dtype)[:, None] * number * like for gate, number in gates)
+    return reduce(torch.add, rows)
 
 
 def _warped_field(
@@ -451,27 +487,26 @@ def _warped_field(
     field: Tensor,
     interpolation: str,
     padding_mode: str | None,
-    fill: float,
+    outside: Callable[[Run | Canvas], Tensor | None],
     impl: str,
     slopes: Tensor | None,
 ) -> Tensor:
     coordinates = compute_dtype(field.dtype)
     geometry = geometry.to(coordinates)
     assert geometry.src_from_dst is not None
-    outside = constant((fill,) * field.shape[1], coordinates, field.device)[None] if fill else None
     links = []
     for link, canvas in zip(geometry.links, run.canvases, strict=True):
         mode = padding_mode if padding_mode and canvas.exposes else canvas.padding_mode
         shows = canvas.exposes and mode in FILLED_MODES
         kind = canvas_kind(mode, hard=canvas.hard or interpolation == "nearest")
-        links.append(link._replace(kind=kind, fill=outside if shows else None))
+        links.append(link._replace(kind=kind, fill=outside(canvas) if shows else None))
     followed = padding_mode if run.fills or not links else None
     resample = pack(
         geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
         size=run.size_out,
         interpolation=interpolation,
         padding_mode=followed or run.padding_mode,
-        fill=outside,
+        fill=outside(run),
         window=geometry.window,
         links=links,
         slopes=slopes,

@@ -142,7 +142,7 @@ class Instances:
     def _lead(self, to: int) -> None:
         """Through the passes before this one."""
         before, self._groups = self._groups[:to], self._groups[to:]
-        how = {"interpolation": self._mode, "padding_mode": None, "fill": 0.0, "impl": self._impl}
+        how = {"interpolation": self._mode, "padding_mode": None, "fill": 0.0, "impl": self._impl, "masks": True}
         self._masks = apply_field(self._lowered, self._masks, groups=before, **how)  # type: ignore[arg-type]
 
 

@@ -22,10 +22,13 @@ from pellucid.instances import Covered, Instances, is_instances
 from pellucid.kinds import BOXES, kind_of
 from pellucid.lowering import Lowered
 from pellucid.options import Options
-from pellucid.segments import Layers, LayerSpec
+from pellucid.segments import BlendSpec, Layers, LayerSpec, Patch
 from pellucid.targets import Entry, Parsed, batch_of
 
-__all__ = ["laid_rows", "mixed_labels"]
+__all__ = ["laid_rows", "mixed_labels", "rows_beside_holes"]
+
+
+_ROUNDING = 1e-6  # areas are added up of cells
 
 
 def laid_rows(
@@ -68,6 +71,42 @@ def laid_rows(
         found.append(moved)
         flags.append(there)
     return torch.cat(found, 1), torch.cat(flags, 1)
+
+
+def rows_beside_holes(
+    lowered: Lowered, index: int, entry: Entry, rows: Float[Tensor, "b n c"], options: Options
+) -> tuple[Float[Tensor, "b n c"], Bool[Tensor, "b n"]]:
+    """What holes leave of rows, and which rows they do not hide.
+
+    A box becomes the hull of what is seen of it. A point, and a turned box's centre, lies behind a hole or not.
+    """
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(segment, Patch)
+    assert isinstance(spec, BlendSpec)
+    edges = _edges(rows, entry)
+    if not spec.hides:
+        return rows, torch.ones_like(edges[..., 0], dtype=torch.bool)
+    low, high = (part[:, None] for part in segment.box.to(rows.dtype).split(2, -1))  # b 1 m 2
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        at = edges[..., None, :2]
+        return rows, ~((at >= low) & (at < high)).all(-1).any(-1)
+    # Each box in cells, between all the places where it or a hole begins or ends.
+    first, last = edges[..., None, :2], edges[..., None, 2:]
+    ends = torch.cat((first, last, *(torch.minimum(torch.maximum(end, first), last) for end in (low, high))), 2)
+    ends = ends.sort(2).values  # b n 2m+2 2
+    middles, lengths = (ends[..., 1:, :] + ends[..., :-1, :]) / 2, ends.diff(dim=2)
+    over = (middles[..., None, :] >= low[:, :, None]) & (middles[..., None, :] < high[:, :, None])  # b n 2m+1 m 2
+    hidden = torch.einsum("bnim,bnjm->bnij", *(part.to(rows.dtype) for part in over.unbind(-1))) > 0  # columns by rows
+    areas = lengths[..., :, None, 0] * lengths[..., None, :, 1]
+    left = torch.where(hidden, 0.0, areas)
+    area, before = left.sum((-1, -2)), (edges[..., 2:] - edges[..., :2]).prod(-1)
+    seen = torch.stack((left.sum(-1) > 0, left.sum(-2) > 0), -1)  # b n 2m+1 2
+    far = torch.full((), torch.inf, dtype=rows.dtype, device=rows.device)
+    start, stop = torch.where(seen, ends[..., :-1, :], far).amin(2), torch.where(seen, ends[..., 1:, :], -far).amax(2)
+    there = (area > 0) & (area >= options.min_visibility * before * (1 - _ROUNDING)) & (area >= options.min_area * (1 - _ROUNDING))
+    hull = torch.cat((start, stop), -1)
+    same = (hull == edges).all(-1) | ~(area > 0)
+    return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
 
 
 def _pasted(

@@ -100,8 +100,7 @@ def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
     batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        kind = kind_in("image", batch, _BARE) or IMAGE
-        return Sorted({"image": batch}, {"image": kind}, {}, {}, form)
+        return Sorted({"image": batch}, {"image": kind_in("image", batch, _BARE) or IMAGE}, {}, {}, form)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch",

@@ -390,6 +390,8 @@ BY_NAME: dict[str, Kind] = {
     "decay": drawn(1, 10),
     "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
+    "mask_fill": optional(NUMBER),
+    "mask_value": optional(NUMBER),
     "spacing": number(2),
     "RandomElastic.magnitude": drawn(0, 0.48866),
     "GridDistortion.magnitude": drawn(0, 1 / 3),

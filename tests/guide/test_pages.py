@@ -10,7 +10,7 @@ ROOT = DOCS.parent
 PAGES = {
     "index.md": 1,
     "start.md": 5,
-    "targets.md": 6,
+    "targets.md": 7,
     "seeds.md": 4,
     "records.md": 6,
     "compile.md": 5,

@@ -168,8 +168,8 @@ class Collate:
         seen, rest = self._columns(read)
         out = self.pipeline(seen, key=key)
         rows = {name: column for name, column in seen.items() if getattr(self._kind(name, column), "move", None)}
-        for name in seen:
-            if not self._kind(name, seen[name]).axes:
+        for name, column in seen.items():
+            if not getattr(self._kind(name, column), "axes", ()):
                 out[name] = _labels(out[name], [(rows[key], out[key]) for key in rows])
         return {**out, **{name: _together(column) for name, column in rest.items()}}
 
@@ -289,7 +289,7 @@ def _labels(column: list[Any], rows: Sequence[tuple[list[Any], Any]]) -> Any:
         column: the labels of each picture, in the pipeline's result.
         rows: boxes or points of each picture, as they went in and as they came out.
     """
-    counts = [len(one) if isinstance(one, list | tuple) or getattr(one, "ndim", 0) else None for one in column]
+    counts = [len(one) if isinstance(one, list | tuple) or getattr(one, "ndim", 0) > 0 else None for one in column]
     beside = [out for each, out in rows if counts in ([len(one) for one in each], [len(one) for one in out])]
     if not beside:
         return _together(column)
@@ -305,5 +305,4 @@ def _labels(column: list[Any], rows: Sequence[tuple[list[Any], Any]]) -> Any:
 
 
 def _is_numbers(value: Any) -> bool:
-    array = hasattr(value, "__array__") or isinstance(value, Tensor)
-    return array or (isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value))
+    return hasattr(value, "__array__") or (isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value))

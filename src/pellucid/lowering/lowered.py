@@ -126,6 +126,10 @@ class Lowered:
         """A step's segment."""
         return self._segments(index)
 
+    def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
+        """How far the choices above a step open it; None where nothing can close it."""
+        return self._segments.opened(index)
+
     def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
         """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
         nearest = nearest if run.moved else None

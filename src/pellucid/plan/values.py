@@ -12,7 +12,7 @@ from html import escape
 from typing import NamedTuple, TypeAlias
 
 from pellucid.random.distributions import Distribution
-from pellucid.segments import SegmentSpec, WarpSpec
+from pellucid.segments import BlendSpec, SegmentSpec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
 from pellucid.types import ImageSpec, Size
@@ -227,6 +227,12 @@ class Plan:
     def pasting(self) -> tuple[int, ...]:
         """The steps that paste objects."""
         return tuple(i for i in self.moving_layers if getattr(self.segments[i], "pastes", False))
+
+    @property
+    def hiding(self) -> tuple[int, ...]:
+        """The steps whose rectangles masks, boxes or points know of."""
+        blends = ((i, segment) for i, segment in enumerate(self.segments) if isinstance(segment, BlendSpec))
+        return tuple(i for i, segment in blends if segment.hides or segment.mask_value is not None)
 
     @property
     def centers(self) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ class WarpSpec:
         projective: the last row is not (0, 0, 1).
         exposes: output pixels may lie outside the input, so padding and fill matter.
         padding_mode, fill, interpolation: used when this is the warp of its run that decides them.
+        mask_fill: what masks show in the place of the fill; None for what the pipeline says.
         antialias: low-pass when shrinking.
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
@@ -55,6 +56,7 @@ class WarpSpec:
     bends: bool = False
     linear: bool = False
     centers: bool = False
+    mask_fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,15 +125,19 @@ class BlendSpec:
 
     Args:
         noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
+        mask_value: what masks become under its rectangles; None leaves them as they are.
+        hides: boxes and points lie behind its rectangles.
 
     Example:
         >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomErasing().segment(ImageSpec(3, 32, 32))
-        BlendSpec(noise=False)
+        BlendSpec(noise=False, mask_value=None, hides=False)
     """
 
     noise: bool = False
+    mask_value: float | None = None
+    hides: bool = False
 
 
 @dataclass(frozen=True)

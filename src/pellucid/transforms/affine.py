@@ -159,6 +159,7 @@ class RandomAffine(_Affine):
         p: probability.
         same_on_batch: one draw for the whole batch.
         whole_pixels: the shift is rounded to whole pixels.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. degrees, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. translate: almost everywhere,
@@ -191,6 +192,7 @@ class RandomAffine(_Affine):
     p: Chance = 1.0
     same_on_batch: bool = False
     whole_pixels: bool = False
+    mask_fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ class RandomRotation(_Affine):
         expand: enlarge the canvas, about its middle, so that the image fits at every angle that can be drawn: a batch keeps one
             size. Needs ``center=None``. For one angle it is torchvision's.
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. degrees, gate: almost everywhere, or surrogate under ``nearest``.
@@ -228,6 +231,7 @@ class RandomRotation(_Affine):
     expand: bool = False
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def check(self) -> None:
         super().check()
@@ -277,6 +281,7 @@ class RandomTranslate(_Affine):
         pixels: the shift is in pixels, whatever the size.
         whole_pixels: the shift is rounded to whole pixels, which moves them bit for bit.
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. translate: almost everywhere, surrogate or none (under ``nearest``; with ``whole_pixels``, for which a
@@ -303,6 +308,7 @@ class RandomTranslate(_Affine):
     same_on_batch: bool = False
     pixels: bool = False
     whole_pixels: bool = False
+    mask_fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +318,7 @@ class RandomShear(_Affine):
     Args:
         shear: degrees; a number or pair shears along x, four numbers along both, a pair of distributions is (x, y).
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. shear, gate: almost everywhere, or surrogate under ``nearest``.
@@ -336,6 +343,7 @@ class RandomShear(_Affine):
     center: Point | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -346,6 +354,7 @@ class RandomScale(_Affine):
         scale: a pair of factors (above 1 magnifies), a `Learnable` factor, or a distribution; for each axis as in `RandomAffine`.
         antialias: low-pass when zooming out; off by default, as in `RandomAffine`.
         interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. scale, gate: almost everywhere, or surrogate under ``nearest``.
@@ -372,3 +381,4 @@ class RandomScale(_Affine):
     antialias: bool = False
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None

@@ -38,6 +38,7 @@ class RandomCrop(Transform):
         padding_mode, fill: what the padding shows.
         p: probability of a random place; the other samples are cut in the middle, as a batch keeps one size.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. top, left, gate: almost everywhere (when set by hand; their draw is an integer).
@@ -61,6 +62,7 @@ class RandomCrop(Transform):
     padding_mode: PaddingMode = "constant"
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("top", "left", "gate"), "almost_everywhere")}
 
@@ -90,7 +92,15 @@ class RandomCrop(Transform):
             and top.span()[1] + size[0] <= spec.height
             and left.span()[1] + size[1] <= spec.width
         )
-        return WarpSpec(size, resamples=False, along_axes=True, exposes=not inside, padding_mode=self.padding_mode, fill=self.fill)
+        return WarpSpec(
+            size,
+            resamples=False,
+            along_axes=True,
+            exposes=not inside,
+            padding_mode=self.padding_mode,
+            fill=self.fill,
+            mask_fill=self.mask_fill,
+        )
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         top, left = self._room(spec)
@@ -109,6 +119,7 @@ class CenterCrop(Transform):
     Args:
         size: height and width, or an int for a square.
         fill: what lies outside the image.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact.
@@ -127,13 +138,22 @@ class CenterCrop(Transform):
 
     size: int | Size
     fill: Fill = 0.0
+    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("CenterCrop.size", self.size)
         exposes = size[0] > spec.height or size[1] > spec.width
-        return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, padding_mode="constant", fill=self.fill)
+        return WarpSpec(
+            size,
+            resamples=False,
+            along_axes=True,
+            exposes=exposes,
+            padding_mode="constant",
+            fill=self.fill,
+            mask_fill=self.mask_fill,
+        )
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("CenterCrop.size", self.size)

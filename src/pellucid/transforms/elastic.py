@@ -48,6 +48,7 @@ class RandomElastic(Bending):
         interpolation, padding_mode, fill: of the resample.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the field. Frames of a video share it.
 
@@ -78,6 +79,7 @@ class RandomElastic(Bending):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
 

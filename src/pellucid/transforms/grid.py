@@ -39,6 +39,7 @@ class GridDistortion(Bending):
         interpolation, padding_mode, fill: of the resample.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the grid. Frames of a video share it.
 
@@ -66,6 +67,7 @@ class GridDistortion(Bending):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
     linear: ClassVar[bool] = True

@@ -33,12 +33,14 @@ class _Holes(Transform):
     """The relatives: rectangles of a colour, or of noise."""
 
     value: Fill | RandomNoise
+    mask_value: float | None
+    hides: bool
     inside: bool = True
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
             raise invalid(f"{type(self).__name__}.value", expected=f"{spec.channels} numbers, one per channel", got=self.value)
-        return BlendSpec()
+        return BlendSpec(mask_value=self.mask_value, hides=self.hides)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         words = {"words": Bits()} if self.value == "random" else {}
@@ -84,11 +86,14 @@ class RandomErasing(_Holes):
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         same_on_batch: one draw for the whole batch.
         inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
+        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
+        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
+            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     Gradient:
         image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
-        image only.
+        image only, but for ``mask_value`` and ``hides``.
     Identity at:
         p = 0.
     Errors:
@@ -108,6 +113,8 @@ class RandomErasing(_Holes):
     value: Fill | RandomNoise = 0.0
     same_on_batch: bool = False
     inside: bool = True
+    mask_value: float | None = None
+    hides: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
@@ -145,12 +152,15 @@ class CoarseDropout(_Holes):
         p: probability.
         same_on_batch: one draw for the whole batch.
         inside: whole holes lie in the picture; False: each centre lies anywhere in it, and the border cuts off the rest.
+        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
+        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
+            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     Gradient:
         image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
         not there). words: none.
     On each target:
-        image only.
+        image only, but for ``mask_value`` and ``hides``.
     Identity at:
         count = 0.
     Errors:
@@ -173,6 +183,8 @@ class CoarseDropout(_Holes):
     p: Chance = 0.5
     same_on_batch: bool = False
     inside: bool = True
+    mask_value: float | None = None
+    hides: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
@@ -206,13 +218,16 @@ class GridDropout(_Holes):
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
+        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
+            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     The grid begins anywhere within a cell. Edges are mixed by the share covered, so they have gradients.
 
     Gradient:
         image: exact (zero under a hole). cells, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
-        image only.
+        image only, but for ``mask_value`` and ``hides``.
     Identity at:
         ratio = 0.
     Errors:
@@ -232,6 +247,8 @@ class GridDropout(_Holes):
     value: Fill | RandomNoise = 0.0
     p: Chance = 0.5
     same_on_batch: bool = False
+    mask_value: float | None = None
+    hides: bool = False
 
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",

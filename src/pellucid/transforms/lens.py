@@ -38,6 +38,7 @@ class LensDistortion(Fitting):
         interpolation, padding_mode, fill: of the resample.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with knots every 8 pixels stands for the map. Its error is below 2e-4 px for a picture of 256 pixels or more
     with coefficients up to a tenth; k1, p1 and p2 alone are a cubic, which it holds exactly.
@@ -70,6 +71,7 @@ class LensDistortion(Fitting):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def check(self) -> None:
         # Of the symmetric part of the map's derivative no eigenvalue is less than this where r <= 1. Positive there, nothing folds.
@@ -106,6 +108,7 @@ class RandomFisheye(Fitting):
         angle: of a corner's ray to the axis, in degrees, 0 to 60: half of what the diagonal sees. A number, pair, `Learnable` or
             distribution.
         interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with knots every 8 pixels stands for the map. Its error is below 5e-4 px for a picture of 256 pixels or more.
 
@@ -132,6 +135,7 @@ class RandomFisheye(Fitting):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
         angle = torch.deg2rad(values["angle"])
@@ -153,6 +157,7 @@ class RollingShutter(Fitting):
         tilt: the same along y, of the height, -0.4 to 0.4, within which no two rows read the same.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last; -1 to 1.
         interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The map is quadratic, which a cubic B-spline holds exactly.
 
@@ -181,6 +186,7 @@ class RollingShutter(Fitting):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def spacing_of_knots(self) -> float:
         return math.inf

@@ -48,6 +48,7 @@ class RandomLieAffine(Warping):
         generators: how the six coefficients are drawn, with any correlation between them;
             ``MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))`` learns all of it.
         interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Because the maps form a group, a coefficient of 2 is twice the map of 1, and the mean and the covariance of a draw mean the same
     wherever they are.
@@ -76,6 +77,7 @@ class RandomLieAffine(Warping):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)

@@ -45,6 +45,7 @@ class RandomPerspective(Warping):
             (0, d); a `Learnable` is a learned d; a pair or distribution is drawn from directly.
         p: probability.
         interpolation, padding_mode, fill, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. top_left, top_right, bottom_right, bottom_left, gate: almost everywhere, or surrogate under ``nearest``.
@@ -69,6 +70,7 @@ class RandomPerspective(Warping):
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     tied: ClassVar[tuple[str, ...]] = _NAMES
 

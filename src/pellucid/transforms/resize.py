@@ -145,6 +145,7 @@ class Pad(Transform):
         fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
         padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
             repeated) or ``reflect_101`` (``reflect``: it is not).
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact.
@@ -166,13 +167,16 @@ class Pad(Transform):
     padding: Padding
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
+    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         left, top, right, bottom = as_padding("Pad.padding", self.padding)
         size = (spec.height + top + bottom, spec.width + left + right)
-        return WarpSpec(size, resamples=False, along_axes=True, padding_mode=self.padding_mode, fill=self.fill)
+        return WarpSpec(
+            size, resamples=False, along_axes=True, padding_mode=self.padding_mode, fill=self.fill, mask_fill=self.mask_fill
+        )
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         left, top, _, _ = as_padding("Pad.padding", self.padding)
@@ -188,6 +192,7 @@ class PadIfNeeded(Transform):
         fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
         padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
             repeated) or ``reflect_101`` (``reflect``: it is not).
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     An odd pixel goes to the right and to the bottom.
 
@@ -212,6 +217,7 @@ class PadIfNeeded(Transform):
     size: int | Size
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
+    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
@@ -219,7 +225,15 @@ class PadIfNeeded(Transform):
         height, width = as_size("PadIfNeeded.size", self.size)
         size = (max(height, spec.height), max(width, spec.width))
         exposes = size != spec.size
-        return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, padding_mode=self.padding_mode, fill=self.fill)
+        return WarpSpec(
+            size,
+            resamples=False,
+            along_axes=True,
+            exposes=exposes,
+            padding_mode=self.padding_mode,
+            fill=self.fill,
+            mask_fill=self.mask_fill,
+        )
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("PadIfNeeded.size", self.size)
@@ -236,6 +250,7 @@ class Letterbox(Transform):
         fill: the colour of the bars, in the image's units.
         interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass when shrinking.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact.
@@ -256,6 +271,7 @@ class Letterbox(Transform):
     fill: Fill = 0.0
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
+    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
@@ -268,6 +284,7 @@ class Letterbox(Transform):
             along_axes=True,
             padding_mode="constant",
             fill=self.fill,
+            mask_fill=self.mask_fill,
             interpolation=self.interpolation,
             antialias=self.antialias,
             shrink=(max(1.0, spec.height / inner[0]), max(1.0, spec.width / inner[1])),

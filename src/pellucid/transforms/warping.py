@@ -29,6 +29,7 @@ class Warping(Transform):
     interpolation: Interpolation
     padding_mode: PaddingMode
     fill: Fill
+    mask_fill: float | None = None
     antialias: bool = False
     projective: ClassVar[bool] = False
     bends: ClassVar[bool] = False
@@ -45,6 +46,7 @@ class Warping(Transform):
             projective=self.projective,
             padding_mode=self.padding_mode,
             fill=self.fill,
+            mask_fill=self.mask_fill,
             interpolation=self.interpolation,
             antialias=self.antialias,
             shrink=self.shrink(),

@@ -38,6 +38,7 @@ class RandomWave(Fitting):
         period: of the sine, in pixels, at least 16, likewise; of a distribution the lower end must be known.
         phase: of the sine at the picture's centre, in turns, likewise.
         interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with twelve knots in the shortest period stands for the map. Its error is below 5e-4 of the
     largest displacement.
@@ -67,6 +68,7 @@ class RandomWave(Fitting):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     def check(self) -> None:
         if not math.isfinite(self._fixed["period"].span()[0]):
@@ -99,6 +101,7 @@ class RandomThinPlateSpline(Fitting):
         magnitude: the largest displacement of a point as a fraction of the distance between them, 0 to 0.15, within which nothing
             can fold; uniform along x and along y. A number, pair, `Learnable` or distribution.
         interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the field. A cubic B-spline with knots every 8 pixels, of which
     each point is one, stands for the map. Its error is below 0.04 px for points 64 pixels apart or more.
@@ -127,6 +130,7 @@ class RandomThinPlateSpline(Fitting):
     fill: Fill = 0.0
     p: Chance = 1.0
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
 

@@ -27,6 +27,7 @@ class _Placed(Transform):
     """The relatives: scaled by one factor, then placed anywhere on the canvas, or cut anywhere where it is larger."""
 
     fill: Fill
+    mask_fill: float | None
     interpolation: Interpolation
     antialias: bool
 
@@ -41,6 +42,7 @@ class _Placed(Transform):
             along_axes=True,
             padding_mode="constant",
             fill=self.fill,
+            mask_fill=self.mask_fill,
             interpolation=self.interpolation,
             antialias=self.antialias,
             shrink=(shrink, shrink),
@@ -67,6 +69,7 @@ class RandomZoomOut(_Placed):
         antialias: low-pass.
         p: probability.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. side, x, y, gate: almost everywhere, or surrogate under ``nearest``.
@@ -92,6 +95,7 @@ class RandomZoomOut(_Placed):
     antialias: bool = True
     p: Chance = 0.5
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -115,6 +119,7 @@ class ScaleJitter(_Placed):
         interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass when shrinking.
         same_on_batch: one draw for the whole batch.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. scale, x, y: almost everywhere, or surrogate under ``nearest``.
@@ -140,6 +145,7 @@ class ScaleJitter(_Placed):
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     same_on_batch: bool = False
+    mask_fill: float | None = None
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
