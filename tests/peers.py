@@ -5,6 +5,7 @@ Must not: assert anything.
 Read next: ``oracle/test_opencv.py``.
 """
 
+import os
 from types import ModuleType
 from typing import Any
 
@@ -12,9 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-__all__ = ["BORDERS", "cv_image", "cv_remap", "cv_warp", "ndimage", "opencv", "torchvision_functional"]
+__all__ = ["BORDERS", "albumentations", "cv_image", "cv_remap", "cv_warp", "ndimage", "opencv", "torchvision_functional"]
 
 BORDERS = {"constant": 0, "replicate": 1, "reflect": 2, "wrap": 3, "reflect_101": 4}
+
+
+def albumentations() -> ModuleType:
+    os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
+    return pytest.importorskip("albumentations", reason="albumentations is not installed: its differential tests need it")
 
 
 def opencv() -> ModuleType:

@@ -21,7 +21,9 @@ from pellucid.options import Options
 __all__ = ["sieved"]
 
 _BESIDE = ("labels", "label", "iscrowd", "masks")
-"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``."""
+"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
+``targets=`` names.
+"""
 
 
 def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, count: int | None) -> dict[str, Any]:
@@ -55,6 +57,7 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
         return []
     rest = "".join(key.partition("_")[1:])
     names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries]
+    names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
     return [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
 

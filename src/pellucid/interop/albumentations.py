@@ -14,7 +14,7 @@ import torch
 
 from pellucid import transforms
 from pellucid.interop.albumentations_tables import NEAREST, chance_of, described, read_targets
-from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, gated, integers, pair, whole
+from pellucid.interop.reading import TARGETS, Cannot, Given, Imported, Made, Reader, Table, fractions, gated, integers, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number, plain
@@ -62,13 +62,11 @@ def read_albumentations(source: Any) -> Imported:
 
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore(
-        "is_check_shapes", "additional_targets", "seed", "save_applied_params", "mask_interpolation", "is_check_args", "strict"
-    )
-    for name in ("bbox_params", "keypoint_params"):
-        options = given(name)
-        if isinstance(options, Mapping):
-            read_targets(name, options, reader)
+    given.idle("it checks arguments", "is_check_shapes", "is_check_args", "strict")
+    given.idle("it says under which name draws are returned", "save_applied_params", "save_key")
+    given.noted("seed", None, default=None, text="Compose(seed=...): draws here are others, of Pipeline(seed=...)")
+    given.only("mask_interpolation", None, 0, default=None, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
+    read_targets(given, reader)
     return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
 
 
@@ -78,11 +76,10 @@ def _row(given: Given, reader: Reader, where: str) -> list[Any]:
 
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
     """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
-    branches = given.options.get("transforms") or ()
+    branches = given("transforms") or ()
     weights = tuple(float(one.get("p", chance_of(one.get("name")))) for one in branches)
     sure = [{**one, "p": 1.0} for one in branches]
     found = reader.each(sure, f"{where}.transforms")
-    given.ignore("transforms")
     return gated(ours.OneOf(tuple(found), weights=weights), given("p", 0.5))
 
 
@@ -101,16 +98,29 @@ _RESIZES = {1: ("bilinear", False), 6: ("nearest", False)}
 
 
 def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
-    """Interpolation, border and fill of a warp."""
-    given.ignore("mask_interpolation", "fill_mask", "mask_value", "cval_mask", "rotate_method", "approximate")
+    """Interpolation, border and fills of a warp."""
+    given.only("mask_interpolation", 0, default=0, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
+    given.only("rotate_method", "largest_box", default="largest_box", reason="boxes are hulls of corners", nearest="largest_box")
     mode = {0: "nearest", 1: "bilinear"}.get(given("interpolation", 1))
     if mode is None:
         raise Cannot("interpolation", "of OpenCV's, INTERNEAREST and INTER_LINEAR are the same here", "INTER_LINEAR")
-    flag = given("border_mode|mode", border)
+    reader.note("Warps of OpenCV round coordinates to 1/32 pixel")
+    return {
+        "interpolation": mode,
+        "padding_mode": _border(given, reader, border),
+        "fill": _fill(given),
+        "mask_fill": _mask_fill(given) or None,
+    }
+
+
+def _border(given: Given, reader: Reader, default: int) -> str:
+    flag = given("border_mode|mode", default)
     if flag not in _BORDERS:
         raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
-    reader.note("Warps of OpenCV round coordinates to 1/32 pixel")
-    return {"interpolation": mode, "padding_mode": _BORDERS[flag], "fill": _fill(given)}
+    if flag in (2, 4) and reader.version >= 2:
+        seen = TARGETS if "drop_invalid" in reader.settings else ""  # where boxes or points are spoken of
+        reader.note(f"{seen}boxes and keypoints that a mirrored border shows again are added there, and not here")
+    return _BORDERS[flag]
 
 
 def _fill(given: Given) -> Any:
@@ -119,6 +129,16 @@ def _fill(given: Given) -> Any:
     if isinstance(fill, str):
         raise Cannot(f"fill={fill!r}", "holes are filled with numbers here", "a number")
     return 0.0 if fill is None else fill
+
+
+def _mask_fill(given: Given) -> float | None:
+    """What masks show outside, or under holes; None where nothing is said."""
+    option = "fill_mask|mask_value|cval_mask|mask_fill_value"
+    value = given(option)
+    numbers = value if isinstance(value, tuple) else (value,)
+    if len(set(numbers)) > 1:
+        raise Cannot(f"{given.first(option)}={value!r}", "masks have one fill for all their channels", "a number")
+    return None if numbers[0] is None else float(numbers[0])
 
 
 def _around(value: Any, option: str) -> tuple[float, float]:
@@ -166,19 +186,15 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     given.only("fit_output", False, default=False, reason="a batch keeps one size", nearest="RandomAffine")
     given.only("balanced_scale", False, default=False, reason="it draws from two ranges", nearest="RandomAffine")
     degrees = _fixed(given("rotate", 0.0) or 0.0, "rotate")
-    raw = given.options.get("scale", (1.0, 1.0))
-    given.ignore("scale")
-    x, y = _by_axis(plain(raw), "scale")
+    x, y = _by_axis(given("scale", (1.0, 1.0)), "scale")
     one = bool(given("keep_ratio", False)) or (x == y and x[0] == x[1])
-    raw = given.options.get("shear", 0.0) or 0.0
-    given.ignore("shear")
+    raw = given("shear", 0.0) or 0.0
     sheared = (_fixed(raw, "shear"), (0.0, 0.0)) if is_number(raw) else _by_axis(raw, "shear")
     if any(map(any, sheared)) and any(degrees):
         raise Cannot("shear", "it shears after turning, RandomAffine before", "RandomRotation, then RandomShear")
     if all(map(any, sheared)):
         raise Cannot("shear", "its shear along both axes lacks the product of the two", "shear along one axis")
-    pixels, share = given("translate_px"), given.options.get("translate_percent")
-    given.ignore("translate_percent")
+    pixels, share = given("translate_px"), given("translate_percent")
     if pixels is not None and any(map(any, _by_axis(pixels, "translate_px"))):
         raise Cannot(f"translate_px={pixels}", "shifts are fractions of the size here", "RandomTranslate(pixels=True)")
     if share:
@@ -198,8 +214,14 @@ def _size(given: Given) -> Any:
     return given("size") if given.has("size") else (given("height"), given("width"))
 
 
-def _resizing(given: Given) -> dict[str, Any]:
-    given.ignore("mask_interpolation", "area_for_downscale")
+def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
+    given.only("area_for_downscale", None, default=None, reason="pictures shrink as they grow there", nearest="INTER_LINEAR_EXACT")
+    masks = given.only(
+        "mask_interpolation", 0, 6, default=0, reason="masks take the nearest pixel here", nearest="INTER_NEAREST_EXACT"
+    )
+    reader.note("Resized keypoints: the middle of a pixel stays the middle of a pixel here; x becomes x * scale there")
+    if masks == 0:
+        reader.note("Resized masks: the nearest pixel here, as INTER_NEAREST_EXACT; INTER_NEAREST there is up to a pixel off")
     flag = given("interpolation", 1)
     if flag not in _RESIZES:
         reason = (
@@ -216,13 +238,13 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     reader.ends(where, size if given("p", 1.0) == 1 else None)
-    return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given))
+    return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given, reader))
 
 
 def _resize(given: Given, reader: Reader, where: str) -> Made:
     size, p = _size(given), given("p", 1.0)
     reader.ends(where, size if p == 1 else None)
-    return gated(ours.Resize(size, **_resizing(given)), p)
+    return gated(ours.Resize(size, **_resizing(given, reader)), p)
 
 
 def _longest(given: Given, reader: Reader, where: str) -> Made:
@@ -232,11 +254,11 @@ def _longest(given: Given, reader: Reader, where: str) -> Made:
     if not is_number(size):
         raise Cannot(f"max_size={size}", "one length for all", "LongestMaxSize")
     kind = ours.LongestMaxSize if given.name == "LongestMaxSize" else ours.Resize
-    return gated(kind(size, **_resizing(given)), given("p", 1.0))
+    return gated(kind(size, **_resizing(given, reader)), given("p", 1.0))
 
 
 def _crop(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("fill_mask", "pad_position", "border_mode", "fill")
+    given.idle("of padding, which is refused", "fill_mask", "pad_position", "border_mode", "fill")
     given.only("pad_if_needed", False, default=False, reason="its padding has a place of its own", nearest="PadIfNeeded before it")
     if given.name == "CenterCrop":
         reader.note("CenterCrop: half a pixel is cut off there, and rounded here")
@@ -248,15 +270,14 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:
     reader.ends(where, None)
-    given.ignore("fill_mask", "mask_value", "padding")  # of its base class
+    given.idle("of its base class: it computes its own", "padding")
     given.only("position", "center", default="center", reason="padding is even on both sides here", nearest="Pad")
     for name in ("pad_height_divisor", "pad_width_divisor"):
         given.only(name, None, default=None, reason="a size that all have", nearest="PadIfNeeded")
-    flag = given("border_mode", _old(reader, 4, 0))
-    if flag not in _BORDERS:
-        raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+    border = _border(given, reader, _old(reader, 4, 0))
     size = (given("min_height", 1024), given("min_width", 1024))
-    return gated(ours.PadIfNeeded(size, padding_mode=_BORDERS[flag], fill=_fill(given)), given("p", 1.0))
+    fills = {"fill": _fill(given), "mask_fill": _mask_fill(given) or None}
+    return gated(ours.PadIfNeeded(size, padding_mode=border, **fills), given("p", 1.0))
 
 
 def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
@@ -292,9 +313,11 @@ def _hsv(given: Given, reader: Reader, where: str) -> Made:
 
 def _rgb(given: Given, reader: Reader, where: str) -> Made:
     reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
-    given.ignore("approximation")
+    given.idle("of noise that differs from place to place, which is none of this", "approximation")
     if given.has("noise_params"):  # as version 2 writes it
-        given.ignore("noise_type", "spatial_mode", *(f"{c}_shift_limit" for c in "rgb"))
+        for name, value in (("noise_type", "uniform"), ("spatial_mode", "constant")):
+            given.only(name, value, default=value, reason="one shift of each channel", nearest="RGBShift")
+        given.idle("noise_params says the same", *(f"{c}_shift_limit" for c in "rgb"))
         return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
     shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
     return ours.RGBShift(*shifts, p=given("p", 0.5))
@@ -313,7 +336,7 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _gamma(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("eps")
+    given.idle("it keeps a power of 0 finite", "eps")
     low, high = pair(given("gamma_limit", (80, 120)), "gamma_limit", around=100.0)
     return ours.RandomGamma((low / 100.0, high / 100.0), p=given("p", 0.5))
 
@@ -354,19 +377,23 @@ def _holes(given: Given, reader: Reader) -> Made:
             ends = (ends[0] / reader.size[at],) * 2
         sides.append(ends)
     reader.note("CoarseDropout: holes are at whole pixels there")
-    return ours.CoarseDropout(integers((least["holes"], most["holes"]), "max_holes"), *sides, value=_fill(given), p=given("p", 0.5))
+    return ours.CoarseDropout(integers((least["holes"], most["holes"]), "max_holes"), *sides, p=given("p", 0.5), **_holed(given))
+
+
+def _holed(given: Given) -> dict[str, Any]:
+    """What holes show, and that boxes and points lie behind them."""
+    return {"value": fractions(_fill(given)), "mask_value": _mask_fill(given), "hides": True}
 
 
 def _dropout(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("fill_mask", "mask_fill_value")
     if reader.version < 2 or given.has("max_holes"):
         return _holes(given, reader)
     sides = [given(f"hole_{name}_range", (0.1, 0.2)) for name in ("height", "width")]
     if any(isinstance(one, int) and one >= 1 for side in sides for one in side):
         raise Cannot("hole_height_range", "holes are fractions of the size here, not pixels", "a fraction")
-    reader.note("CoarseDropout: holes are of whole pixels there")
+    reader.note("CoarseDropout: holes, and what they leave of boxes, are of whole pixels there")
     count = integers(given("num_holes_range", (1, 2)), "num_holes_range")
-    return ours.CoarseDropout(count, *sides, value=_fill(given), p=given("p", 0.5))
+    return ours.CoarseDropout(count, *sides, p=given("p", 0.5), **_holed(given))
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
@@ -381,14 +408,16 @@ def _normalize(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _to_float(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("p")
+    given.only("p", 1, default=1.0, reason="all pictures of a batch have one dtype", nearest="p=1")
     given.only("max_value", None, 255, default=None, reason="8-bit images become x / 255", nearest="ToFloat(255)")
     reader.set(dtype=torch.float32)
     return None
 
 
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore(*given.options)
+    given.idle("it changes no value", "p")
+    text = "ToTensorV2(transpose_mask=True): masks keep the order of the axes that they have here"
+    given.noted("transpose_mask", False, default=False, text=text)
     return None
 
 
@@ -408,6 +437,8 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
         reason = "normal noise is divided by its largest value, which depends on the picture's size"
         given.only("noise_distribution", "uniform", default="gaussian", reason=reason, nearest="noise_distribution='uniform'")
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width")
+    text = "ElasticTransform: keypoints follow the field exactly here, within a pixel or two there"
+    given.noted("keypoint_remapping_method", default="mask", text=text)
     options = {"p": given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0))}
     return ours.RandomElastic.from_alpha_sigma(given("alpha", 1.0), given("sigma", 50.0), library="albumentations", **options)
 
@@ -446,7 +477,7 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
 def _channels(given: Given, reader: Reader, where: str) -> Made:
     count = integers(given("channel_drop_range", (1, 1)), "channel_drop_range")
     fill = given("fill|fill_value", 0)
-    return ours.ChannelDropout(count, fill=fill / 255.0 if fill > 1 else fill, p=given("p", 0.5))
+    return ours.ChannelDropout(count, fill=fractions(fill), p=given("p", 0.5))
 
 
 def _salt(given: Given, reader: Reader, where: str) -> Made:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pellucid.interop.reading import Reader
+from pellucid.interop.reading import TARGETS, Cannot, Given, Reader
 
 __all__ = ["NEAREST", "chance_of", "described", "read_targets"]
 
@@ -71,14 +71,73 @@ def chance_of(name: Any) -> float:
     return 1.0 if name in _CERTAIN else 0.5
 
 
-def read_targets(name: str, options: Mapping[str, Any], reader: Reader) -> None:
-    """Set what a pipeline's options say of boxes and keypoints."""
-    form = options.get("format", options.get("coord_format", "pascal_voc"))
-    if name == "bbox_params":
-        reader.set(box_format=form, min_area=options.get("min_area") or 0.0, min_visibility=options.get("min_visibility") or 0.0)
+_KINDS = {"image": "image", "mask": "mask", "masks": "mask", "bboxes": "boxes", "keypoints": "keypoints"}
+
+
+def read_targets(given: Given, reader: Reader) -> None:
+    """Set what a pipeline's options say of its targets."""
+    named = {}
+    for key, kind in (given("additional_targets") or {}).items():
+        if kind not in _KINDS:
+            raise Cannot(f"additional_targets={{{key!r}: {kind!r}}}", "there is no such kind of target here", ", ".join(_KINDS))
+        named[key] = _KINDS[kind]
+    boxes, points = (_options(given(name), name, reader) for name in ("bbox_params", "keypoint_params"))
+    if boxes is not None:
+        named |= _read_boxes(boxes, reader)
+    if points is not None:
+        named |= _read_points(points, reader, dropped=boxes is not None)
+    reader.set(targets={**reader.settings.get("targets", {}), **named})
+    for options in (boxes, points):
+        if options is not None and options.unused:
+            option = min(options.unused)
+            raise Cannot(f"{options.name}.{option}={options.options[option]!r}", "this option is not known", "")
+
+
+def _options(value: Any, name: str, reader: Reader) -> Given | None:
+    return Given(name, value, reader) if isinstance(value, Mapping) else None
+
+
+def _labels(options: Given) -> dict[str, str]:
+    """Labels that stand beside boxes or points, by the names that they have there."""
+    return {name: "labels" for name in options("label_fields") or () if name not in ("labels", "label")}
+
+
+def _read_boxes(options: Given, reader: Reader) -> dict[str, str]:
+    reader.set(box_format=options("format", "pascal_voc"), drop_invalid=True, min_area=options("min_area") or 0.0)
+    least = options("min_visibility") or 0.0
+    reader.set(min_visibility=least)
+    options.idle("rows without size are no boxes here, whatever it says", "filter_invalid_bboxes")
+    kept = "boxes that it leaves out there are kept here, where min_area and min_visibility tell"
+    for name in ("min_width", "min_height"):
+        options.noted(name, None, 0, default=None, text=f"{TARGETS}bbox_params.{name}: {kept}")
+    options.noted("max_accept_ratio", None, default=None, text=f"{TARGETS}bbox_params.max_accept_ratio: {kept}")
+    text = "bbox_params.clip: boxes are cut at the picture's edge after all transforms here, and before them there"
+    options.noted("clip", False, None, default=False, text=text)
+    each = "bbox_params.check_each_transform: min_visibility is of all transforms together here, of each one there"
+    options.noted("check_each_transform", *(() if least else (True,)), False, default=True, text=each)
+    return _labels(options)
+
+
+def _read_points(options: Given, reader: Reader, *, dropped: bool) -> dict[str, str]:
+    form, labels = options("format", "xy"), _labels(options)
+    if form not in ("xy", "xyz"):
+        reader.note(f"{TARGETS}keypoint_params: keypoints are (x, y) here, not {form}")
+    options.idle("of keypoints with an angle, which is not imported", "angle_in_degrees")
+    options.noted(
+        "check_each_transform",
+        True,
+        default=True,
+        text="keypoint_params.check_each_transform: keypoints that leave the picture stay invalid here",
+    )
+    removed = options("remove_invisible", True)
+    if removed and labels:
+        raise Cannot(
+            f"keypoint_params.label_fields={tuple(labels)}",
+            "labels follow boxes alone, where rows are left out",
+            "remove_invisible=False, with keypoints_valid",
+        )
+    if removed:
         reader.set(drop_invalid=True)
-        for one in ("min_width", "min_height", "clip"):
-            if options.get(one):
-                reader.note(f"bbox_params.{one} is not imported: boxes are clipped, and told by area and visibility here")
-    elif form not in ("xy", "xyz"):
-        reader.note(f"keypoint_params: keypoints are (x, y) here, not {form}")
+    elif dropped:
+        reader.note(f"{TARGETS}keypoint_params.remove_invisible=False: keypoints that leave are left out here, as boxes are")
+    return labels

@@ -79,10 +79,12 @@ class _Export(NamedTuple):
     library: str
     table: Mapping[str, Callable[..., Described]]
     missing: list[Missing]
+    mask_fill: float
 
 
 def _exported(pipeline: Pipeline | Sequence[Transform], library: str, table: Mapping[str, Callable[..., Described]]) -> Any:
-    export = _Export(library, table, [])
+    options = getattr(pipeline, "options", None)
+    export = _Export(library, table, [], 0.0 if options is None else options.mask_fill)
     found = _row(tuple(pipeline), "pipeline", export)
     if export.missing:
         raise Unsupported(export.missing)
@@ -118,6 +120,10 @@ def _built(described: Described) -> Any:
         options["transforms"] = [_built(one) for one in options["transforms"]]
     if isinstance(options.get("interpolation"), str):
         options["interpolation"] = v2.InterpolationMode(options["interpolation"])
+    if isinstance(options.get("fill"), dict):
+        from torchvision.tv_tensors import Mask
+
+        options["fill"] = {Mask if kind == "Mask" else kind: number for kind, number in options["fill"].items()}
     return getattr(v2, described["name"])(**options)
 
 
@@ -141,8 +147,11 @@ def _alone(name: str) -> Callable[..., Described]:
 _PADDINGS = {"zeros": "constant", "constant": "constant", "border": "edge", "reflection": "symmetric", "reflect_101": "reflect"}
 
 
-def _fill(one: Any) -> Any:
-    return list(one.fill) if isinstance(one.fill, tuple) else one.fill
+def _fill(one: Any, export: _Export) -> Any:
+    """One number goes for masks, too, there."""
+    fill, mask = list(one.fill) if isinstance(one.fill, tuple) else one.fill, one.mask_fill
+    mask = export.mask_fill if mask is None else mask
+    return fill if fill == mask or one.padding_mode not in ("zeros", "constant") else {"Mask": mask, "others": fill}
 
 
 def _nearest(one: Any) -> None:
@@ -158,13 +167,13 @@ def _rotation(one: Any, where: str, export: _Export) -> Described:
     _nearest(one)
     if getattr(one, "expand", False):
         raise Cannot("expand=True", "each angle has a canvas of its own there")
-    options = {"degrees": _number(one, "degrees"), "interpolation": "nearest", "fill": _fill(one), "center": _center(one)}
+    options = {"degrees": _number(one, "degrees"), "interpolation": "nearest", "fill": _fill(one, export), "center": _center(one)}
     return _gate(one, {"name": "RandomRotation", **options})
 
 
 def _crop(one: Any, where: str, export: _Export) -> Described:
     left_top_right_bottom = None if one.padding is None else list(as_padding("padding", one.padding))
-    options = {"size": one.size, "padding": left_top_right_bottom, "pad_if_needed": one.pad_if_needed, "fill": _fill(one)}
+    options = {"size": one.size, "padding": left_top_right_bottom, "pad_if_needed": one.pad_if_needed, "fill": _fill(one, export)}
     if one.p != 1.0:
         raise Cannot(f"p={one.p}", "sizes differ from picture to picture")
     return {"name": "RandomCrop", **options, "padding_mode": _PADDINGS[one.padding_mode]}
@@ -174,7 +183,7 @@ def _pad(one: Any, where: str, export: _Export) -> Described:
     return {
         "name": "Pad",
         "padding": list(as_padding("padding", one.padding)),
-        "fill": _fill(one),
+        "fill": _fill(one, export),
         "padding_mode": _PADDINGS[one.padding_mode],
     }
 
@@ -188,8 +197,9 @@ def _resize(one: Any, where: str, export: _Export) -> Described:
 
 
 def _center_crop(one: Any, where: str, export: _Export) -> Described:
-    if one.fill != 0:
-        raise Cannot(f"fill={one.fill}", "it pads with 0")
+    mask = export.mask_fill if one.mask_fill is None else one.mask_fill
+    if one.fill != 0 or mask != 0:
+        raise Cannot(f"fill={one.fill}, mask_fill={mask}", "it pads with 0")
     return {"name": "CenterCrop", "size": one.size}
 
 

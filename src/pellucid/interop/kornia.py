@@ -64,7 +64,7 @@ def described(source: Any) -> Any:
     name = type(source).__name__
     if name in ("AugmentationSequential", "ImageSequential", "VideoSequential", "Sequential"):
         found = {"name": "Sequential", "transforms": [described(one) for one in source.children()]}
-        return found | {key: getattr(source, key) for key in ("random_apply",) if getattr(source, key, False)}
+        return found | {key: getattr(source, key) for key in ("random_apply", "same_on_batch") if getattr(source, key, False)}
     return arguments_of(source, _kept)
 
 
@@ -88,11 +88,13 @@ def _plain(value: Any) -> Any:
 
 def _sequence(given: Given, reader: Reader, where: str) -> Made:
     given.only("random_apply", False, default=False, reason="a number of them, in any order", nearest="SomeOf")
+    if given("same_on_batch"):
+        reader.set(same_on_batch=True)
     return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
 
 
 def _common(given: Given, default: float) -> dict[str, Any]:
-    given.ignore("keepdim", "return_transform")
+    given.idle("it says how results are returned", "keepdim", "return_transform")
     given.only("p_batch", 1, 1.0, default=1.0, reason="samples are gated, not batches", nearest="p")
     return {"p": given("p", default), "same_on_batch": given("same_on_batch", False)}
 
@@ -168,7 +170,7 @@ def _gamma(given: Given, reader: Reader, where: str) -> Made:
 
 def _blur(given: Given, reader: Reader, where: str) -> Made:
     """Its kernel is (vertical, horizontal)."""
-    given.ignore("separable")
+    given.idle("the same weights by another way", "separable")
     given.only("border_type", "reflect", "REFLECT", default="reflect", reason="borders mirror here", nearest="reflect")
     return ours.RandomGaussianBlur(given("kernel_size"), sigma=given("sigma"), **_common(given, 0.5))
 
@@ -178,7 +180,9 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _crop(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("cropping_mode", "resample", "align_corners")
+    given.idle(
+        "crops are of whole pixels, by slices or by a warp that moves whole ones", "cropping_mode", "resample", "align_corners"
+    )
     mode = given("padding_mode", "constant")
     padding = given("padding")
     return ours.RandomCrop(
@@ -192,14 +196,19 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _center(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("cropping_mode", "resample", "align_corners")
-    given.ignore("keepdim", "same_on_batch")
+    given.idle(
+        "crops are of whole pixels, by slices or by a warp that moves whole ones", "cropping_mode", "resample", "align_corners"
+    )
+    given.idle("it says how results are returned", "keepdim")
+    given.idle("nothing is drawn", "same_on_batch", "p_batch")
     given.only("p", 1, default=1.0, reason="every picture ends in one size", nearest="p=1")
     return ours.CenterCrop(given("size"))
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("p", "p_batch", "keepdim", "same_on_batch")
+    given.only("p", 1, default=1.0, reason="all pictures of a batch have one unit", nearest="p=1")
+    given.idle("it says how results are returned", "keepdim")
+    given.idle("nothing is drawn", "same_on_batch", "p_batch")
     kind = ours.Normalize if given.name == "Normalize" else ours.Denormalize
     return kind(given("mean"), given("std"))
 
@@ -235,7 +244,7 @@ def _chance(kind: Any, default: float = 0.5) -> Any:
     def read(given: Given, reader: Reader, where: str) -> Made:
         given.only("max_val", 1, default=1.0, reason="1 is white here", nearest="max_val=1")
         given.only("rgb_weights", None, default=None, reason="one kind of luma", nearest="rgb_weights=None")
-        given.ignore("clip_output")
+        given.idle("nothing leaves [0, 1]", "clip_output")
         kept: Made = kind(**_common(given, default))
         return kept
 

@@ -8,6 +8,7 @@ Read next: ``torchvision.py``.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from pellucid.transforms import Apply
 from pellucid.transforms.base import Transform
 
 __all__ = [
+    "TARGETS",
     "Cannot",
     "Given",
     "Imported",
@@ -28,11 +30,15 @@ __all__ = [
     "Table",
     "Unsupported",
     "arguments_of",
+    "fractions",
     "gated",
     "integers",
     "pair",
     "whole",
 ]
+
+TARGETS = "Targets: "
+"""How notes begin that say what becomes of masks, boxes or points in another way, for all to see."""
 
 LOST = object()
 """An argument that an object does not keep: reading it is an error, and not its default."""
@@ -81,7 +87,8 @@ class Imported(NamedTuple):
 
     Args:
         pipeline: of what could be imported.
-        notes: where draws or roundings differ in a way that results hardly show, in words.
+        notes: where draws or roundings differ in a way that results hardly show, in words. Those that begin with "Targets:" say
+            what becomes of masks, boxes or points in another way; importers that give a pipeline alone warn of them.
         missing: what could not be imported and was left out.
         total: how many transforms theirs has, choices not counted.
 
@@ -107,11 +114,15 @@ class Cannot(Exception):  # noqa: N818
 
 
 class Given:
-    """The options of one of their transforms, by name; those that nobody asked for are refused at the end."""
+    """The options of one of their transforms, by name.
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+    Each is read, refused, noted, or idle, which takes a reason; one that nobody spoke of is refused at the end.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any], reader: Reader) -> None:
         self.name, self.options = name, dict(options)
         self.unused = set(options)
+        self._reader = reader
 
     def __call__(self, option: str, default: Any = None) -> Any:
         """The option's value, with sequences as tuples; of two names given as ``"a|b"``, the one that is there."""
@@ -123,20 +134,31 @@ class Given:
                 return plain(self.options[name])
         return default
 
+    def first(self, option: str) -> str:
+        """Of several names, ``"a|b"``, the one that is there."""
+        return next((name for name in option.split("|") if name in self.options), option.partition("|")[0])
+
     def has(self, option: str) -> bool:
         """Whether it is given and not None."""
         return self.options.get(option) is not None
 
-    def ignore(self, *options: str) -> None:
-        """Options that change nothing here."""
+    def idle(self, reason: str, *options: str) -> None:
+        """Options that change no result, there or here: no picture, mask, box, point or label. The tests try them there."""
+        self._reader.idle |= {(self.name, option): reason for option in options}
         self.unused -= set(options)
 
     def only(self, option: str, *allowed: Any, default: Any, reason: str, nearest: str = "") -> Any:
         """The option's value, one of a few."""
         value = self(option, default)
         if value not in allowed:
-            raise Cannot(f"{option.split('|')[0]}={value!r}", reason, nearest)
+            raise Cannot(f"{self.first(option)}={value!r}", reason, nearest)
         return value
+
+    def noted(self, option: str, *same: Any, default: Any, text: str) -> None:
+        """An option that is not imported: a note says so, but for the values that mean the same here."""
+        if self(option, default) not in same:
+            self._reader.note(text)
+            self._reader.noted |= {(self.name, option)}
 
 
 Table = Mapping[str, Callable[[Given, "Reader", str], Made]]
@@ -158,6 +180,8 @@ class Reader:
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    idle: dict[tuple[str, str], str] = field(default_factory=dict)
+    noted: set[tuple[str, str]] = field(default_factory=set)
     count: int = 0
     size: tuple[int, int] | None = None
 
@@ -167,7 +191,7 @@ class Reader:
         self.size = (int(size[0]), int(size[1])) if certain else None
 
     def note(self, text: str) -> None:
-        """Say once where something differs in a way that results hardly show."""
+        """Say once where something differs in a way that results hardly show, or, after ``TARGETS``, that targets do."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -180,7 +204,7 @@ class Reader:
         if not isinstance(described, Mapping) or not isinstance(described.get("name"), str):
             raise wrong_type(where, expected="a table with the name of a transform", got=repr(described))
         name = described["name"]
-        given = Given(name, {key: value for key, value in described.items() if key != "name"})
+        given = Given(name, {key: value for key, value in described.items() if key != "name"}, self)
         self.count += "transforms" not in described
         try:
             if name not in self.table:
@@ -212,9 +236,12 @@ class Reader:
 
 
 def whole(imported: Imported) -> Pipeline:
-    """The pipeline, or the list of what it lacks."""
+    """The pipeline, or the list of what it lacks; what becomes of targets in another way is a warning."""
     if imported.missing:
         raise Unsupported(imported.missing)
+    for note in imported.notes:
+        if note.startswith(TARGETS):
+            warnings.warn(note, UserWarning, stacklevel=3)
     return imported.pipeline
 
 
@@ -228,6 +255,15 @@ def arguments_of(value: object, lookup: Callable[[object, str], Any] = getattr) 
         except AttributeError:
             found[name] = LOST
     return found
+
+
+def fractions(value: Any) -> Any:
+    """A fill, or several, in [0, 1]: what is above 1 is of bytes."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not all(map(is_number, numbers)) or max(numbers) <= 1:
+        return value
+    parts = tuple(number / 255.0 for number in numbers)
+    return parts if isinstance(value, tuple) else parts[0]
 
 
 def gated(transforms: Made, p: Any) -> Made:

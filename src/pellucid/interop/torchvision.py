@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
-from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, gated, integers, whole
+from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, fractions, gated, integers, whole
 from pellucid.pipeline import Pipeline
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
-from pellucid.random.arguments import is_number
+from pellucid.random.arguments import is_number, plain
 
 __all__ = ["described", "from_torchvision", "read_torchvision"]
 
@@ -51,7 +51,7 @@ def read_torchvision(source: Any) -> Imported:
 
     Example:
         >>> from pellucid.interop import read_torchvision
-        >>> read_torchvision({"name": "RandomAffine", "degrees": [0, 30]}).notes
+        >>> read_torchvision({"name": "RandomHorizontalFlip"}).notes
         ()
     """
     return Reader(_TABLE, _NEAREST).imported(described(source))
@@ -96,8 +96,13 @@ def _mode(given: Given, default: str) -> str:
     return name
 
 
-def _resizing(given: Given) -> Any:
+_POINTS = "Keypoints are the middles of pixels here, and there in flips and crops; its warps and resizes take them for corners"
+
+
+def _resizing(given: Given, reader: Reader) -> Any:
     """A resize's interpolation. Its ``nearest`` reads the pixel before; ours is its ``nearest-exact``."""
+    reader.note(_POINTS)
+    reader.note("Resized masks: the nearest pixel here, as nearest-exact; nearest there is up to a pixel off")
     value = given("interpolation|resample", "bilinear")
     if str(getattr(value, "value", value)) == "nearest-exact":
         return "nearest"
@@ -108,15 +113,24 @@ def _resizing(given: Given) -> Any:
 
 
 def _rim(reader: Reader, mode: str) -> None:
+    reader.note(_POINTS)
     if mode != "nearest":
         reader.note("Borders of interpolated warps: the fill is mixed in twice there, once here")
 
 
-def _fill(given: Given) -> Any:
-    fill = given("fill|fillcolor", 0)
+def _fills(given: Given, reader: Reader) -> dict[str, Any]:
+    """Of pictures and of masks: one number for both there, unless it says more. Several numbers fit no mask there."""
+    fill: Any = given("fill|fillcolor", 0)
+    mask: Any = fill
     if isinstance(fill, Mapping):
-        raise Cannot("fill", "one fill per kind of target is Pipeline(mask_fill=...)", "a number")
-    return 0.0 if fill is None else fill
+        by_name: dict[str, Any] = {getattr(kind, "__name__", str(kind)): plain(value) for kind, value in fill.items()}
+        kinds = ("Image", "Tensor", "others"), ("Mask", "others")
+        fill, mask = (next((by_name[kind] for kind in some if kind in by_name), 0) for some in kinds)
+    number: Any = mask[0] if isinstance(mask, tuple) and len(mask) == 1 else mask
+    cut = int(number) if is_number(number) else 0
+    if is_number(number) and cut != number:
+        reader.note(f"fill={number}: masks are filled with {cut} here, as those of whole numbers are there")
+    return {"fill": 0.0 if fill is None else fill, "mask_fill": float(cut) if cut else None}
 
 
 def _center(given: Given) -> Any:
@@ -142,8 +156,8 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
         scale=given("scale"),
         shear=shear if shear is None or is_number(shear) or len(shear) == 2 else tuple(shear),
         interpolation=mode,  # type: ignore[arg-type] # checked
-        fill=_fill(given),
         center=_center(given),
+        **_fills(given, reader),
     )
 
 
@@ -153,7 +167,7 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
     )
     mode: Any = _mode(given, "nearest")
     _rim(reader, mode)
-    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, fill=_fill(given), center=_center(given))
+    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, center=_center(given), **_fills(given, reader))
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
@@ -161,12 +175,12 @@ def _perspective(given: Given, reader: Reader, where: str) -> Made:
     mode: Any = _mode(given, "bilinear")
     _rim(reader, mode)
     scale = given("distortion_scale", 0.5)
-    return ours.RandomPerspective(scale, p=given("p", 0.5), interpolation=mode, fill=_fill(given))
+    return ours.RandomPerspective(scale, p=given("p", 0.5), interpolation=mode, **_fills(given, reader))
 
 
 def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
-    mode = _resizing(given)
+    mode = _resizing(given, reader)
     size, scale, ratio = given("size"), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     return ours.RandomResizedCrop(_size(size), scale, ratio, interpolation=mode, antialias=_antialias(given, mode))
 
@@ -184,7 +198,7 @@ def _size(size: Any) -> Any:
 
 def _resize(given: Given, reader: Reader, where: str) -> Made:
     size, longest = _size(given("size")), given("max_size")
-    mode = _resizing(given)
+    mode = _resizing(given, reader)
     antialias = _antialias(given, mode)
     if size is None:
         return ours.LongestMaxSize(longest, interpolation=mode, antialias=antialias)
@@ -198,13 +212,13 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
         _size(given("size")),
         padding=given("padding"),
         pad_if_needed=given("pad_if_needed", False),
-        fill=_fill(given),
         padding_mode=given("padding_mode", "constant"),
+        **_fills(given, reader),
     )
 
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:
-    return ours.Pad(_size(given("padding")), fill=_fill(given), padding_mode=given("padding_mode", "constant"))
+    return ours.Pad(_size(given("padding")), padding_mode=given("padding_mode", "constant"), **_fills(given, reader))
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
@@ -224,14 +238,19 @@ def _blur(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomGaussianBlur(taps if is_number(taps) else tuple(reversed(taps)), sigma=sigma)
 
 
+_NEW = "it says where results are stored: in memory of their own here"
+
+
 def _erasing(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("inplace")
+    given.idle(_NEW, "inplace")
     value = given("value", 0)
     if value in ("random", None):
         raise Cannot("value='random'", "its noise is normal, ours uniform", "RandomErasing(value='random')")
     reader.note("RandomErasing: rectangles are of whole pixels there, continuous here")
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-    return ours.RandomErasing(p=given("p", 0.5), scale=given("scale", (0.02, 0.33)), ratio=given("ratio", (0.3, 3.3)), value=value)
+    return ours.RandomErasing(
+        p=given("p", 0.5), scale=given("scale", (0.02, 0.33)), ratio=given("ratio", (0.3, 3.3)), value=fractions(value)
+    )
 
 
 def _solarize(given: Given, reader: Reader, where: str) -> Made:
@@ -250,7 +269,7 @@ def _gray(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("inplace")
+    given.idle(_NEW, "inplace")
     return ours.Normalize(given("mean"), given("std"))
 
 
@@ -272,12 +291,21 @@ def _dtype(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore(*given.options)
+    return None
+
+
+def _clamped(given: Given, reader: Reader, where: str) -> Made:
+    """Boxes are cut at the picture's edge by every pipeline."""
+    modes = ("auto", "soft", "hard")
+    given.only(
+        "clamping_mode", *modes, default="auto", reason="boxes are cut at the picture's edge", nearest="clamping_mode='auto'"
+    )
     return None
 
 
 def _sanitize(given: Given, reader: Reader, where: str) -> Made:
-    given.ignore("labels_getter")
+    reason, nearest = "labels and masks beside boxes go with them here", "labels_getter='default'"
+    given.only("labels_getter", "default", default="default", reason=reason, nearest=nearest)
     least = given("min_area", 1.0)
     given.only("min_size", 1, 1.0, default=1.0, reason="boxes are told by their area here", nearest="Pipeline(min_area=...)")
     reader.note("SanitizeBoundingBoxes: by area alone here")
@@ -321,7 +349,7 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
             raise Cannot(f"{name}={value!r}", "fields are alike along both axes here", "one number")
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width; there they grow with width / height")
     numbers = [value[0] if isinstance(value, tuple) else value for value in (alpha, sigma)]
-    options = {"interpolation": _mode(given, "bilinear"), "fill": _fill(given)}
+    options = {"interpolation": _mode(given, "bilinear"), **_fills(given, reader)}
     return ours.RandomElastic.from_alpha_sigma(*numbers, library="torchvision", **options)
 
 
@@ -332,7 +360,7 @@ def _published(given: Given) -> None:
 
 
 def _unfilled(given: Given) -> None:
-    if _fill(given) not in (0, 0.0, (0,)):
+    if given("fill|fillcolor", 0) not in (None, 0, (0,)):
         raise Cannot("fill", "policies fill with 0 here", "fill=None")
 
 
@@ -385,9 +413,10 @@ _TABLE: Table = {
     "AugMix": _augmix,
     "ElasticTransform": _elastic,
     **dict.fromkeys(
-        ("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ClampBoundingBoxes", "ClampKeyPoints"),
+        ("ToImage", "PILToTensor", "ToPureTensor", "Identity"),
         _nothing,
     ),
+    **dict.fromkeys(("ClampBoundingBoxes", "ClampKeyPoints"), _clamped),
 }
 
 _NEAREST = {
