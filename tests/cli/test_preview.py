@@ -187,3 +187,11 @@ def test_folders_show_the_draws_that_augment_writes(tmp_path, rows):
             with Image.open(out / f"{name}_{copy}.png") as written:
                 small = written.convert("RGB").resize(tile.size, Image.Resampling.LANCZOS)
             assert np.array_equal(np.asarray(small), np.asarray(tile)), (name, copy)
+
+
+def test_names_with_brackets_are_names(tmp_path, pipeline):
+    Image.fromarray(pixels(8, 8)).save(tmp_path / "a.png")
+    (tmp_path / "[").mkdir()
+    result = invoke(tmp_path / "a.png", "--pipeline", pipeline, "-o", tmp_path / "[" / "x].png", "--variants", 1)
+    assert result.exit_code == 0, result.exception
+    assert "[/x].png" in result.output.replace("\n", "")

@@ -16,6 +16,7 @@ from PIL import Image
 
 import pellucid
 from pellucid import writing
+from pellucid.data.folders import Job
 from tests.data import hostile
 from tests.data.conftest import FLIP, call, contents, picture, saved
 
@@ -242,6 +243,36 @@ def test_a_kill_blocks_nothing(number, tmp_path):
     call(source, out, "-p", file, *words)
     call(source, tmp_path / "again", "-p", file, *words)
     assert shown(out) == shown(tmp_path / "again")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_worker_that_is_killed_is_said(tmp_path, monkeypatch):
+    source, words, _ = sources(tmp_path, "yolo")
+    file, out = saved(tmp_path, FLIP), tmp_path / "out"
+
+    def killed(self, picture, work=Job.work):
+        if picture.name == "b.png":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(self, picture)
+
+    monkeypatch.setattr(Job, "work", killed)
+    assert "the same call goes on" in call(source, out, "-p", file, *words, "--workers", 1, code=2)
+    monkeypatch.undo()
+    assert "Wrote 1 picture" in call(source, out, "-p", file, *words)
+
+
+def test_notes_name_nothing_outside_of_the_folder(tmp_path):
+    """Files that a stale note names are removed; a note that somebody wrote names what it likes."""
+    source, words, change = sources(tmp_path, "yolo")
+    file, out, letter = saved(tmp_path, FLIP), tmp_path / "out", tmp_path / "letter.txt"
+    letter.write_text("dear")
+    call(source, out, "-p", file, *words)
+    note = next(path for path in (out / ".augment").rglob("*.json") if "b_0.png" in path.read_text())
+    for name in ("../letter.txt", str(letter)):
+        note.write_text(note.read_text().replace("b_0.txt", name))
+        change()
+        call(source, out, "-p", file, *words)
+        assert letter.read_text() == "dear"
 
 
 def test_old_drafts_are_cleared_away(tmp_path):

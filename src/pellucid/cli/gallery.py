@@ -104,7 +104,7 @@ def gallery(
         sections="\n".join(sections),
     )
     write_bytes(output / "index.html", page.encode("utf-8"))
-    console.print(f"Wrote {output / 'index.html'}.", highlight=False, soft_wrap=True)
+    console.print(f"Wrote {output / 'index.html'}.", highlight=False, markup=False, soft_wrap=True)
 
 
 def photograph(path: Path | None = None) -> dict[str, Tensor]:

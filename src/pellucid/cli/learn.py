@@ -107,7 +107,7 @@ def demo(
     console.print(shown)
     plain, learned = 100 * result.plain, 100 * result.outcome.accuracy
     console.print(f"Test accuracy: {plain:.1f} % without augmentation, {learned:.1f} % with learned ranges.")
-    console.print(f"Wrote {output / 'index.html'} in {time.perf_counter() - started:.0f} s.", soft_wrap=True)
+    console.print(f"Wrote {output / 'index.html'} in {time.perf_counter() - started:.0f} s.", markup=False, soft_wrap=True)
 
 
 def _learn(recipe: str, data: Path | None, output: Path, settings: Settings, device: str | None, *, resume: bool) -> None:
@@ -131,7 +131,7 @@ def _learn(recipe: str, data: Path | None, output: Path, settings: Settings, dev
         shown.add_row(name, start[name], value)
     console = _console()
     console.print(shown)
-    console.print(f"Test accuracy {100 * outcome.accuracy:.2f} %. Wrote {outcome.directory}.", soft_wrap=True)
+    console.print(f"Test accuracy {100 * outcome.accuracy:.2f} %. Wrote {outcome.directory}.", markup=False, soft_wrap=True)
 
 
 def read_pictures(data: Path | None) -> Pictures:

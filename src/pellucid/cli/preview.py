@@ -83,7 +83,7 @@ def preview(
         note=f"{' > '.join(type(t).__name__.removeprefix('Random') for t in augment.transforms)}; seed {seed}",
     )
     write_bytes(output, png_bytes(sheet))
-    console.print(f"Wrote {output}.", highlight=False, soft_wrap=True)
+    console.print(f"Wrote {output}.", highlight=False, markup=False, soft_wrap=True)
 
 
 def _found(path: Path, number: int, *, most: int, form: str, coco: Path | None, masks: Path | None) -> list[_Picture]:

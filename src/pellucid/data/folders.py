@@ -27,7 +27,7 @@ from pellucid.data.decoding import decode
 from pellucid.data.manifest import Manifest, Note, digest
 from pellucid.data.outputs import name_of
 from pellucid.data.samples import index_of
-from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, invalid
+from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, StoppedRun, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random.key import Key
 
@@ -111,7 +111,7 @@ class Job:
         missing = [copy for copy in range(self.copies) if copy not in there]
         if not missing:
             return Outcome(picture, kept=self.copies)
-        image = decode(content, gray=self.gray)
+        image, turned = decode(content, gray=self.gray), _is_turned(content)
         targets, known = self.annotations.read(raw, picture, (image.shape[1], image.shape[2]))
         batch = {"image": image, **targets}
         kept, begun = len(there), list[str]()
@@ -124,7 +124,7 @@ class Job:
         except Exception:
             self.manifest.remove(begun)
             raise
-        return Outcome(picture, len(missing), len(missing) * anew, kept, _is_turned(content))
+        return Outcome(picture, len(missing), len(missing) * anew, kept, turned)
 
     def _made(self, batch: dict[str, Any], known: Any, picture: PurePosixPath, copy: int) -> tuple[dict[PurePosixPath, bytes], Any]:
         """The files of one copy, the picture last, and its part of what there is one of."""
@@ -175,7 +175,11 @@ def shard_of(text: str | None) -> tuple[int, int]:
 def run(job: Job, pictures: list[PurePosixPath], *, workers: int = 0) -> Iterator[Outcome]:
     """Do the work on these pictures; an outcome for each, in their order."""
     loader = DataLoader(_Work(job, pictures), batch_size=None, num_workers=workers, collate_fn=_same)
-    yield from loader
+    try:
+        yield from loader
+    except RuntimeError as error:  # a worker is gone: `Job.work` itself raises nothing
+        why, fix = str(error).partition("\n")[0], "What is done is kept, and the same call goes on; fewer workers take less memory."
+        raise StoppedRun(f"--workers: {why} {fix}") from error
 
 
 class _Work(Dataset[Outcome]):
@@ -208,7 +212,7 @@ def _is_turned(content: bytes) -> bool:
     from PIL import Image
 
     with Image.open(io.BytesIO(content)) as picture:
-        return int(picture.getexif().get(_ORIENTATION, 1)) != 1
+        return bool(picture.getexif().get(_ORIENTATION, 1) != 1)
 
 
 def _sentence(error: Exception) -> str:

@@ -146,7 +146,8 @@ def _read(path: Path) -> Note | None:
     """A note; None where there is none that is whole."""
     try:
         note = Note(**json.loads(path.read_bytes()))
-        right = isinstance(note.made_of, str) and all(isinstance(copy["files"], dict) and "part" in copy for copy in note.copies)
+        names = [PurePosixPath(name) for copy in note.copies for name in dict(copy["files"]) if "part" in copy]
+        right = isinstance(note.made_of, str) and not any(name.is_absolute() or ".." in name.parts for name in names)
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     return note if right else None
