@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Where pytest may not keep the test modules that it has rewritten, every worker rewrites all of them in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs lint types imports wheel dist clean
+.PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs lint types imports wheel platform-wheel dist clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -65,6 +65,13 @@ wheel: $(STAMP)
 	build/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
 	build/venv/bin/python -c "import pellucid; print('wheel ok:', pellucid.__version__)"
 	build/venv/bin/pellucid --help > /dev/null
+
+# A wheel for this Python and Linux on this architecture, with machine code for each LEVEL, so that nobody waits for a compiler.
+LEVELS ?= x86-64-v3 x86-64-v4
+platform-wheel: $(STAMP)
+	rm -rf build/kernels && mkdir -p build/kernels
+	for level in $(LEVELS); do $(BIN)/pellucid warmup --export build/kernels --processor $$level || exit 1; done
+	PELLUCID_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel --outdir build/platform-wheel . > build/wheel.log
 
 # What is released: sdist and wheel, their metadata and contents checked.
 dist: $(STAMP)

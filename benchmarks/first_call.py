@@ -1,19 +1,24 @@
-"""CPU seconds of three first calls: ``python benchmarks/first_call.py``. Exit code 1 over ten cold or one warm.
+"""CPU seconds of first calls: ``python benchmarks/first_call.py [--shipped] [--workers]``. Exit code 1 beyond a limit.
 
-The first process finds an empty cache of compiled kernels and fills it, the second one loads them. The calls are the flagship's,
+A process that finds an empty cache of compiled kernels is measured beside one that finds it full. The calls are the flagship's,
 that of a crop with colours on bytes, and that of crop, affine, blur and noise on a picture that wants its gradient, forward alone.
+With ``--shipped`` the cold process has what `pellucid warmup --export` made for a level of this processor, and whole processes are
+compared, forward and backward. With ``--workers`` a `DataLoader` starts its workers on an empty cache and on a full one.
 
-Owns: the program that both processes run, and the two limits.
-Must not: count importing; that is torch's.
-Read next: ``../docs/adr/0003-fused-cpu-kernels.md``.
+Owns: the programs that the processes run, and the limits.
+Must not: count importing where a call is measured; that is torch's.
+Read next: ``../docs/adr/0054-shipped-kernels.md``.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
+from pathlib import Path
 
-COLD, WARM = 10.0, 1.0
+COLD, WARM, SHIPPED = 10.0, 1.0, 1.3
 CALLS = {
     "flagship": "ours.flagship_pipeline()(torch.rand(2, 3, 64, 64))",
     "bytes": "P.Pipeline([P.RandomHorizontalFlip(), P.RandomResizedCrop(64), P.ColorJitter(.4, .4, .4, .1), P.Normalize(.5, .2)])"
@@ -29,18 +34,85 @@ start = time.process_time()
 {}
 print(time.process_time() - start)
 """
+BOTH_WAYS = """
+import torch, pellucid as P
+torch.set_num_threads(1)
+crop, jitter, end = P.RandomResizedCrop(64), P.ColorJitter(.4, .4, .4, .1), P.Normalize(.5, .2)
+P.Pipeline([crop, P.RandomHorizontalFlip(), jitter, end])(torch.randint(0, 256, (4, 3, 96, 80), dtype=torch.uint8))
+for step in range(4):
+    images = torch.rand(4, 3, 64, 64, requires_grad=True)
+    P.Pipeline([P.RandomAffine(20), P.RandomHorizontalFlip(), jitter, end], seed=step)(images).sum().backward()
+"""
+LOADER = """
+import sys, warnings, torch, pellucid as P
+warnings.simplefilter("ignore")
+class Pictures(torch.utils.data.Dataset):
+    pipeline = P.Pipeline([P.RandomHorizontalFlip(), P.RandomResizedCrop(64), P.ColorJitter(.4, .4, .4, .1), P.Normalize(.5, .2)])
+    def __len__(self): return 16
+    def __getitem__(self, i): return self.pipeline(torch.randint(0, 256, (3, 96, 80), dtype=torch.uint8))
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    workers, how = int(sys.argv[1]), sys.argv[2]
+    for batch in torch.utils.data.DataLoader(Pictures(), 2, num_workers=workers, multiprocessing_context=how if workers else None):
+        pass
+"""
 
 
-def main() -> int:
+def spent(*command: str, **variables: str) -> tuple[float, float]:
+    """CPU seconds of a process and its children, and how long it took."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, env={**os.environ, **variables}, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - start
+
+
+def first_calls() -> bool:
     failed = False
     for name, call in CALLS.items():
         with tempfile.TemporaryDirectory() as cache:
             run = [sys.executable, "-c", PROGRAM.format(call)]
-            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+            environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PELLUCID_KERNELS": "off"}
             cold, warm = (float(subprocess.check_output(run, env=environment, text=True)) for _ in range(2))
         print(f"{name}: {cold:.2f} s cold (at most {COLD:.0f}), {warm:.2f} s warm (at most {WARM:.0f})")
         failed |= cold > COLD or warm > WARM
-    return int(failed)
+    return failed
+
+
+def shipped() -> bool:
+    from pellucid.compilers.processors import levels_here
+
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        run = (sys.executable, "-c", BOTH_WAYS)
+        cold, warm = (spent(*run, NUMBA_CACHE_DIR=f"{folder}/usual", PELLUCID_KERNELS="off")[0] for _ in range(2))
+        print(f"a process, forward and backward: {cold:.2f} s cold, {warm:.2f} s warm")
+        for level in levels_here():
+            export = (sys.executable, "-m", "pellucid.cli", "warmup", "--export", f"{folder}/{level}", "--processor", level)
+            subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
+            files = list(Path(folder, level).iterdir())
+            size = sum(file.stat().st_size for file in files) / 1e6
+            with_it = spent(*run, NUMBA_CACHE_DIR=f"{folder}/empty", PELLUCID_KERNELS=f"{folder}/{level}")[0]
+            print(f"{level}: {with_it:.2f} s with an empty cache (at most {SHIPPED} times warm), {len(files)} files, {size:.1f} MB")
+            failed |= with_it > SHIPPED * warm
+    return failed
+
+
+def workers() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "program.py")
+        program.write_text(LOADER)
+        for count, how in ((0, "fork"), (2, "fork"), (8, "fork"), (8, "spawn")):
+            cache = f"{folder}/{count}{how}"
+            run = (sys.executable, str(program), str(count), how)
+            (cold, waited), (warm, _) = (spent(*run, NUMBA_CACHE_DIR=cache, PELLUCID_KERNELS="off") for _ in range(2))
+            print(f"{count} workers ({how}): {cold:.1f} s of CPU cold, {waited:.1f} s waited, {warm:.1f} s of CPU warm")
+    return False
+
+
+def main() -> int:
+    asked = [part for part in (shipped, workers) if f"--{part.__name__}" in sys.argv] or [first_calls]
+    failed = [part() for part in asked]  # all of them, whatever the first one says
+    return int(any(failed))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,29 @@
-"""Compiling before anybody waits: some calls like those to come, and counting what they compile.
+"""Compiling before anybody waits: some calls like those to come, what they compile, and taking that to other machines.
 
-Owns: `compiled_ahead`.
+Owns: `compiled_ahead`; `exported` and `imported`, which move files of compiled code.
 Must not: know which kernels there are; it calls pipelines as their users do.
 Read next: ``kept.py``.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as tree
 
-__all__ = ["compiled_ahead"]
+from pellucid.compilers.kept import COMPILED
+
+__all__ = ["compiled_ahead", "exported", "imported"]
 
 _DRAWS = 16  # a gate of one half stays closed in all of them once in 65,536 times
 
@@ -71,3 +79,39 @@ def _counted() -> Iterator[list[str]]:
 
     with event.install_listener("numba:compile", Listener()):
         yield names
+
+
+def exported(folder: Path, arguments: Sequence[str], *, processor: str | None) -> int:
+    """Let a process of its own run ``pellucid warmup`` with these arguments, and put all that it compiled into a folder.
+
+    Args:
+        folder: where files go; those that it has stay.
+        arguments: of the command.
+        processor: a level of `LEVELS`; None stands for this very processor.
+
+    Returns:
+        How many files there are from this run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder) as drafts:
+        only = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""} if processor else {}
+        variables = {**os.environ, **only, "NUMBA_CACHE_DIR": drafts, "PELLUCID_KERNELS": "off"}
+        subprocess.run([sys.executable, "-m", "pellucid.cli", "warmup", *arguments], env=variables, check=True)
+        made = list(Path(drafts).rglob("*.nbc"))
+        for file in made:
+            file.replace(folder / file.name)
+    return len(made)
+
+
+def imported(folder: Path) -> int:
+    """Copy a folder's files of compiled code to where the package looks for them; how many there were."""
+    files = sorted(folder.glob("*.nbc"))
+    COMPILED.mkdir(exist_ok=True)
+    for file in files:
+        draft = COMPILED / f".{file.name}.{os.getpid()}"
+        try:
+            shutil.copyfile(file, draft)
+            draft.replace(COMPILED / file.name)
+        finally:
+            draft.unlink(missing_ok=True)
+    return len(files)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import pickle
 import secrets
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,9 +22,13 @@ from typing import Any
 
 from pellucid.compilers.claims import claimed
 from pellucid.compilers.compiling import quick_compiling, said_if_long
+from pellucid.compilers.processors import level_keys
 
-__all__ = ["translated"]
+__all__ = ["COMPILED", "shipped_folders", "translated"]
 
+COMPILED = Path(__file__).parents[1] / "compiled"
+"""Machine code that came with the package, in wheels for one platform."""
+_DIGEST = hashlib.sha256().digest_size
 _told = False
 
 
@@ -35,18 +41,33 @@ def translated(function: Callable[..., Any], signature: str | None = None, *, st
         stamp: what else the kept code depends on; Numba itself looks at the function's own file only.
         options: as for ``numba.njit``.
     """
-    njit = importlib.import_module("numba").njit
+    numba = importlib.import_module("numba")
+    files: _Files | None
     try:
-        made = njit(cache=True, **options)(function)
-        files = _make_careful(made._cache, stamp)
-    except (RuntimeError, OSError) as error:  # no place to write a cache to
-        _tell("anywhere", error)
-        made, files = njit(**options)(function), None
+        made = numba.njit(cache=True, **options)(function)
+        files = _keep(made._cache, stamp)
+    except (RuntimeError, OSError) as error:  # no place to write to
+        made, files = _unwritable(function, stamp, options, error)
     _attend(made, files)
     if signature is not None:
         made.compile(signature)
         made.disable_compile()
     return made
+
+
+def _unwritable(function: Callable[..., Any], stamp: str, options: dict[str, Any], error: Exception) -> tuple[Any, _Files | None]:
+    """A function whose code is read where it came with the package, and written nowhere."""
+    numba = importlib.import_module("numba")
+    usual = numba.config.CACHE_DIR
+    try:
+        with tempfile.TemporaryDirectory() as numba.config.CACHE_DIR:  # Numba asks for one, and never looks into it
+            made = numba.njit(cache=True, **options)(function)
+            return made, _keep(made._cache, stamp, error)
+    except (RuntimeError, OSError):
+        _tell("anywhere", error)
+        return numba.njit(**options)(function), None
+    finally:
+        numba.config.CACHE_DIR = usual
 
 
 def _attend(dispatcher: Any, files: _Files | None) -> None:
@@ -60,28 +81,52 @@ def _attend(dispatcher: Any, files: _Files | None) -> None:
     dispatcher.compile = attended
 
 
-def _make_careful(cache: Any, stamp: str) -> _Files:
-    source = f"{cache._py_func.__module__} {stamp} {cache._impl.locator.get_source_stamp()!r}"
-    files = cache._cache_file = _Files(Path(cache.cache_path), cache._impl.filename_base, source)
+def _keep(cache: Any, stamp: str, unwritable: Exception | None = None) -> _Files:
+    source = f"{cache._py_func.__module__} {stamp} {_content(cache)}"
+    shared = importlib.import_module("numba").config.CACHE_DIR
+    folder = Path(shared) / "pellucid" if shared else Path(cache.cache_path)
+    files = cache._cache_file = _Files(None if unwritable else folder, cache._impl.filename_base, source, alone=not shared)
+    files.unwritable = unwritable
     cache.load_overload, cache.save_overload = (_careful(cache, call) for call in (cache.load_overload, cache.save_overload))
     return files
 
 
+def _content(cache: Any) -> str:
+    """What stands for the function's file: its content where there is a file, so that equal files share their code."""
+    try:
+        return hashlib.sha256(Path(cache._py_func.__code__.co_filename).read_bytes()).hexdigest()
+    except OSError:  # a notebook's cell, a zipped package
+        return repr(cache._impl.locator.get_source_stamp())
+
+
+def shipped_folders() -> list[Path]:
+    """Where compiled code may come from beside the cache: with the package, and ``PELLUCID_KERNELS`` (``off``: from nowhere)."""
+    named = os.environ.get("PELLUCID_KERNELS", "")
+    return [] if named == "off" else [*([Path(named)] if named else ()), COMPILED]
+
+
 class _Files:
-    """One file for each compiled signature, named by what it was compiled from.
+    """One file for each compiled signature, named by what it was compiled from, and with a checksum.
 
     Numba numbers its files and keeps an index of them: two processes that compile at the same time take the same number, and one
     then runs the other's code. Names made of contents cannot collide, and where ``NUMBA_CACHE_DIR`` is set, equal sources share
     their files wherever they are installed.
+
+    Args:
+        folder: where files are written; None writes none.
+        base: how names begin.
+        source: what the code was made of.
+        alone: whether other files whose name begins so are older versions of these.
     """
 
-    def __init__(self, folder: Path, base: str, source: str) -> None:
-        numba = importlib.import_module("numba")
-        shared = numba.config.CACHE_DIR
-        self._folder = Path(shared) / "pellucid" if shared else folder
-        self._source = f"{numba.__version__} {source}"
+    unwritable: Exception | None = None
+
+    def __init__(self, folder: Path | None, base: str, source: str, *, alone: bool) -> None:
+        versions = (importlib.import_module(name).__version__ for name in ("numba", "llvmlite"))
+        self._folder = folder
+        self._source = " ".join((*versions, source))
         self._start = f"{base}.{_short(self._source)}"
-        self._others = "" if shared else f"{base}.*.nbc"  # what an edited source leaves behind
+        self._others = f"{base}.*.nbc" if alone else ""
         self._attempt = ExitStack()
 
     @contextmanager
@@ -92,40 +137,51 @@ class _Files:
 
     def load(self, key: Any) -> Any:
         """What `save` stored for this key, or None; then it is this process that makes it."""
-        data = self._read(key)
-        if data is None:
+        data = self._find(key)
+        if data is None and self._folder is not None:
             if parent_process() is None:  # of many workers that wait for one, none needs to say so
                 self._attempt.enter_context(said_if_long())
-            self._attempt.enter_context(claimed(self._folder, self._path(key).name))
-            data = self._read(key)  # by whoever had claimed it
+            self._attempt.enter_context(claimed(self._folder, self._name(key)))
+            data = self._read(self._folder, key)  # by whoever had claimed it
         if data is None:
             self._attempt.enter_context(said_if_long())
         return data
 
-    def _read(self, key: Any) -> Any:
+    def _find(self, key: Any) -> Any:
+        """Made here, or shipped: for this very processor, or for the best level that it has."""
+        places = [(self._folder, key)] if self._folder is not None else []
+        places += [(folder, one) for folder in shipped_folders() for one in (key, *level_keys(key))]
+        return next((data for folder, one in places if (data := self._read(folder, one)) is not None), None)
+
+    def _read(self, folder: Path, key: Any) -> Any:
         try:
-            source, stored, data = pickle.loads(self._path(key).read_bytes())
-        except Exception:  # no file, or one cut short: `save` writes it anew
+            content = (folder / self._name(key)).read_bytes()
+            if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+                return None
+            source, stored, data = pickle.loads(content[_DIGEST:])
+        except Exception:  # no file, or one of something else: `save` writes it anew
             return None
         return data if (source, stored) == (self._source, key) else None
 
     def save(self, key: Any, data: Any) -> None:
         """Write one file, whole or not at all."""
-        path = self._path(key)
+        if self._folder is None:
+            _tell("anywhere", self.unwritable)
+            return
         content = importlib.import_module("numba.core.serialize").dumps((self._source, key, data))
         self._folder.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{secrets.token_hex(8)}.nbc")
+        draft = self._folder / f".{secrets.token_hex(8)}.nbc"
         try:
-            draft.write_bytes(content)
-            draft.replace(path)
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
+            draft.replace(self._folder / self._name(key))
         finally:
             draft.unlink(missing_ok=True)
         for other in self._folder.glob(self._others) if self._others else ():
             if not other.name.startswith(self._start):
                 other.unlink(missing_ok=True)
 
-    def _path(self, key: Any) -> Path:
-        return self._folder / f"{self._start}.{_short(repr(key))}.nbc"
+    def _name(self, key: Any) -> str:
+        return f"{self._start}.{_short(repr(key))}.nbc"
 
 
 def _short(text: str) -> str:
@@ -146,7 +202,7 @@ def _careful(cache: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     return attempt
 
 
-def _tell(where: str, error: Exception) -> None:
+def _tell(where: str, error: Exception | None) -> None:
     global _told
     if not _told:
         _told = True
