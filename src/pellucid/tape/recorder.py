@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pellucid.tape.instructions import ROUNDED, Op
 from pellucid.tape.machine import player
 from pellucid.tape.number import Number, map_nested
-from pellucid.tape.rules import CONSTANTS, MOVES, RULES
+from pellucid.tape.rules import CONSTANTS, MOVES, RULES, Rule
 
 __all__ = ["Rows", "Tape", "TapeError", "is_plain_eager", "record"]
 
@@ -144,6 +144,7 @@ def record(
     *,
     exact: bool = False,
     plainly: bool = False,
+    rules: Mapping[Any, Rule] = RULES,
 ) -> Tape:
     """Record a function of tensors whose first axis is the sample, and of positive whole numbers such as sizes.
 
@@ -154,11 +155,12 @@ def record(
             argument, are a row of the tape's inputs.
         exact: refuse functions whose last bit is a matter of libraries, such as sines.
         plainly: hand over plain ints: the tape then is for these numbers alone.
+        rules: what operations are in scalar arithmetic. A tape by other rules may hold instructions that `Tape.play` does not know.
 
     Errors:
         TapeError where there is no rule for an operation.
     """
-    recorder = _Recorder(exact)
+    recorder = _Recorder(exact, rules)
     with torch.no_grad():
         inputs = [recorder.given_number(shape) if isinstance(shape, int) else recorder.given(shape) for shape in shapes]
         with recorder:
@@ -169,9 +171,9 @@ def record(
 class _Recorder(TorchDispatchMode):
     """Runs every operation for real, and beside it on the numbers of the registers that hold each element."""
 
-    def __init__(self, exact: bool) -> None:
+    def __init__(self, exact: bool, rules: Mapping[Any, Rule]) -> None:
         super().__init__()
-        self._exact = exact
+        self._exact, self._rules = exact, rules
         self._given = 0
         self._made = 0  # registers; they are numbered in the order in which they get their values
         self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by identity of the tensor, which is kept alive
@@ -277,19 +279,19 @@ class _Recorder(TorchDispatchMode):
             return out
         if packet is torch.ops.aten._to_copy:
             self._track(out, self._converted(args[0], out))
+        elif packet in self._rules:
+            self._apply(packet, args, kwargs, out)
         elif packet in MOVES:
             moved = func(*_map_tensors(self.shadow, args), **_map_tensors(self.shadow, kwargs))
             for real, shadow in zip(out, moved, strict=True) if isinstance(out, list | tuple) else [(out, moved)]:
                 self._track(real, shadow)
-        elif packet in RULES:
-            self._apply(packet, args, kwargs, out)
         else:
             raise TapeError(str(func))
         return out
 
     def _apply(self, packet: Any, args: Any, kwargs: Any, out: Any) -> None:
         try:
-            shadows: Any = RULES[packet](self, *args, **kwargs)
+            shadows: Any = self._rules[packet](self, *args, **kwargs)
         except (TypeError, NotImplementedError) as error:  # an option that the rule does not have
             raise TapeError(str(packet)) from error
         for real, shadow in zip(out, shadows, strict=True) if isinstance(out, tuple) else [(out, shadows)]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.tape.instructions import Op
 
-__all__ = ["CONSTANTS", "MOVES", "RULES", "Recorder"]
+__all__ = ["CONSTANTS", "MOVES", "RULES", "Recorder", "Rule", "pointwise"]
 
 
 class Recorder(Protocol):
@@ -51,7 +51,8 @@ CONSTANTS = {
 """A tensor is given for its shape and kind alone."""
 
 
-def _pointwise(instruction: Callable[..., int], *shadows: Tensor) -> Tensor:
+def pointwise(instruction: Callable[..., int], *shadows: Tensor) -> Tensor:
+    """What an instruction gives for each element."""
     shadows = torch.broadcast_tensors(*shadows)
     rows = zip(*(shadow.reshape(-1).tolist() for shadow in shadows), strict=True)
     return torch.tensor([instruction(*row) for row in rows], dtype=torch.int64).reshape(shadows[0].shape)
@@ -59,7 +60,7 @@ def _pointwise(instruction: Callable[..., int], *shadows: Tensor) -> Tensor:
 
 def _op(op: Op, *, swapped: bool = False) -> Rule:
     def rule(recorder: Recorder, *values: Any) -> Tensor:
-        return _pointwise(lambda *r: recorder.emit(op, *(r[::-1] if swapped else r)), *map(recorder.shadow, values))
+        return pointwise(lambda *r: recorder.emit(op, *(r[::-1] if swapped else r)), *map(recorder.shadow, values))
 
     return rule
 
@@ -87,7 +88,7 @@ def _clamp(recorder: Recorder, x: Any, low: Any = None, high: Any = None) -> Ten
             value = recorder.emit(Op.MAX, value, ends[0])
         return value if high is None else recorder.emit(Op.MIN, value, ends[-1])
 
-    return _pointwise(instruction, *(recorder.shadow(value) for value in (x, low, high) if value is not None))
+    return pointwise(instruction, *(recorder.shadow(value) for value in (x, low, high) if value is not None))
 
 
 def _total(recorder: Recorder, registers: Sequence[int]) -> int:
@@ -132,7 +133,7 @@ def _cross(recorder: Recorder, left: Any, right: Any, dim: int = -1) -> Tensor:
         def instruction(i: int, j: int, k: int, m: int) -> int:
             return recorder.emit(Op.SUB, recorder.emit(Op.MUL, i, j), recorder.emit(Op.MUL, k, m))
 
-        return _pointwise(instruction, p, s, q, r)
+        return pointwise(instruction, p, s, q, r)
 
     return torch.stack((minor(b, z, c, y), minor(c, x, a, z), minor(a, y, b, x)), dim)
 

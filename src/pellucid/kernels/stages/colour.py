@@ -1,0 +1,98 @@
+"""The stages of colour: each is its reference, and the names of what it takes.
+
+Owns: `STAGES`. What is computed forward, backward and as a tangent follows from a row of it.
+Must not: compute anything itself: the references are the specification.
+Read next: ``derived.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pellucid.color.curves import Curved, power
+from pellucid.color.hsv import shift_hsv, shift_hue
+from pellucid.kernels.color.mix import compose
+from pellucid.kernels.color.reference import clip, jitter_steps
+from pellucid.kernels.jumps import curved
+from pellucid.kernels.stages.program import Program
+from pellucid.kernels.stages.recorded import recorded
+
+__all__ = ["STAGES", "Stage"]
+
+RGB = ("red", "green", "blue")
+
+
+class Stage(NamedTuple):
+    """A pointwise stage.
+
+    Args:
+        reference: of an image (b, c, h, w) and of numbers, (b,) or (b, n) each.
+        pixels: names of the channels that it reads.
+        numbers: names of its numbers, and how many each is.
+    """
+
+    reference: Callable[..., Tensor]
+    pixels: tuple[str, ...]
+    numbers: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def program(self) -> Program:
+        """The reference, recorded."""
+        return _program(self.reference, self.pixels, tuple(self.numbers.items()))
+
+
+@cache
+def _program(reference: Callable[..., Tensor], pixels: tuple[str, ...], numbers: tuple[tuple[str, int], ...]) -> Program:
+    return recorded(reference, pixels, dict(numbers))
+
+
+def mixed(image: Tensor, matrix: Tensor, offset: Tensor, fill: Tensor) -> Tensor:
+    """Matrix @ colour + offset * coverage + fill * (1 - coverage)."""
+    total, covered = image.flatten(2).split((3, 1), 1)
+    return compose(total, covered, fill, matrix.unflatten(1, (3, 3)), offset)[..., None]
+
+
+def gated_hsv(image: Tensor, hue: Tensor, saturation: Tensor, value: Tensor, gate: Tensor) -> Tensor:
+    """HSV changed by addition, as far as the gate is open."""
+    return gated(torch.cat((shift_hsv(image, hue, saturation, value), image), 1), gate)
+
+
+def gated(image: Tensor, gate: Tensor) -> Tensor:
+    """Of a result and what it was made of, the first as far as the gate is open."""
+    made, before = image.chunk(2, 1)
+    gate = gate[:, None, None, None]
+    return gate * made + (1.0 - gate) * before
+
+
+def saturated(image: Tensor, factor: Tensor) -> Tensor:
+    """One step of torchvision's chain: away from the luma, and clipped."""
+    return jitter_steps(image, None, {"saturation": factor})
+
+
+def bent(how: Curved) -> Stage:
+    """A curve that jumps, with its surrogates and its gate."""
+    numbers = dict.fromkeys(("amount", "gain", "gate", "reach"), 1)
+    return Stage(lambda image, *numbers: curved(image, torch.stack(numbers, 1), how), ("x",), numbers)
+
+
+STAGES: Mapping[str, Stage] = {
+    "mix": Stage(mixed, (*RGB, "cover"), {"matrix": 9, "offset": 3, "fill": 3}),
+    "hue": Stage(shift_hue, RGB, {"hue_shift": 1}),
+    "hsv": Stage(shift_hsv, RGB, {"hue": 1, "saturation": 1, "value": 1}),
+    "gated_hsv": Stage(gated_hsv, RGB, {"hue": 1, "saturation": 1, "value": 1, "gate": 1}),
+    "saturation": Stage(saturated, RGB, {"factor": 1}),
+    "gate": Stage(gated, ("made", "before"), {"gate": 1}),
+    "clip": Stage(clip, ("x",)),
+    "power": Stage(power, ("x",), {"exponent": 1, "gain": 1}),
+    "solarize": bent(Curved("solarize", "none", "secant", 1.0)),
+    "solarize_bytes": bent(Curved("solarize", "none", "straight_through", 255.0)),
+    "posterize": bent(Curved("posterize", "soft", "secant", 1.0)),
+    "posterize_bytes": bent(Curved("posterize", "straight_through", "straight_through", 255.0)),
+}
+"""By name. The law test runs on every row."""
