@@ -126,7 +126,7 @@ def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
         return KINDS[named.get(key) or _TYPED[key]]
     for name, kind in KINDS.items():
         rest = key[len(name) :]
-        if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and rest != f"_{VALID}")):
+        if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and not rest.endswith(f"_{VALID}"))):
             return kind
     return None
 

@@ -124,6 +124,17 @@ def test_mask_agrees_with_a_nearest_image(case):
     assert agree > 0.97  # ties on pixel edges may fall either way in float32
 
 
+def test_what_came_out_goes_in_again_whatever_its_key():
+    augment = Pipeline([RandomHorizontalFlip(p=1.0)])
+    batch = {"image": torch.rand(1, 3, 5, 5), "boxes_2": torch.tensor([[[1.0, 2.0, 3.0, 4.0]]]), "keypoints_left": torch.ones(1, 2, 2)}
+    out, record = augment(batch, return_record=True)
+    assert {"boxes_2_valid", "keypoints_left_valid"} <= set(out)
+    for back in (augment(out), augment.inverse(out, record)):
+        assert torch.equal(back["boxes_2"], batch["boxes_2"])
+        assert torch.equal(back["keypoints_left"], batch["keypoints_left"])
+    assert not augment({**out, "boxes_2_valid": torch.zeros(1, 1, dtype=torch.bool)})["boxes_2_valid"].any()
+
+
 def test_valid_mask_and_return_valid():
     augment = Pipeline([RandomTranslate(((0.5, 0.5), (0.0, 0.0)))], return_valid=True)
     out, record = augment({"image": torch.ones(2, 3, 8, 8)}, return_record=True)
