@@ -59,7 +59,16 @@ def draw_params(
 def draw_each(
     plans: Sequence[Plan], seed: Int64[Tensor, ""], step: Int64[Tensor, ""], indices: Sequence[Int64[Tensor, "b"]]
 ) -> list[Sequence[Mapping[str, Tensor]]]:
-    """The same, of what is not learned, for samples of several sizes: some of them for each plan, all plans of one kind."""
+    """The same, of what is not learned, for samples of several sizes: some of them for each plan of the same transforms."""
+    kinds: dict[int, list[int]] = {}
+    for k, plan in enumerate(plans):
+        kinds.setdefault(id(plan.owner), []).append(k)
+    if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
+        drawn = {}
+        for some in kinds.values():
+            found = draw_each([plans[k] for k in some], seed, step, [indices[k] for k in some])
+            drawn.update(zip(some, found, strict=True))
+        return [drawn[k] for k in range(len(plans))]
     plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
