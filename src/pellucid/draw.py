@@ -64,7 +64,7 @@ def draw_each(
     for k, plan in enumerate(plans):
         kinds.setdefault(id(plan.owner), []).append(k)
     if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
-        drawn = {}
+        drawn: dict[int, Sequence[Mapping[str, Tensor]]] = {}
         for some in kinds.values():
             found = draw_each([plans[k] for k in some], seed, step, [indices[k] for k in some])
             drawn.update(zip(some, found, strict=True))

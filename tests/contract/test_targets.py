@@ -126,7 +126,8 @@ def test_mask_agrees_with_a_nearest_image(case):
 
 def test_what_came_out_goes_in_again_whatever_its_key():
     augment = Pipeline([RandomHorizontalFlip(p=1.0)])
-    batch = {"image": torch.rand(1, 3, 5, 5), "boxes_2": torch.tensor([[[1.0, 2.0, 3.0, 4.0]]]), "keypoints_left": torch.ones(1, 2, 2)}
+    boxes, points = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]]), torch.ones(1, 2, 2)
+    batch = {"image": torch.rand(1, 3, 5, 5), "boxes_2": boxes, "keypoints_left": points}
     out, record = augment(batch, return_record=True)
     assert {"boxes_2_valid", "keypoints_left_valid"} <= set(out)
     for back in (augment(out), augment.inverse(out, record)):
