@@ -1,6 +1,7 @@
 """Loading: the same batches for any number of workers, another draw in each epoch, and none twice after a stop."""
 
 import contextlib
+import queue
 import sys
 import threading
 from pathlib import Path
@@ -106,13 +107,88 @@ def test_ranks_share_an_epoch():
     assert list(Order(4, shuffle=False)) == [(0, i) for i in range(4)]
 
 
-def test_the_thread_keeps_order_and_stops(folder):
-    before = threading.active_count()
-    batches = prefetcher(folder, batch=1, depth=1)
+def prefetching():
+    return [thread for thread in threading.enumerate() if thread.name == "pellucid-prefetch"]
+
+
+def ended(seconds=20.0):
+    """Whether every thread of a loop that was left ends by itself."""
+    for thread in prefetching():
+        thread.join(seconds)
+    return not prefetching()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_thread_keeps_order_and_stops(folder, depth):
+    batches = prefetcher(folder, batch=1, depth=depth)
     for place, _ in enumerate(batches):
         if place == 2:
             break
-    assert threading.active_count() == before
+    assert ended()
+
+
+class Stalling:
+    """A stream that gives some batches and then nothing until it is let go."""
+
+    def __init__(self, *batches):
+        self.batches, self.go, self.waits, self.ends = batches, threading.Event(), threading.Event(), 0
+
+    def __iter__(self):
+        try:
+            yield from self.batches
+            self.waits.set()
+            self.go.wait(60)
+            yield "late"
+        finally:
+            self.ends += 1
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_leaving_a_loop_does_not_wait_for_a_stream_that_stalls(depth):
+    stream = Stalling(1, 2)
+    for batch in (batches := Prefetcher(stream, depth=depth)):
+        if batch == 2:
+            assert stream.waits.wait(60)
+            break
+    assert len(prefetching()) == 1, "the loop was left while the stream waits"
+    assert not stream.go.is_set()
+    stream.go.set()
+    assert ended()
+    assert stream.ends == 1, "the stream was closed"
+    assert next(iter(batches)) == 1
+    assert ended()
+
+
+def test_an_interrupt_leaves_a_loop_whose_first_batch_does_not_come(monkeypatch):
+    stream = Stalling()
+
+    def interrupted(*_):
+        assert stream.waits.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue.Queue, "get", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(Prefetcher(stream)))
+    stream.go.set()
+    assert ended()
+
+
+def test_the_next_loop_begins_when_the_thread_of_the_last_has_ended():
+    stream = Stalling(1)
+    batches = Prefetcher(stream)
+    for _ in batches:
+        stream.waits.wait(60)
+        break
+    later = threading.Thread(target=lambda: found.extend(batches))
+    found, ends = [], stream.ends
+    later.start()
+    later.join(0.05)
+    assert (ends, stream.ends, found) == (0, 0, [])
+    stream.go.set()
+    later.join(60)
+    assert found == [1, "late"]
+    assert stream.ends == 2
+    assert ended()
 
 
 def test_an_error_comes_where_its_batch_would(folder, tmp_path):

@@ -7,10 +7,13 @@ Read next: ``__init__.py``.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -18,7 +21,7 @@ from torch import Tensor
 from pellucid.data.collate import Collate
 from pellucid.data.samples import Order, Sample
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import is_number
+from pellucid.random.arguments import whole_number
 
 __all__ = ["Prefetcher"]
 
@@ -34,7 +37,8 @@ class Prefetcher:
         device: where pictures are moved to before the pass.
         depth: batches that are ready at most.
 
-    A loop that is left early stops the thread. An error in it is raised where its batch would have come.
+    A loop that is left early stops the thread, and waits neither for it nor for the loader: the thread ends with the batch that it
+    is at. The next loop begins when it has ended. An error in it is raised where its batch would have come.
 
     Errors:
         InvalidArgument for a depth below 1; InvalidType for a ``collate`` that is no `Collate`.
@@ -56,13 +60,12 @@ class Prefetcher:
     def __init__(
         self, loader: Iterable[Any], collate: Collate | None = None, *, device: torch.device | str | None = None, depth: int = 2
     ) -> None:
-        if not is_number(depth) or depth < 1 or depth != int(depth):
-            raise invalid("depth", expected="a number of batches, at least 1", got=repr(depth))
-        self.loader, self.depth = loader, int(depth)
+        self.loader, self.depth = loader, whole_number("depth", depth, 1, 1 << 20)
         self.device = None if device is None else torch.device(device)
         if collate is not None and not isinstance(collate, Collate):
             raise wrong_type("collate", expected="what collate(pipeline) gives", got=repr(collate))
         self._augment = collate
+        self._thread: threading.Thread | None = None
         self._epoch, self._done = self._order.epoch if self._order is not None else 0, 0
 
     @property
@@ -84,7 +87,7 @@ class Prefetcher:
             state: of :meth:`state_dict`.
 
         Errors:
-            InvalidArgument where the loader's sampler is no `Order`.
+            InvalidArgument where the loader's sampler is no `Order`, and for what is no such state.
 
         Example:
             >>> import torch
@@ -97,8 +100,10 @@ class Prefetcher:
         """
         if self._order is None:
             raise invalid("loader", expected="a loader whose sampler is an Order, which can leave samples out", got=self.loader)
-        self._epoch, self._done = state["epoch"], state["done"]
-        self._order.epoch, self._order.done = self._epoch, self._done
+        if not isinstance(state, Mapping) or not {"epoch", "done"} <= state.keys():
+            raise invalid("state", expected="a dict with epoch and done, as state_dict gives it", got=repr(state))
+        epoch, done = (whole_number(f"state[{name!r}]", state[name], 0, 1 << 62) for name in ("epoch", "done"))
+        self._epoch, self._done = self._order.epoch, self._order.done = epoch, done
 
     def __iter__(self) -> Iterator[Any]:
         """The batches, in the loader's order."""
@@ -107,7 +112,8 @@ class Prefetcher:
             self._epoch, self._done = order.epoch, order.done
         ready: queue.Queue[Any] = queue.Queue(self.depth)
         stop = threading.Event()
-        thread = threading.Thread(target=self._work, args=(ready, stop), name="pellucid-prefetch", daemon=True)
+        work = (ready, stop, self._thread)
+        self._thread = thread = threading.Thread(target=self._work, args=work, name="pellucid-prefetch", daemon=True)
         thread.start()
         try:
             while (found := ready.get()) is not _END:
@@ -120,9 +126,8 @@ class Prefetcher:
                 yield batch
         finally:
             stop.set()
-            while thread.is_alive():  # it may be waiting to hand a batch over
-                _drain(ready)
-                thread.join(0.01)
+            _drain(ready)  # it may be waiting to hand a batch over
+            _running.add(thread)
         self._epoch, self._done = self._epoch + 1, 0
 
     def _hand_over(self, batch: Any, event: Any) -> None:
@@ -132,11 +137,16 @@ class Prefetcher:
         for tensor in _tensors(batch):
             tensor.record_stream(reading)
 
-    def _work(self, ready: queue.Queue[Any], stop: threading.Event) -> None:
+    def _work(self, ready: queue.Queue[Any], stop: threading.Event, before: threading.Thread | None) -> None:
+        if before is not None:
+            before.join()  # a loader is read by one at a time
+            del before
         try:
             side = torch.cuda.Stream(self.device) if self.device is not None and self.device.type == "cuda" else None
             with torch.cuda.stream(side):  # which does nothing for None
                 for samples in self.loader:
+                    if stop.is_set():
+                        return
                     count = len(samples) if isinstance(samples, list) else 1
                     batch = self._moved(samples)
                     batch = batch if self._augment is None else self._augment(batch)
@@ -151,6 +161,18 @@ class Prefetcher:
         if self.device is None:
             return value
         return _mapped(value, lambda tensor: tensor.to(self.device, non_blocking=True))
+
+
+_running: WeakSet[threading.Thread] = WeakSet()
+"""Threads whose loop was left."""
+
+
+@atexit.register
+def _join() -> None:
+    """Let them end what they are at, a moment long: Python may not take itself down under compiled code. A stalled one is left."""
+    end = time.monotonic() + 2.0
+    for thread in list(_running):
+        thread.join(max(0.0, end - time.monotonic()))
 
 
 def _drain(ready: queue.Queue[Any]) -> None:

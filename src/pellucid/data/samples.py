@@ -15,8 +15,11 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import whole_number
 
 __all__ = ["Indexed", "Numbered", "Order", "Sample", "index_of"]
+
+_MOST = (1 << 63) - 1
 
 
 class Sample(NamedTuple):
@@ -117,7 +120,7 @@ class Numbered(IterableDataset[Sample]):
 
     @epoch.setter
     def epoch(self, value: int) -> None:
-        self._epoch.fill_(value)
+        self._epoch.fill_(whole_number("Numbered.epoch", value, 0, _MOST))
 
     def __iter__(self) -> Iterator[Sample]:
         """This worker's share."""
@@ -153,7 +156,7 @@ class Order(Sampler[Any]):
         done: samples that the next pass leaves out, because they were seen before the run stopped. It is 0 again afterwards.
 
     Errors:
-        InvalidArgument for fewer than no samples, and for a rank that is not below ``ranks``.
+        InvalidArgument for fewer than no samples, for a rank that is not below ``ranks``, and for an epoch or ``done`` below 0.
 
     Example:
         >>> from pellucid.data import Order
@@ -173,6 +176,24 @@ class Order(Sampler[Any]):
         self.seed, self.shuffle, self.rank, self.ranks = seed, shuffle, rank, ranks
         self.epoch = 0
         self.done = 0
+
+    @property
+    def epoch(self) -> int:
+        """Of the next pass."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, value: int) -> None:
+        self._epoch = whole_number("Order.epoch", value, 0, _MOST)
+
+    @property
+    def done(self) -> int:
+        """Samples that the next pass leaves out."""
+        return self._done
+
+    @done.setter
+    def done(self, value: int) -> None:
+        self._done = whole_number("Order.done", value, 0, _MOST)
 
     def __len__(self) -> int:
         return max(len(range(self.rank, self.samples, self.ranks)) - self.done, 0)
