@@ -241,5 +241,5 @@ def _shares(key: str, labels: Tensor, index: int, lowered: Lowered, samples: int
         classes = torch.arange(spec.num_classes, device=labels.device)
         labels = (labels[:, None] == classes).to(torch.get_default_dtype())
     source = shown(lowered, index, samples, frames=1)
-    share = share.expand(samples, -1).to(labels.dtype).reshape(samples, -1, *[1] * (labels.dim() - 1))
+    share = share.expand(samples, -1).to(labels.dtype).reshape(*source.shape, *[1] * (labels.dim() - 1))
     return (share * labels[source]).sum(1)

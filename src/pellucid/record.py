@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.constants import wide_dtype
+from pellucid.draw import params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.execute import total_src_from_dst
 from pellucid.geometry.matrices import inverse
@@ -36,7 +38,7 @@ from pellucid.transforms.base import Transform, as_size
 from pellucid.transforms.choices import Apply, steps_of
 from pellucid.transforms.resize import Resize
 from pellucid.types import ImageSpec, Size
-from pellucid.writing import whole
+from pellucid.writing import parsed, whole
 
 __all__ = ["Record", "read_record", "record_agrees", "record_is_of", "size_agrees"]
 
@@ -554,12 +556,8 @@ class Record:
             ...     pellucid.Record.load(f"{folder}/record.pt").size_out
             (4, 4)
         """
-        try:
-            state = torch.load(path, weights_only=True)
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # a damaged file raises what its first wrong byte leads to
-            raise invalid(str(path), expected="a whole record, as Record.save writes it", got=_first_line(error)) from error
+        whole_one = "a whole record, as Record.save writes it"
+        state = parsed(path, partial(torch.load, map_location="cpu", weights_only=True), expected=whole_one)
         if not isinstance(state, dict) or state.get("pellucid_record") != _VERSION:
             got = state.get("pellucid_record") if isinstance(state, dict) else f"a {type(state).__name__}"
             raise invalid(str(path), expected=f"a record of version {_VERSION}", got=got)
@@ -581,10 +579,6 @@ class Record:
 _FIELDS = ("transforms", "image", "fuse", "samples", "lead", "params")
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-
-
 def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: int) -> list[int]:
     if not isinstance(values, list) or len(values) != count or any(type(value) is not int or value < 0 for value in values):
         raise invalid(f"{path}: {name}", expected=f"{count} whole number{'s' * (count > 1)}", got=values)
@@ -592,18 +586,32 @@ def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: 
 
 
 def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples: int) -> None:
-    """Every drawn value the plan wants, with a row per sample."""
+    """Every drawn value the plan wants, with a row per sample, of the kind and length that is drawn."""
     if not isinstance(params, list) or len(params) != len(plan.steps):
         raise invalid(f"{path}: params", expected=f"a list of {len(plan.steps)} tables", got=type(params).__name__)
+    start = {
+        (draw.transform, draw.name): {raw: torch.as_tensor(number) for raw, number in draw.distribution.start().items()}
+        for draw in plan.draws
+    }
+    drawn = params_of(plan, torch.full((1, 4 * len(plan.slots)), 0.5, dtype=torch.float64), start)
+    smooth = {(draw.transform, draw.name) for draw in plan.smooth}
     for i, values in enumerate(params):
         wanted = {draw.name for draw in plan.draws if draw.transform == i}
         if not isinstance(values, dict) or values.keys() != wanted:
             got = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
             raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
         for name, value in values.items():
-            if not isinstance(value, Tensor) or value.dim() == 0 or value.shape[0] != samples:
-                shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-                raise invalid(f"{path}: params[{i}].{name}", expected=f"{samples} rows", got=shape)
+            here = drawn[i][name]
+            shapes = [(samples, *here.shape[1:]), *([(samples,)] if (i, name) in smooth else [])]  # knots, or one frame's value
+            kind = "real" if here.is_floating_point() else "whole"
+            if (
+                not isinstance(value, Tensor)
+                or tuple(value.shape) not in shapes
+                or value.is_floating_point() != here.is_floating_point()
+                or value.dtype in (torch.bool, torch.complex64, torch.complex128)
+            ):
+                got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise invalid(f"{path}: params[{i}].{name}", expected=f"{kind} numbers of shape {shapes[0]}", got=got)
 
 
 def _fitted(size: Size, target: Size) -> tuple[Transform, ...]:

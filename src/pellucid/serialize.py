@@ -278,7 +278,7 @@ def settings_from_dict(spec: object, known: Mapping[str, Any]) -> dict[str, Any]
     """The options in the plain form of a pipeline, by name, each of them one of those known."""
     if not isinstance(spec, Mapping):
         raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
-    if spec.get("pellucid") != VERSION:
+    if type(spec.get("pellucid")) is not int or spec["pellucid"] != VERSION:
         raise invalid(
             "pellucid",
             expected=f"a pipeline of format version {VERSION}",

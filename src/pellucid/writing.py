@@ -1,6 +1,6 @@
-"""Files that are whole or as they were before.
+"""Files that are whole or as they were before, and one sentence for those that are not.
 
-Owns: `whole`, through which everything in one file is written.
+Owns: `whole`, through which everything in one file is written, and `parsed`, which reads what may be damaged.
 Must not: know what is written.
 Read next: ``serialize.py``.
 """
@@ -11,11 +11,17 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["flush", "whole"]
+from pellucid.errors import InvalidArgument, InvalidType, invalid
+
+__all__ = ["flush", "parsed", "whole"]
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -38,6 +44,21 @@ def whole(path: str | os.PathLike[str], *, drafts: Path | None = None) -> Iterat
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def parsed(path: str | os.PathLike[str], how: Callable[[BytesIO], T], *, expected: str, name: str = "") -> T:
+    """Read a file of somebody else's format; whatever a wrong byte leads to there is an InvalidArgument that names the file.
+
+    The content is in memory before it is parsed: an OSError is the disk's. ``name`` is of the argument, before the file's.
+    """
+    content = BytesIO(Path(path).read_bytes())
+    try:
+        return how(content)
+    except (InvalidArgument, InvalidType):
+        raise
+    except Exception as error:  # of its own kind for every parser and every damage, memory that a header promises among them
+        first = (str(error).splitlines() or [""])[0][:200].rstrip(".")
+        raise invalid(f"{name} {path}".lstrip(), expected=expected, got=f"{type(error).__name__}: {first}") from error
 
 
 def flush(path: Path) -> None:

@@ -7,12 +7,14 @@ Read next: ``../interop/__init__.py``.
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pellucid.errors import invalid
+from pellucid.writing import parsed
 
 __all__ = ["import_"]
 
@@ -64,8 +66,8 @@ def _table(path: Path) -> Any:
     import json
     import tomllib
 
-    text = path.read_text(encoding="utf-8")
-    try:
+    def read(file: BytesIO) -> Any:
+        text = file.read().decode("utf-8")
         if path.suffix in (".yaml", ".yml"):
             try:
                 import yaml  # type: ignore[import-untyped]
@@ -73,8 +75,8 @@ def _table(path: Path) -> Any:
                 raise invalid("FILE", expected="PyYAML to read YAML with", got="none", fix="Or write JSON.") from error
             return yaml.safe_load(text)
         return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise invalid("FILE", expected=f"valid {path.suffix[1:].upper() or 'JSON'}", got=str(error)) from error
+
+    return parsed(path, read, expected=f"valid {path.suffix[1:].upper() or 'JSON'}", name="FILE")
 
 
 def _attribute(path: Path, attribute: str) -> Any:

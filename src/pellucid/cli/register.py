@@ -7,12 +7,14 @@ Read next: ``../registration/align.py``.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pellucid.errors import invalid
+from pellucid.writing import parsed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,10 +96,10 @@ def _volume(path: Path) -> Tensor:
 
     if not path.is_file():
         raise invalid("VOLUME", expected="an .npy file", got=f"{path}, which is no file")
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise invalid("VOLUME", expected="an .npy file of numbers, as numpy.save writes it", got=str(path)) from error
+    load, expected = partial(np.load, allow_pickle=False), "an .npy file of numbers, as numpy.save writes it"
+    values = parsed(path, load, expected=expected, name="VOLUME")
+    if not isinstance(values, np.ndarray):
+        raise invalid("VOLUME", expected="an .npy file of one array", got=f"an archive, {path}")
     if values.ndim != 3 or values.dtype.kind not in "buif":
         raise invalid("VOLUME", expected="numbers of shape (D, H, W)", got=f"{values.dtype} of shape {values.shape} in {path}")
     return torch.from_numpy(values.astype("float32"))[None]

@@ -30,6 +30,7 @@ from pellucid.data.samples import index_of
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType, StoppedRun, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random.key import Key
+from pellucid.random.stream import launched
 
 __all__ = ["Job", "Outcome", "for_files", "run", "shard_of"]
 
@@ -165,7 +166,7 @@ def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
 def shard_of(text: str | None) -> tuple[int, int]:
     """(which, of how many), counted from 0: of ``I/N``, which counts from 1, or of the process that torchrun started."""
     if text is None:
-        return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        return launched()
     which, _, count = text.partition("/")
     if not (which.isdecimal() and count.isdecimal() and 1 <= int(which) <= int(count)):
         raise invalid("--shard", expected="I/N with I from 1 to N, such as 2/8", got=repr(text))

@@ -96,7 +96,12 @@ class LearnedParameters(nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         saved = state_dict.pop(prefix + _MEANING, None)
-        for at in self._distributions if saved is not None else ():
+        if saved is None:
+            saved = torch.empty(0, 3)
+        if not isinstance(saved, Tensor) or saved.dim() != 2 or saved.shape[1] != 3:
+            got = f"shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved).__name__
+            raise invalid(f"state_dict[{prefix + _MEANING!r}]", expected="a tensor (n, 3), as state_dict() gives it", got=got)
+        for at in self._distributions if len(saved) else ():
             here = torch.tensor(self._meaning(at), dtype=torch.float64)
             stored = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
             close = max(1e-6, 4.0 * torch.finfo(saved.dtype).eps)  # a state_dict may have been cast

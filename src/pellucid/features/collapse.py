@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import StoppedRun, invalid
+from pellucid.random.arguments import is_number, whole_number
 
 __all__ = ["CollapseError", "CollapseGuard", "mean_off_diagonal_distance"]
 
@@ -132,4 +133,8 @@ class CollapseGuard:
             >>> guard.state_dict()["looks"]
             3
         """
-        self._looks, self._suspicious, self._mean_loss = int(state["looks"]), int(state["suspicious"]), float(state["mean_loss"])
+        names = ("looks", "suspicious", "mean_loss")
+        if not isinstance(state, dict) or not all(is_number(state.get(name)) for name in names):
+            raise invalid("state", expected=f"numbers for {', '.join(names)}, as state_dict() gives them", got=repr(state))
+        self._looks, self._suspicious = (whole_number(name, state[name], 0, 1 << 62) for name in names[:2])
+        self._mean_loss = float(state["mean_loss"])

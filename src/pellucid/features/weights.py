@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet, width_of
 from pellucid.features.keypoint_net import KeypointNet
+from pellucid.writing import parsed
 
 __all__ = [
     "DESCRIPTOR_FILE",
@@ -170,13 +171,16 @@ def _filled(network: N, weights: Mapping[str, Tensor], path: str | os.PathLike[s
 
 def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The notes in a detector's file: its shape, and the settings of its training."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
-        with safe_open(_detector_file(path), framework="pt") as opened:
-            notes: dict[str, Any] = json.loads((opened.metadata() or {}).get("pellucid", "{}"))
-    except SafetensorError as error:
-        raise invalid(str(path), expected="a safetensors file", got=str(error)) from error
+    def notes_of(_: BytesIO) -> Any:
+        with safe_open(file, framework="pt") as opened:
+            return json.loads((opened.metadata() or {}).get("pellucid", "{}"))
+
+    file = _detector_file(path)
+    notes = parsed(file, notes_of, expected="a safetensors file")
+    if not isinstance(notes, dict):
+        raise invalid(str(path), expected="a safetensors file whose notes are a table", got=type(notes).__name__)
     return notes
 
 
@@ -189,8 +193,7 @@ def _detector_file(path: str | os.PathLike[str]) -> Path:
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The tensors of a safetensors file or a PyTorch checkpoint by name; of a run's folder, those of its descriptor."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load
 
     file = Path(path)
     if file.is_dir():
@@ -200,13 +203,13 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         file = file / DESCRIPTOR_FILE
     if not file.exists():
         raise invalid("weights", expected="an existing file or the folder of a run", got=str(path))
-    try:
+
+    def tensors(content: BytesIO) -> Any:
         if file.suffix == ".safetensors":
-            loaded: Any = load_file(file)
-        else:
-            loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError) as error:
-        raise invalid(str(path), expected="a safetensors file or a PyTorch checkpoint of tensors", got=str(error)[:200]) from error
+            return load(content.read())
+        return torch.load(content, map_location="cpu", weights_only=True)
+
+    loaded = parsed(file, tensors, expected="a safetensors file or a PyTorch checkpoint of tensors")
     if isinstance(loaded, Mapping) and isinstance(loaded.get("state_dict"), Mapping):
         loaded = loaded["state_dict"]
     if not isinstance(loaded, Mapping) or not all(isinstance(value, Tensor) for value in loaded.values()):

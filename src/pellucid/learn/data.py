@@ -12,9 +12,8 @@ import hashlib
 import math
 import os
 import struct
-import zipfile
-import zlib
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.errors import InvalidArgument, invalid
+from pellucid.errors import invalid
 from pellucid.training import World
+from pellucid.writing import parsed
 
 __all__ = ["Batches", "Pictures", "Task", "find_data", "load_pictures", "small_task"]
 
@@ -210,16 +210,14 @@ def _digits() -> Pictures:
 def _npz(path: Path) -> dict[str, Any]:
     import numpy as np
 
-    try:
-        with path.open("rb") as file, np.load(file) as archive:
-            missing = [name for name in _IDX if name not in archive]
-            if missing:
-                raise invalid(str(path), expected=f"the arrays {', '.join(_IDX)}", got=", ".join(archive.files))
-            return {name: archive[name] for name in _IDX}
-    except InvalidArgument:
-        raise
-    except (ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise invalid(str(path), expected="an .npz archive of numbers", got=str(error)[:200]) from error
+    def arrays(file: BytesIO) -> dict[str, Any]:
+        archive = np.load(file)
+        missing = [name for name in _IDX if name not in archive]
+        if missing:
+            raise invalid(str(path), expected=f"the arrays {', '.join(_IDX)}", got=", ".join(archive.files))
+        return {name: archive[name] for name in _IDX}
+
+    return parsed(path, arrays, expected="an .npz archive of numbers")
 
 
 def _idx(folder: Path, names: tuple[str, ...]) -> Any:
@@ -243,11 +241,9 @@ def _idx(folder: Path, names: tuple[str, ...]) -> Any:
 
 
 def _unpacked(path: Path) -> bytes:
-    raw = path.read_bytes()
-    try:
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise invalid(str(path), expected="a complete gzip file", got=str(error)) from error
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    return parsed(path, lambda file: gzip.decompress(file.read()), expected="a complete gzip file")
 
 
 def _pictures(name: str, arrays: dict[str, Any]) -> Pictures:

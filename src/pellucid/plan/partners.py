@@ -24,6 +24,7 @@ def sources(spec: LayerSpec, rows: int, frames: int, device: torch.device) -> In
     A sample whose partner the batch does not have meets itself.
     """
     row = torch.arange(rows, device=device)[:, None]
+    frames = max(frames, 1)  # an empty clip has no rows
     samples, sample = rows // frames, row // frames
     distance = constant(spec.partners, torch.int64, device)
     if spec.pairing == "roll":

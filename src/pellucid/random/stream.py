@@ -21,7 +21,9 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils.checkpoint import CheckpointPolicy
 from torch.utils.data import get_worker_info
 
-__all__ = ["claim", "fold_in", "own_seed", "rank", "slot_of"]
+from pellucid.errors import invalid
+
+__all__ = ["claim", "fold_in", "launched", "launched_number", "own_seed", "rank", "slot_of"]
 
 _lock = threading.RLock()
 _made = itertools.count()  # streams without a seed, in this process
@@ -69,8 +71,25 @@ def rank() -> int:
         return distributed.get_rank()
     if torch.compiler.is_compiling() or get_worker_info() is None:
         return 0
-    rank_text = os.environ.get("RANK", "")  # a worker that was spawned knows nothing of the group, but has what the launcher set
-    return int(rank_text) if rank_text.isdecimal() else 0
+    return launched()[0]  # a worker that was spawned knows nothing of the group, but has what the launcher set
+
+
+def launched() -> tuple[int, int]:
+    """(rank, how many there are), as a launcher such as torchrun says it in the environment; (0, 1) where there is none."""
+    size = launched_number("WORLD_SIZE", 1, low=1)
+    at = launched_number("RANK", 0)
+    if at >= size and os.environ.get("WORLD_SIZE"):
+        raise invalid("RANK in the environment", expected=f"a whole number below WORLD_SIZE, which is {size}", got=at)
+    return at, size
+
+
+def launched_number(name: str, default: int, *, low: int = 0) -> int:
+    """A whole number in the environment; the default where it is not set, or empty."""
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= low):
+        fix = f"Start by torchrun, which sets it, or unset {name}."
+        raise invalid(f"{name} in the environment", expected=f"a whole number, at least {low}", got=repr(text), fix=fix)
+    return int(text)
 
 
 def _place(shared: bool) -> int:

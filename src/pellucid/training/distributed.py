@@ -7,7 +7,6 @@ Read next: ``loop.py``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from pellucid.random.stream import launched, launched_number
 
 __all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_world", "leave_world"]
 
@@ -42,17 +43,20 @@ def join_world() -> World:
 
     Alone where there is none. NCCL on GPUs, gloo elsewhere.
 
+    Errors:
+        InvalidArgument where RANK or WORLD_SIZE is set to what is no rank or number of them.
+
     Example:
         >>> from pellucid.training import join_world
         >>> join_world()
         World(rank=0, size=1)
     """
-    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
+    if launched()[1] < 2:
         return World()
     if not dist.is_initialized():
         gpu = torch.cuda.is_available()
         if gpu:
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+            torch.cuda.set_device(launched_number("LOCAL_RANK", 0))
         dist.init_process_group("nccl" if gpu else "gloo")
     return World(dist.get_rank(), dist.get_world_size())
 

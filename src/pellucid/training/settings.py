@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.writing import parsed
 
 __all__ = ["Amount", "Count", "Number", "Positive", "RunSettings", "Share", "check_ranges", "described", "read_settings"]
 
@@ -127,10 +128,7 @@ def read_settings(
 
 
 def _table(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise invalid(str(path), expected="a TOML file in UTF-8", got=str(error)) from None
+    return parsed(path, lambda file: tomllib.loads(file.read().decode("utf-8")), expected="a TOML file in UTF-8")
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
+from pellucid.writing import parsed
 
 __all__ = ["read_arrays", "read_idx"]
 
@@ -38,10 +39,7 @@ def read_idx(path: str | os.PathLike[str]) -> Shaped[Tensor, "..."]:
 
     raw = Path(path).read_bytes()
     if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise invalid(str(path), expected="a complete gzip file", got=str(error)) from error
+        raw = parsed(path, lambda file: gzip.decompress(file.read()), expected="a complete gzip file")
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _TYPES or len(raw) < 4 + 4 * raw[3]:
         raise invalid(str(path), expected="an IDX file: two zero bytes, a type, the number of axes", got=repr(raw[:4]))
     start = 4 + 4 * raw[3]
@@ -62,10 +60,10 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Shaped[Tensor, "..."]
     """
     import numpy as np
 
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise invalid(str(path), expected="an .npz archive", got="a single array", fix="numpy.savez(path, x=array)")
-            return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
-    except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
-        raise invalid(str(path), expected="an .npz archive of numbers", got=str(error)) from error
+    def arrays(file: BytesIO) -> dict[str, Tensor]:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise invalid(str(path), expected="an .npz archive", got="a single array", fix="numpy.savez(path, x=array)")
+        return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
+
+    return parsed(path, arrays, expected="an .npz archive of numbers")

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from pellucid.errors import invalid
+from pellucid.writing import parsed, whole
 
 __all__ = ["decide_steps"]
 
@@ -49,17 +51,23 @@ def decide_steps(
         raise invalid("minutes", expected="a positive time", got=minutes)
     kept = directory / _FILE
     if kept.exists():
-        earlier = json.loads(kept.read_text())
-        if earlier["minutes"] == minutes:
-            return int(earlier["steps"])
+        then, number = parsed(kept, _kept, expected="minutes and steps, as the start of the run wrote them")
+        if then == minutes:
+            return number
     seconds = _seconds_per_step(rehearse(), most=min(20.0, 0.04 * 60 * minutes))
     left = 60.0 * minutes * _RESERVE - (time.perf_counter() - started)
     number = int(left / seconds)
     if number < 10:
         raise invalid("minutes", expected=f"time for ten steps of {seconds:.2g} s after starting", got=minutes)
     directory.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps({"minutes": minutes, "steps": number, "seconds_per_step": round(seconds, 5)}) + "\n")
+    with whole(kept) as draft:
+        draft.write_text(json.dumps({"minutes": minutes, "steps": number, "seconds_per_step": round(seconds, 5)}) + "\n")
     return number
+
+
+def _kept(file: BytesIO) -> tuple[float, int]:
+    earlier = json.load(file)
+    return float(earlier["minutes"]), int(earlier["steps"])
 
 
 def _seconds_per_step(step: Callable[[int], object], most: float) -> float:
