@@ -48,7 +48,7 @@ from pellucid.targets import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
 from pellucid.types import ImageSpec
-from pellucid.units import looked_at
+from pellucid.units import Look
 from pellucid.worst import worst_draw
 
 __all__ = ["Pipeline"]
@@ -165,7 +165,7 @@ class Pipeline(nn.Module):
             self.learned = LearnedParameters(self.steps)
         self._losses = LossesSeen()
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
-        self._looked = False
+        self._look = Look()
 
     def forward(
         self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
@@ -752,8 +752,8 @@ class Pipeline(nn.Module):
     def _planned(self, parsed: Parsed) -> Plan:
         """The plan of a call; the first pictures are looked at."""
         plan = self._plans.of(self._spec(parsed))
-        if not torch.compiler.is_compiling() and not self._looked:
-            self._looked = all(looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
+        if not torch.compiler.is_compiling() and not self._look.done:
+            self._look.at(plan, parsed)
         return plan
 
     def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:

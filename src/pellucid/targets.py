@@ -7,6 +7,7 @@ Read next: ``record.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -123,7 +124,7 @@ def sort(batch: object, options: Options) -> Sorted:
                 f"batch[{key!r}]",
                 expected=f"a key named after its kind ({', '.join(KINDS)}; also mask_left, image2, ...)",
                 got=repr(key),
-                fix=_STALE if key == "area" else _fix(key),
+                fix=_STALE if key == "area" else _fix(key, value),
             )
     return named
 
@@ -131,8 +132,49 @@ def sort(batch: object, options: Options) -> Sorted:
 _BARE = Options()  # which say nothing of its key: it has none
 
 
-def _fix(key: str) -> str:
-    return f"Pass targets={{{key!r}: 'mask'}} to say what it is, or passthrough=({key!r},) to leave it alone."
+_WORDS = (
+    ("", "path file filename fname url meta metadata info caption text prompt"),
+    ("camera", "camera cam k intrinsic extrinsic pose calib calibration"),
+    ("labels", "label class classe category categorie cls score y"),
+    ("", "name id idx index size shape time timestamp"),
+    ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
+    ("keypoints", "keypoint kpt kp landmark joint point pt"),
+    ("mask", "mask seg segmentation segm semantic panoptic instance annotation matte trimap"),
+    ("depth", "depth disparity"),
+    ("flow", "flow"),
+    ("normals", "normal"),
+    ("heatmap", "heatmap heat"),
+    ("image", "image img picture photo rgb frame video clip pixel view input x"),
+)
+"""What words in keys of other data sets mean, the first that holds; without a plural's s."""
+
+
+def _fix(key: str, value: object) -> str:
+    """What to say for a key that is no kind's: the kind that its words, or else its numbers, are likely to be of."""
+    words = {word.removesuffix("s").rstrip("0123456789") for word in re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower().split("_")}
+    found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
+    alone = f"passthrough=({key!r},) to leave it alone"
+    if found == "camera":
+        return f"Pass {alone}; record.matrix is the map of the picture that a camera's matrix goes through, too."
+    kind = _likely(value) if found is None else found
+    return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
+
+
+def _likely(value: object) -> str:
+    """The kind that numbers look like; none for what is no tensor or array of numbers."""
+    value = next(iter(value), None) if isinstance(value, list | tuple) else value
+    shape = tuple(getattr(value, "shape", ()))
+    whole = "float" not in str(getattr(value, "dtype", "float"))
+    if isinstance(value, int | float) or len(shape) == 1 or (hasattr(value, "dtype") and not shape):
+        return "labels"
+    if len(shape) > 1 and shape[-1] in (2, 3, 4, 5) and len(shape) < 4 and max(shape[:-1]) < _MANY:
+        return "boxes" if shape[-1] > 3 else "keypoints"
+    if len(shape) > 1:
+        return "mask" if whole and not {1, 3} & {shape[-1], shape[-3:][0]} else "image"
+    return ""
+
+
+_MANY = 1024  # rows that one picture hardly has
 
 
 def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
@@ -320,16 +362,20 @@ def _sides(size: Size, device: torch.device) -> Tensor:
     return constant((size[1], size[0]) * 2, wide_dtype(device), device)
 
 
-def unflatten(result: Tensor, entry: Entry, lead: int, size: Size) -> Tensor:
-    """Undo :func:`flatten` on a result; ``size`` is that of its picture now."""
+def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, *, whole: bool) -> Tensor:
+    """Undo :func:`flatten` on a result; ``size`` is that of its picture now.
+
+    Rows of whole numbers stay such where ``whole`` says so; else they become floating-point numbers.
+    """
     inner = entry.tensor.dim() - lead
     if inner == 2 and entry.kind.interpolation:
         result = result[:, 0]
     if entry.kind.move:
         result = to_degrees(result, entry.degrees) if entry.degrees else result
         result = result / _sides(size, result.device) if entry.fractions else result
-        if not entry.tensor.is_floating_point():  # which has no NaN
+        dtype, whole = entry.tensor.dtype, whole and entry.box_format in ("xyxy", "xywh")  # half a width is no whole number
+        if not dtype.is_floating_point and whole:  # which has no NaN
             result = torch.where(result.isfinite(), result, 0.0).round()
-        result = result.to(entry.tensor.dtype)
+        result = result.to(dtype if whole or dtype.is_floating_point else torch.float32)
     result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
     return result.movedim(-3, -1) if entry.channels_last else result

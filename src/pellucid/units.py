@@ -1,6 +1,6 @@
-"""The one warning about floating-point images that are not in [0, 1].
+"""The warnings about floating-point images that are not in [0, 1], and about boxes that have another format.
 
-Owns: what transforms clip, and a look at the first images a pipeline sees.
+Owns: what transforms clip, and a look at the first images and boxes a pipeline sees.
 Must not: look at a tensor of another device, or at more than a few thousand pixels.
 Read next: ``pipeline.py``.
 """
@@ -10,20 +10,63 @@ from __future__ import annotations
 import math
 import warnings
 
+import torch
 from torch import Tensor
 
+from pellucid.kinds import BOXES, IMAGE
 from pellucid.plan import Plan
 from pellucid.segments import CurveSpec
 from pellucid.tape import is_plain_eager
+from pellucid.targets import Entry, Parsed
 from pellucid.transforms.base import Transform
 
-__all__ = ["looked_at"]
+__all__ = ["Look"]
 
 _FAR = 2.0  # bicubic overshoot stays below; anything above comes out of a clip as plain white
 _PIXELS = 4096
+_ROWS = 32
 
 
-def looked_at(plan: Plan, image: Tensor) -> bool:
+class Look:
+    """A pipeline's look at the first of what it is given; it sees values on the CPU, and only where nothing traces."""
+
+    def __init__(self) -> None:
+        self._pictures, self._boxes = False, False
+        self._rows, self._turned = 0, 0
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to look at."""
+        return self._pictures and self._boxes
+
+    def at(self, plan: Plan, parsed: Parsed) -> None:
+        """Look at a batch."""
+        if not self._pictures:
+            self._pictures = all(_looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
+        if not self._boxes:
+            self._boxes = all(self._looked_at_boxes(entry) for entry in parsed.entries if entry.kind is BOXES)
+
+    def _looked_at_boxes(self, entry: Entry) -> bool:
+        """Warn where most rows of (x0, y0, x1, y1) end before they begin, as (x, y, width, height) do."""
+        rows = entry.tensor.detach()
+        if entry.box_format != "xyxy":
+            return True
+        if not (rows.is_cpu and is_plain_eager()):
+            return False
+        there = (rows != 0).any(-1) if entry.valid is None else entry.valid.to(rows.device, torch.bool)
+        self._rows += int(there.sum())
+        self._turned += int(((rows[..., 2:] < rows[..., :2]).any(-1) & there).sum())
+        if 2 * self._turned > self._rows:
+            warnings.warn(
+                f"{self._turned} of {self._rows} rows of batch[{entry.key!r}], read as (x0, y0, x1, y1), end before they begin, "
+                "and so are no boxes. Pass box_format='xywh' or 'cxcywh' if that is what they are. (Said once, of the first ones.)",
+                stacklevel=2,
+            )
+            return True
+        return self._rows >= _ROWS
+
+
+def _looked_at(plan: Plan, image: Tensor) -> bool:
     """Warn where a floating-point image with values far above 1 enters a transform for which 1 is white.
 
     Returns:

@@ -343,7 +343,7 @@ def test_nothing_in_nothing_out(transform, shape):
     batch = {
         "image": torch.rand(shape),
         "mask": torch.zeros(*lead, 8, 8).long(),
-        "boxes": torch.rand(*lead, 2, 4),
+        "boxes": torch.rand(*lead, 2, 4).sort(-1).values,
         "keypoints": torch.rand(*lead, 1, 2),
     }
     augment = Pipeline([transform], return_valid=True)

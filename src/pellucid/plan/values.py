@@ -229,6 +229,12 @@ class Plan:
         return tuple(i for i in self.moving_layers if getattr(self.segments[i], "pastes", False))
 
     @property
+    def whole(self) -> bool:
+        """Whether rows of whole numbers stay such: pictures are cut, padded and turned by whole pixels, and nothing else moves."""
+        moves = any(isinstance(segment, WarpSpec) and segment.resamples for segment in self.segments)
+        return not (moves or self.moving_layers or self.hiding)
+
+    @property
     def hiding(self) -> tuple[int, ...]:
         """The steps whose rectangles masks, boxes or points know of."""
         blends = ((i, segment) for i, segment in enumerate(self.segments) if isinstance(segment, BlendSpec))
