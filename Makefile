@@ -31,7 +31,7 @@ test-long: $(STAMP)
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
 
-# What each test function costs: from this, tests/sampled.py decides which cases the default run takes.
+# What each test function costs: from this, tests/sampled.py decides how many cases the default run takes.
 seconds: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -p tests.measured -m "not slow and not gpu"
 

@@ -17,10 +17,10 @@ torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items, config):
     from tests.sampled import mark_long
 
-    mark_long(items)
+    mark_long(items, config)
 
 
 @pytest.fixture(autouse=True)

@@ -1,16 +1,18 @@
-"""Tests of which the default run takes some cases, evenly spread.
+"""Tests of which the default run takes some cases: which ones, a hash of their names decides.
 
-`sampled` marks the others as slow, which ``make test-all`` runs. `mark_long` shortens functions that are long by
-``tests/seconds.json`` (``make seconds`` measures them anew): the cases beyond `SHARE` seconds are marked ``long``, and CI runs them
-as well (``make test-long``).
+Two kinds of functions are cut short. The mark ``sampled(n)`` says that one case in n is enough and that the others are ``slow``
+(``make test-all``). Functions that are long by ``tests/seconds.json`` (``make seconds`` measures them anew) get `SHARE` seconds;
+their other cases are ``long``, and CI runs them as well (``make test-long``). What is in `WHOLE` is never cut for its length.
 """
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,15 +25,34 @@ LONGEST = 0.6
 ALWAYS = ("contract/", "oracle/", "laws/")
 """Where the default run takes at least one case of every function, however long it is."""
 
+WHOLE = (
+    "test_",
+    "compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform",
+    "contract/test_gradients.py::test_degenerate_images_have_finite_gradients",
+    "contract/test_values.py::test_prefix_of_a_larger_batch",
+    "guide/test_no_inplace.py",
+    "guide/test_reference.py",
+)
+"""Of what begins so the default run takes every case: laws that invariants cite, every transform, and rules over source text."""
 
-def sampled(cases: Iterable, every: int, ids: Sequence[str] | None = None) -> list:
-    """Mark all but each ``every``-th case as slow, from the first on."""
-    cases = list(cases)
-    names = ids or [getattr(case, "name", case) for case in cases]
-    return [
-        pytest.param(case, id=str(name), marks=[pytest.mark.slow] if n % every else [])
-        for n, (case, name) in enumerate(zip(cases, names, strict=True))
-    ]
+CUT = ("test_docs.py::test_docstring_examples", "test_examples.py")
+"""And what is cut short all the same: every docstring, and examples that train."""
+
+
+class Sample(NamedTuple):
+    """A function's cases, and those of them that the default run takes."""
+
+    cases: list[pytest.Item]
+    taken: list[pytest.Item]
+
+    def still(self) -> set[str]:
+        """Parameters with one value in the default run and more in the grid; none where a single case is run."""
+        grid, shown = (_shown(map(_parameters, items)) for items in self)
+        return {name for name in grid if len(self.taken) > 1 and len(shown[name]) == 1 < len(grid[name])}
+
+
+samples = pytest.StashKey[dict[str, Sample]]()
+"""What was collected, by function."""
 
 
 @cache
@@ -43,21 +64,80 @@ def seconds() -> dict[str, tuple[int, float]]:
 def every(name: str) -> int:
     """Of how many cases of a function the default run takes one; none for 0."""
     cases, cpu = seconds().get(name, (1, 0.0))
-    if cpu <= SHARE:
+    if cpu <= SHARE or (name.startswith(WHOLE) and not name.startswith(CUT)):
         return 1
     if cpu > LONGEST * cases and not name.startswith(ALWAYS):
         return 0
     return min(math.ceil(cpu / SHARE), cases)
 
 
-def mark_long(items: Iterable[pytest.Item]) -> None:
-    """Mark what the default run leaves out, cases already slow not counted."""
-    seen: Counter[str] = Counter()
+def chosen(cases: Mapping[str, Mapping[str, Hashable]], count: int) -> set[str]:
+    """Names of ``count`` cases, given the values of each case's parameters by name.
+
+    Values that were taken least come next, so that no parameter stands still, and the hash of the name decides between equals: no
+    order of the cases and no period of a grid can meet it. Where two cases or more are taken, it goes on until every parameter that
+    has several values has shown two.
+    """
+    left = sorted(cases, key=lambda name: blake2b(name.encode()).digest())
+    values = {name: set(parameters.items()) for name, parameters in cases.items()}
+    several = {name for name, found in _shown(cases.values()).items() if len(found) > 1}
+    taken: set[str] = set()
+    times: Counter = Counter()
+    moved: set[str] = set()
+    while left and (len(taken) < count or (len(taken) > 1 and moved != several)):
+        name = min(left, key=lambda name: sum(times[value] for value in values[name]))
+        left.remove(name)
+        taken.add(name)
+        times.update(values[name])
+        shown = _shown(cases[name] for name in taken)
+        moved = {name for name in several if len(shown[name]) > 1}
+    return taken
+
+
+def _shown(cases: Iterable[Mapping[str, Hashable]]) -> dict[str, set]:
+    shown: dict[str, set] = defaultdict(set)
+    for parameters in cases:
+        for name, value in parameters.items():
+            shown[name].add(value)
+    return shown
+
+
+def _parameters(item: pytest.Item) -> dict[str, Hashable]:
+    """The values of a case's parameters; their places in the list where they cannot be compared."""
+    if not hasattr(item, "callspec"):
+        return {}
+    places = item.callspec.indices
+    return {name: _comparable(value, places[name]) for name, value in item.callspec.params.items()}
+
+
+def _comparable(value: object, place: int) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return place
+    return type(value), value
+
+
+def mark_long(items: Iterable[pytest.Item], config: pytest.Config) -> None:
+    """Mark what the default run leaves out, and tell ``config`` what it takes; cases already slow are not counted."""
+    functions: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
     for item in items:
-        name = item.nodeid.partition("[")[0].removeprefix("tests/")
-        if item.get_closest_marker("slow"):
-            continue
-        step = every(name)
-        if not step or seen[name] % step:
-            item.add_marker(pytest.mark.long)
-        seen[name] += 1
+        if not (item.get_closest_marker("slow") or item.get_closest_marker("gpu")):
+            functions[item.nodeid.partition("[")[0].removeprefix("tests/")][item.nodeid] = item
+    config.stash[samples] = {}
+    for function, cases in functions.items():
+        grid = {name: _parameters(item) for name, item in cases.items()}
+        some = next(iter(cases.values())).get_closest_marker("sampled")
+        quick = _every(grid, some.args[0] if some else 1)
+        taken = _every({name: grid[name] for name in quick}, every(function))
+        for name, item in cases.items():
+            if name not in taken:
+                item.add_marker(pytest.mark.long if name in quick else pytest.mark.slow)
+        config.stash[samples][function] = Sample(list(cases.values()), [cases[name] for name in taken])
+
+
+def _every(grid: dict[str, dict[str, Hashable]], step: int) -> set[str]:
+    """Names of one case in ``step``; of none for 0."""
+    if step < 2:
+        return set(grid) if step else set()
+    return chosen(grid, math.ceil(len(grid) / step))

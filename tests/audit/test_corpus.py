@@ -4,20 +4,21 @@ import pytest
 from clean_functions import CLEAN
 from corpus import BUGS, SECOND
 from second_batch import SECOND_CLEAN
-from tests.sampled import sampled
 
 from pellucid.audit import audit
 
-EVERY = 6  # those that compile come last
+EVERY = 6
 
 
-@pytest.mark.parametrize("bug", sampled(BUGS, EVERY, [f"{b.name}-{b.category}" for b in BUGS]))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.name}-{bug.category}")
 def test_planted_bug_is_found(bug):
     report = bug.audit()
     assert bug.found(report), f"expected {bug.category}:\n{report}"
 
 
-@pytest.mark.parametrize("clean", sampled(CLEAN, EVERY))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("clean", CLEAN, ids=lambda clean: clean.name)
 def test_clean_function_raises_no_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name)
     assert report.exit_code == 0, str(report)

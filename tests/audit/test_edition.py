@@ -3,20 +3,21 @@
 import pytest
 from edition import EDITION, GROUPS
 from edition_clean import EDITION_CLEAN
-from tests.sampled import sampled
 
 from pellucid.audit import audit
 
 EVERY = 24  # in the default run, one of so many: the rest takes minutes
 
 
-@pytest.mark.parametrize("bug", sampled(EDITION, EVERY))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("bug", EDITION, ids=lambda bug: bug.name)
 def test_bug_is_found(bug):
     report = bug.audit()
     assert bug.found(report), f"expected {bug.category}:\n{report}"
 
 
-@pytest.mark.parametrize("clean", sampled(EDITION_CLEAN, EVERY))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("clean", EDITION_CLEAN, ids=lambda clean: clean.name)
 def test_clean_function_raises_no_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name, **clean.options)
     assert report.exit_code == 0, str(report)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tests.sampled import sampled
 
 from pellucid import detection, losses, nn
 from pellucid.audit import assert_clean
@@ -36,7 +35,8 @@ SUBJECTS = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(SUBJECTS, 8))
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_leaves_are_clean(name):
     subject, inputs = SUBJECTS[name]
     assert_clean(subject, inputs)

@@ -3,13 +3,13 @@
 import pytest
 from tests.cases import CASES, IDS
 from tests.gradient_table import TARGET, report_of, subject
-from tests.sampled import sampled
 
 from pellucid.audit.finding import Severity
 
 
 # A transform is audited for seconds.
-@pytest.mark.parametrize("case", sampled(CASES, 12, IDS))
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_the_audit_finds_nothing_above_a_note(case):
     report = report_of(case)
     assert not report.at_least(Severity.WARNING), str(report)

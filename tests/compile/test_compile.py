@@ -16,9 +16,10 @@ from pellucid import (
     RandomResizedCrop,
 )
 from tests.cases import CASES, IDS, images, pipeline
-from tests.sampled import sampled
 
 every = pytest.mark.parametrize("case", CASES, ids=IDS)
+KINDS = {case.name: case for case in CASES}
+ROWS = 12
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -27,8 +28,24 @@ def _fresh():
     torch._dynamo.reset()
 
 
+@pytest.mark.parametrize("row", range(ROWS))
+def test_one_graph_for_five_draws_of_every_transform(row):
+    """Some pipelines of one transform each in one graph: the compiler starts once for them."""
+    some = list(KINDS.values())[row::ROWS]
+    x = [images(case, batch=4, dtype=torch.float32) for case in some]
+    augment, expected = ([pipeline(case) for case in some] for _ in range(2))
+    counter = CompileCounter()
+    fast = torch.compile(
+        lambda batches: [one(batch) for one, batch in zip(augment, batches, strict=True)], fullgraph=True, backend=counter
+    )
+    for _ in range(5):
+        for case, found, one, batch in zip(some, fast(x), expected, x, strict=True):
+            assert torch.equal(found, one(batch)), case.name
+    assert counter.frame_count == 1
+
+
 @every
-def test_fullgraph_one_graph_for_five_draws_and_two_for_five_batch_sizes(case):
+def test_one_graph_for_five_draws_and_two_for_five_batch_sizes(case):
     x = images(case, dtype=torch.float32)
     counter = CompileCounter()
     augment, expected = pipeline(case), pipeline(case)
@@ -94,7 +111,8 @@ def test_dict_record_and_key_compile():
 
 
 # The test above takes the same graph from the second batch size on, with Numba's kernels.
-@pytest.mark.parametrize("case", sampled(CASES, 6, IDS))
+@pytest.mark.sampled(6)
+@every
 def test_dynamic_shapes_from_the_first_call(case):
     """Whatever Dynamo makes a symbol of, sizes and numbers of the transforms: one graph, and the same values."""
     x = images(case, dtype=torch.float32)
@@ -115,7 +133,8 @@ def test_dynamic_shapes_with_gradients_by_default(transform, backend):
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 6, IDS))
+@pytest.mark.sampled(6)
+@every
 def test_export_by_default(case):
     x, eager = images(case, dtype=torch.float32), pipeline(case)
     program = torch.export.export(pipeline(case), (x,)).module()

@@ -6,8 +6,8 @@ from torch.utils.checkpoint import checkpoint
 
 from pellucid import Pipeline, RandomAffine, RandomGamma, RandomHorizontalFlip, RandomRotation
 from pellucid.policy import RandomChoice, rand_augment, trivial_augment
-from tests.sampled import sampled
 
+BACKENDS = ["aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)]
 X = torch.rand(4, 3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
@@ -60,8 +60,9 @@ def same_draws(fast, augment):
         assert (found - wanted).norm() < 1e-12 * wanted.norm()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [pipeline, choice])
-@pytest.mark.parametrize("backend", sampled(["aot_eager_decomp_partition", "aot_eager", "inductor"], 3))
+@pytest.mark.parametrize("backend", ["aot_eager", *BACKENDS])
 def test_a_compiled_checkpoint_has_the_gradient_of_its_draw(make, backend):
     torch._dynamo.reset()
     augment = make()
@@ -73,7 +74,7 @@ def test_a_compiled_checkpoint_has_the_gradient_of_its_draw(make, backend):
     same_draws(region, lambda x: twice(twice(x)).sin())
 
 
-@pytest.mark.parametrize("backend", sampled(["aot_eager_decomp_partition", "inductor"], 2))
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_saving_memory_by_computing_again_keeps_the_draw(backend):
     torch._dynamo.reset()
     with torch._functorch.config.patch(activation_memory_budget=0.5):

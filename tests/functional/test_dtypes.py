@@ -8,7 +8,6 @@ import pellucid
 from pellucid.functional import horizontal_flip, remap, resize, vertical_flip, warp, warp_affine
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.kernels.warp.taps import PADDING_MODES
-from tests.sampled import sampled
 
 IMPLS = ["reference", "cpu"]
 DTYPES = [torch.uint8, torch.float16, torch.bfloat16]
@@ -101,7 +100,8 @@ def test_second_derivatives_of_halves():
     assert torch.isfinite(second).all()
 
 
-@pytest.mark.parametrize("dtype", sampled(DTYPES, len(DTYPES)))
+@pytest.mark.sampled(len(DTYPES))
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_compiled_whole(dtype):
     def function(image):
         return warp_affine(image, MAPS[:, :2], (10, 8), border_value=20.0)

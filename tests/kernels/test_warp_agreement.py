@@ -5,8 +5,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sampled import sampled
-
 from .warps import INTERPOLATIONS, PADDINGS, Call, calls, cpu, reference, warp
 
 COMMON = settings(
@@ -50,7 +48,8 @@ def test_single_precision_is_as_precise_as_the_reference(call):
     assert error.max() <= 2 * allowed.max() + 16 * eps
 
 
-@pytest.mark.parametrize("dtype", sampled([torch.float32, torch.float16, torch.bfloat16], 3))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_narrow_images_are_read_and_computed_in_single_precision(dtype):
     image = torch.rand(2, 3, 8, 9).to(dtype)
     src_from_dst = torch.tensor([[[0.9, 0.1, 0.5], [-0.1, 0.8, 1.0]]])

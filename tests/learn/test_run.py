@@ -19,7 +19,6 @@ from pellucid.learn.run import RECIPES, learn
 from pellucid.learn.spaces import narrow
 from pellucid.policy import RandomChoice
 from pellucid.training import NonFiniteLoss, read_log
-from tests.sampled import sampled
 
 OWN = {"augerino": {}, "bilevel": {"every": 2, "terms": 2}, "density": {"pairs": 3}, "teach": {}}
 SETTINGS = {name: RECIPES[name].settings(images=64, held=48, steps=6, batch=16, **own) for name, own in OWN.items()}
@@ -30,7 +29,8 @@ def digits():
     return load_pictures()
 
 
-@pytest.mark.parametrize("recipe", sampled(RECIPES, len(RECIPES)))
+@pytest.mark.sampled(len(RECIPES))
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_learns_and_leaves_its_files(recipe, digits, tmp_path):
     outcome = learn(recipe, digits, SETTINGS[recipe], tmp_path / "run", quiet=True)
     moved = [name for name, value in outcome.learned.items() if value != outcome.start[name]]

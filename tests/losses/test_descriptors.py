@@ -9,7 +9,6 @@ from torch.utils.checkpoint import checkpoint
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hardest_triplet_loss, second_order_similarity_loss
-from tests.sampled import sampled
 
 LOSSES = {"triplet": hardest_triplet_loss, "second order": second_order_similarity_loss}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -110,8 +109,9 @@ def test_gradcheck_and_gradgradcheck_in_slow_mode(loss):
         assert torch.autograd.gradcheck(lambda x, y: loss(x, y, power=2), (a, p))
 
 
+@pytest.mark.sampled(2)
 @every_loss
-@pytest.mark.parametrize("how", sampled(["checkpoint", "compile"], 2))
+@pytest.mark.parametrize("how", ["checkpoint", "compile"])
 def test_compile_checkpoint_and_vmap_agree_with_eager(loss, how):
     a, p = (v.requires_grad_() for v in pairs(dtype=torch.float32))
     value = loss(a, p)

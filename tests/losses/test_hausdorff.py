@@ -10,7 +10,6 @@ from torch.utils.checkpoint import checkpoint
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hausdorff_distance_loss, hausdorff_erosion_loss, hausdorff_level_loss
-from tests.sampled import sampled
 
 LOSSES = {"erosion": hausdorff_erosion_loss, "distance": hausdorff_distance_loss, "level": hausdorff_level_loss}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -132,9 +131,10 @@ def test_gradgradcheck_and_gradient_to_the_target(loss):
     assert torch.autograd.gradgradcheck(lambda q, p: loss(q, p, **options), (prediction, target))
 
 
+@pytest.mark.sampled(2 * len(SHAPES))
 @every_loss
-@pytest.mark.parametrize("shape", sampled(SHAPES.values(), len(SHAPES), list(SHAPES)))
-@pytest.mark.parametrize("how", sampled(["checkpoint", "compile"], 2))
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("how", ["checkpoint", "compile"])
 def test_compile_checkpoint_and_vmap_agree_with_eager(loss, how, shape):
     prediction, target = example(shape, torch.float32)
     prediction.requires_grad_()
