@@ -3,10 +3,12 @@
 import ast
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import pellucid
+from pellucid.segments.specs import SegmentSpec
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
@@ -86,15 +88,58 @@ def test_the_library_knows_nothing_of_its_benchmarks():
         assert "pellucid_bench" not in path.read_text(), path
 
 
+LINK = r"\[ADR (\d+)\]\((\S+?\.md)\)"
+LINKS = rf"{LINK}(?:(?:, | and ){LINK})*"
+STATUS = re.compile(
+    rf"(?:accepted(?:; changed by (?P<changed>{LINKS}))?|superseded by (?P<superseded>{LINKS}))\."
+    rf"(?: Changes (?P<changes>{LINKS})\.)?(?: [A-Z].*\.)?"
+)
+DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("*.md"))}
+
+
+def status_of(number):
+    """Numbers of the records that a record was changed or superseded by, and of those that it changes."""
+    status = re.match(rf"# ADR {number}: \S.*\n\nStatus: (.*)\n\n", DECISIONS[number].read_text())
+    assert status, f"{DECISIONS[number].name}: a title, then a line that begins with 'Status: '"
+    read = STATUS.fullmatch(status[1])
+    assert read, f"ADR {number}: write 'accepted', 'accepted; changed by ADR N' or 'superseded by ADR N', with links: {status[1]}"
+    links = [re.findall(LINK, read[one] or "") for one in ("changed", "superseded", "changes")]
+    for other, name in [pair for found in links for pair in found]:
+        assert DECISIONS[int(other)].name == name, DECISIONS[number].name
+    later, earlier = [*links[0], *links[1]], links[2]
+    return {int(other) for other, _ in later}, {int(other) for other, _ in earlier}
+
+
 def test_decision_records_share_one_form():
-    paths = sorted((ROOT / "docs" / "adr").glob("*.md"))
-    numbers = [int(path.name[:4]) for path in paths]
-    assert len(set(numbers)) == len(numbers)
-    for number, path in zip(numbers, paths, strict=True):
-        text = path.read_text()
-        assert re.match(rf"# ADR {number}: \S.*\n\nStatus: \S.*\.\n", text), path.name
-        assert path.name.startswith(f"{number:04d}-"), path.name
-        assert "\n## Decision\n" in text, path.name
+    assert len(DECISIONS) == len(list((ROOT / "docs" / "adr").glob("*.md")))
+    changes = {number: status_of(number) for number in DECISIONS}
+    for number, (later, earlier) in changes.items():
+        assert all(number in changes[other][1] for other in later), f"ADR {number}: what changed it does not say so"
+        assert all(number in changes[other][0] for other in earlier), f"ADR {number}: what it changes does not say so"
+        assert "\n## Decision\n" in DECISIONS[number].read_text(), number
+
+
+def test_numbers_without_a_decision_are_told():
+    told = re.search(r"ever recorded under the numbers ([\d, and]+);", (ROOT / "ARCHITECTURE.md").read_text())
+    assert set(map(int, re.findall(r"\d+", told[1]))) == set(range(1, max(DECISIONS))) - DECISIONS.keys()
+
+
+def test_the_architecture_names_every_room():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", text.split("## Layers")[1].split("## ")[0], re.MULTILINE)
+    rooms = {
+        path.stem for path in SOURCE.iterdir() if (path.suffix == ".py" or (path / "__init__.py").exists()) and path.stem[0] != "_"
+    }
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == rooms
+
+
+def test_the_architecture_names_every_family_of_kernels_and_every_segment():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    families = re.sub(r"\(.*?\)", "", text.split("kernels: ")[1].split("```")[0], flags=re.DOTALL)
+    for family in (path.parent.name for path in (SOURCE / "kernels").glob("*/__init__.py")):
+        assert re.search(rf"\b{family}\b", families), family
+    segments = re.search(r"the closed set: ([\w, ]+), and how", text)[1].split(", ")
+    assert sorted(segments) == sorted(kind.__name__.removesuffix("Spec") for kind in get_args(SegmentSpec))
 
 
 def test_tests_that_are_cut_short_exist():
