@@ -125,11 +125,11 @@ def test_parts_of_objects_move_with_them(one, tmp_path):
 
 @pytest.mark.parametrize("layout", ["beside", "in labels", "labels beside images", "deeper"])
 def test_labels_are_found_wherever_trainers_look(layout, one, tmp_path):
-    source, label, wanted = {
-        "beside": (one, one / "a.txt", "a_0.txt"),
-        "in labels": (one.parent, one.parent / "labels" / "a.txt", "labels/a_0.txt"),
-        "labels beside images": (one, one.parent / "labels" / "a.txt", "a_0.txt"),
-        "deeper": (one / "train", one.parent / "labels" / "train" / "a.txt", "a_0.txt"),
+    source, label, wanted, where = {
+        "beside": (one, one / "a.txt", "a_0.txt", "beside them"),
+        "in labels": (one.parent, one.parent / "labels" / "a.txt", "labels/a_0.txt", "in labels"),
+        "labels beside images": (one, one.parent / "labels" / "a.txt", "a_0.txt", "in ../labels"),
+        "deeper": (one / "train", one.parent / "labels" / "train" / "a.txt", "a_0.txt", "in ../../labels/train"),
     }[layout]
     if layout == "deeper":
         source.mkdir()
@@ -137,7 +137,7 @@ def test_labels_are_found_wherever_trainers_look(layout, one, tmp_path):
     label.parent.mkdir(parents=True, exist_ok=True)
     label.write_text(LABEL)
     text = words(call(source, tmp_path / "out", "-p", saved(tmp_path, FLIP)))
-    assert "1 picture, 1 with labels" in text
+    assert f"1 picture, 1 with labels (yolo, {where})." in text
     assert (tmp_path / "out" / wanted).read_text() == FLIPPED
 
 
@@ -150,6 +150,14 @@ def test_what_is_not_read_is_said_before_anything_is_written(one, tmp_path, monk
     text = words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), "--annotations", "none"))
     said = "1 picture, 0 labels; ../labels exists, ../instances.json exists, 1 file is of no kind that is read, such as b.gif."
     assert text.index(said) < text.index("Wrote 1 picture")
+
+
+def test_labels_of_no_picture_are_said(one, tmp_path):
+    labels = one.parent / "labels"
+    labels.mkdir()
+    for name in ("a.txt", "gone.txt"):
+        (labels / name).write_text(LABEL)
+    assert "; 1 in labels of no picture, such as gone.txt." in words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP)))
 
 
 def test_labels_where_trainers_do_not_look_are_refused(one, tmp_path):

@@ -52,7 +52,7 @@ def find_annotations(
     if form == "yolo" or (form == "auto" and yolo.looks_right(pictures)):
         yolo.check()
         return yolo
-    return voc if form == "voc" or (form == "auto" and any(map(voc.labelled, pictures))) else Annotations()
+    return voc if form == "voc" or (form == "auto" and any(map(voc.where, pictures))) else Annotations()
 
 
 _FOLDERS = ("labels", "Annotations", "annotations", "masks")

@@ -73,9 +73,9 @@ class Coco(Annotations):
                 found.setdefault(item["image_id"], []).append(item)
         return found
 
-    def labelled(self, picture: PurePosixPath) -> bool:
-        """Whether the file lists it."""
-        return str(picture) in self._images
+    def where(self, picture: PurePosixPath) -> Path | None:
+        """The file, if it lists it."""
+        return self.file if str(picture) in self._images else None
 
     def common(self) -> tuple[PurePosixPath, ...]:
         """The file."""

@@ -8,7 +8,7 @@ Read next: ``coco.py``, ``yolo.py``, ``voc.py``, ``masks.py``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 from pellucid.types import Size
@@ -26,9 +26,9 @@ class Annotations:
 
     form: ClassVar[str] = "none"
 
-    def labelled(self, picture: PurePosixPath) -> bool:
-        """Whether anything is said of a picture."""
-        return False
+    def where(self, picture: PurePosixPath) -> Path | None:
+        """The file that says something of a picture, if there is one."""
+        return None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
         """The files that go with a new picture of this name."""

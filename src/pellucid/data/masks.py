@@ -36,9 +36,10 @@ class Masks(Annotations):
     def __init__(self, root: Path, name: str = "masks") -> None:
         self.root, self.name = root, name
 
-    def labelled(self, picture: PurePosixPath) -> bool:
-        """Whether it has a mask."""
-        return (self.root / picture.with_suffix(".png")).exists()
+    def where(self, picture: PurePosixPath) -> Path | None:
+        """Its mask, if it has one."""
+        path = self.root / picture.with_suffix(".png")
+        return path if path.exists() else None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
         """Its mask."""

@@ -35,23 +35,19 @@ class Plan:
 
     Args:
         pictures: all of them, in order.
-        form: of their annotations.
-        labelled: how many have some.
+        labels: how many of them have annotations, of which form, and where.
         notes: what else there is to be said.
     """
 
     pictures: tuple[PurePosixPath, ...]
-    form: str
-    labelled: int
+    labels: str
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
         """One line, such as ``60 pictures, 0 labels; ../labels exists.``."""
         count = len(self.pictures)
-        labels = f"{self.labelled} with labels ({self.form})" if self.labelled else "0 labels"
-        return (
-            "; ".join((f"{count} picture{'s' * (count != 1)}, {labels}", ", ".join(self.notes)))[: None if self.notes else -2] + "."
-        )
+        notes = f"; {', '.join(self.notes)}" if self.notes else ""
+        return f"{count} picture{'s' * (count != 1)}, {self.labels}{notes}."
 
 
 def name_of(picture: PurePosixPath, copy: int) -> PurePosixPath:
@@ -85,12 +81,30 @@ def plan_of(source: Path, out: Path, pictures: Sequence[PurePosixPath], annotati
         owner = owners.get(str(file.with_name(f"{stem}_0{file.suffix}")))
         if copy.isdecimal() and int(copy) < copies and owner is not None:
             raise _twice(out / file, f"{owner} and all pictures")
-    notes = annotations.notes(pictures) + (unread(source, pictures) if annotations.form == "none" else [])
+    found = [path for path in map(annotations.where, pictures) if path is not None]
+    notes = annotations.notes(pictures) + (unread(source, pictures) if annotations.form == "none" else _loose(found))
     others = sorted(path.name for path in source.rglob("*") if path.suffix.lower() in _OTHERS)
     if others:
         which = f"{len(others)} file{' is' if len(others) == 1 else 's are'}"
         notes.append(f"{which} of no kind that is read, such as {others[0]}")
-    return Plan(tuple(pictures), annotations.form, sum(map(annotations.labelled, pictures)), tuple(notes))
+    return Plan(tuple(pictures), _labels(source, annotations, found), tuple(notes))
+
+
+def _labels(source: Path, annotations: Annotations, found: Sequence[Path]) -> str:
+    """How many there are, and where from."""
+    if not found:
+        return "0 labels"
+    folders = {path if annotations.form == "coco" else path.parent for path in found}
+    name = Path(os.path.relpath(os.path.commonpath(folders), source)).as_posix()
+    return f"{len(found)} with labels ({annotations.form}, {'beside them' if name == '.' else f'in {name}'})"
+
+
+def _loose(found: Sequence[Path]) -> list[str]:
+    """Files of labels in the same folders, if these hold nothing else, that are of no picture."""
+    used = set(found)
+    folders = {path.parent for path in found if path.parent.name in ("labels", "Annotations", "masks")}
+    loose = sorted(path for folder in folders for path in folder.glob(f"*{found[0].suffix}") if path not in used)
+    return [f"{len(loose)} in {loose[0].parent.name} of no picture, such as {loose[0].name}"] if loose else []
 
 
 def _twice(file: Path, owners: str) -> InvalidArgument:

@@ -35,9 +35,10 @@ class Voc(Annotations):
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def labelled(self, picture: PurePosixPath) -> bool:
-        """Whether it has a file."""
-        return (self.root / _voc_of(picture)).exists()
+    def where(self, picture: PurePosixPath) -> Path | None:
+        """Its file, if it has one."""
+        path = self.root / _voc_of(picture)
+        return path if path.exists() else None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
         """Its file."""

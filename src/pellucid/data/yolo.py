@@ -80,10 +80,6 @@ class Yolo(Annotations):
                 break
         return bool(found) and not told
 
-    def labelled(self, picture: PurePosixPath) -> bool:
-        """Whether it has a file."""
-        return self.where(picture) is not None
-
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
         """Its labels."""
         return (labels_of(name),)
