@@ -53,6 +53,9 @@ from pellucid.worst import worst_draw
 
 __all__ = ["Pipeline"]
 
+_BESIDE = 0x5851F42D4C957F2D
+"""Turns a seed into that of an independent draw, with which `expected` compares the one that it takes."""
+
 
 class Pipeline(nn.Module):
     """Transforms as one differentiable, batched, reproducible step.
@@ -459,7 +462,8 @@ class Pipeline(nn.Module):
         Args:
             loss_fn: takes the augmented batch, returns (B,) losses, one per sample. A scalar that mixes the samples is allowed
                 where no learned draw is ``exact`` or ``boundary`` (unless the samples share it); (B,) losses that mix them
-                are refused. It is called :meth:`evaluations` times, the first time with gradient and the others without, and
+                are refused. It is called :meth:`evaluations` times (once more under ``reinforce`` where a scalar, a shared draw
+                or a single sample leaves nothing to compare with), the first time with gradient and the others without, and
                 must depend on the draw alone: dropout adds variance, and batch statistics of a model in training mode mix the
                 samples.
             batch: as in the call.
@@ -500,7 +504,9 @@ class Pipeline(nn.Module):
                 values[transform][name] = value
             return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
 
-        return expected_loss(evaluate, sites_of(plan, u, learned), check=self._losses.new(loss_fn))
+        scored = any(one.estimator == "reinforce" for one in self.learned.distributions.values())
+        other = draw_uniforms(plan, seed ^ _BESIDE, step, index) if scored else None
+        return expected_loss(evaluate, sites_of(plan, u, learned, other), check=self._losses.new(loss_fn))
 
     def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
         """Return, for each sample, the draw under which its loss is largest, as far as a search in the distributions sees.
@@ -532,7 +538,7 @@ class Pipeline(nn.Module):
 
     def evaluations(self) -> int:
         """Return how often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice
-        more.
+        more, and ``reinforce`` once more where the loss is a scalar, the draw is shared or there is one sample.
 
         Example:
             >>> import pellucid

@@ -153,6 +153,55 @@ def test_arm_and_reinforce_take_a_scalar_that_mixes_independent_samples():
         assert abs(found.mean() - oracle) <= 3 * found.std() / 400**0.5
 
 
+CHOICE = Categorical((-30.0, 0.0, 30.0), (L(1.0), L(1.0), L(2.0)), estimator="reinforce")
+LONELY = {
+    "a scalar": ({}, 3, lambda out: out[:, 0, 0, 0].sin().prod() + out.mean()),
+    "a shared draw": ({"same_on_batch": True}, 3, lambda out: out[..., 1:3, :2].sum((1, 2, 3))),
+    "a scalar of a shared draw": ({"same_on_batch": True}, 3, lambda out: out[..., 1:3, :2].sum()),
+    "one sample": ({}, 1, lambda out: out[..., 1:3, :2].sum((1, 2, 3))),
+}
+"""Where no other sample's loss is a baseline: options, samples, loss."""
+
+
+@pytest.mark.parametrize("what", LONELY)
+@pytest.mark.parametrize(
+    "transform",
+    [P.RandomHorizontalFlip(p=Bernoulli(L(0.3), estimator="reinforce")), P.RandomRotation(CHOICE)],
+    ids=["a gate", "a choice"],
+)
+def test_a_constant_in_the_loss_adds_nothing_to_a_score_that_is_alone(transform, what):
+    options, samples, loss = LONELY[what]
+    x = torch.rand(samples, 1, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def gradients(constant):
+        augment = Pipeline([transform], **options).double()
+        values = [augment.expected(lambda out: loss(out) + constant, x, key=Key(0, step)) for step in range(12)]
+        return torch.stack([torch.stack(torch.autograd.grad(value, list(augment.parameters()))) for value in values])
+
+    plain, raised = gradients(0.0), gradients(10.0)
+    assert plain.abs().max() > 0
+    assert torch.allclose(plain, raised, rtol=1e-9, atol=1e-12)
+
+
+def test_the_second_draw_is_another_and_counted_once():
+    flip, choice = P.RandomHorizontalFlip(p=Bernoulli(L(0.5), estimator="reinforce")), P.RandomRotation(CHOICE)
+    augment = Pipeline([flip, choice])
+    seen = []
+
+    def noted(out):
+        seen.append(out.detach().clone())
+        return out.mean()
+
+    x = torch.rand(8, 1, 5, 5)
+    augment.expected(noted, x, key=Key(0, 0)).backward()
+    assert len(seen) == 2
+    assert not torch.equal(*seen)
+    assert torch.equal(seen[0], augment(x, key=Key(0, 0)))
+    seen.clear()
+    augment.expected(lambda out: seen.append(out) or out.mean((1, 2, 3)), x, key=Key(0, 0))
+    assert len(seen) == 1 + 2, "single losses have one another, and are looked at for mixing"
+
+
 @pytest.mark.parametrize(
     ("transform", "options", "loss", "message"),
     [

@@ -40,7 +40,8 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
 
     The loss is evaluated once with gradient. Without gradient it is evaluated once more per exact gate (with that gate alone
     the other way), k - 1 times per exact choice among k values, once for all ARM gates and choices together (all of them
-    antithetic), and once per end of a range under ``boundary``.
+    antithetic), and once per end of a range under ``boundary``. It is evaluated once more, with an independent draw of all those
+    under ``reinforce``, where one of these has no other samples to be compared with: a scalar loss, a shared draw, one sample.
 
     Gradient:
         what ``evaluate`` depends on: as the drawn sample gives it. raw tensors: unbiased, except ``relaxed`` and
@@ -71,9 +72,16 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
 
     antithetic = {site.at: terms.antithetic(site.distribution, site.u, site.raw) for site in sites if _arm(site)}
     opposite = again(antithetic) if antithetic else known
+    others = {site.at: terms.value(site.distribution, site.other, site.raw).detach() for site in sites if site.other is not None}
+    beside = again(others) if any(site.at in others and _alone(site, known) for site in sites) else None
     for site in sites:
         one = _one_variable(site, known)
-        for number, credit in _terms(site, drawn, known, opposite, again):
+        found = (
+            _scores(site, drawn[site.at], others.get(site.at), known, beside)
+            if site.distribution.estimator == "reinforce"
+            else _terms(site, drawn, known, opposite, again)
+        )
+        for number, credit in found:
             # The value is 0; the gradient to the number is its credit.
             term = (number - number.detach()) * credit
             extra = extra + (term[:1].sum() if one and term.dim() else term.sum() if known.dim() == 0 else term.mean())
@@ -82,8 +90,30 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
     return total + extra.to(total.dtype)
 
 
+def _alone(site: Site, losses: Tensor) -> bool:
+    """Whether a draw has no other samples that it could be compared with."""
+    return losses.dim() == 0 or losses.shape[0] == 1 or site.shared
+
+
+def _scores(site: Site, here: Tensor, other: Tensor | None, known: Tensor, beside: Tensor | None) -> list[terms.Term]:
+    """The score, weighed by the loss less that of independent draws: of the other samples, or of a second draw of all.
+
+    The second draw takes part with its own score, as the first is as good a baseline for it: what is left of the loss has no mean.
+    """
+    distribution, raw = site.distribution, site.raw
+    if not _alone(site, known):
+        return terms.score(distribution, raw, here, terms.less_others(known))
+    if other is None or beside is None:
+        return terms.score(distribution, raw, here, known)
+    half = 0.5 * (known - beside)
+    return [*terms.score(distribution, raw, here, half), *terms.score(distribution, raw, other, -half)]
+
+
 def evaluations(sites: Sequence[Site]) -> int:
-    """How often :func:`expected_loss` evaluates the loss: once with gradient, the rest without."""
+    """How often :func:`expected_loss` evaluates the loss: once with gradient, the rest without.
+
+    For losses of single samples; ``reinforce`` needs one more where it has no other samples to compare with.
+    """
     count = 1 + any(_arm(site) for site in sites)
     for site in sites:
         if site.distribution.estimator == "exact":
@@ -106,8 +136,6 @@ def _terms(
 
     if estimator == "boundary":
         return terms.boundary(distribution, site.raw, here, known, at)
-    if estimator == "reinforce":
-        return terms.reinforce(distribution, site.raw, here, known, site.shared)
     assert isinstance(distribution, Bernoulli | Categorical)
     if estimator == "arm":
         return terms.arm(distribution, site.raw, site.u, known, opposite)

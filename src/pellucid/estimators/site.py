@@ -32,6 +32,7 @@ class Site(NamedTuple):
         raw: the unbounded tensors behind the distribution's numbers.
         u: the uniforms it was drawn with, one or a row per sample.
         shared: every sample has the same draw.
+        other: the uniforms of an independent draw, for ``reinforce`` where the batch has nothing to compare with.
     """
 
     at: Hashable
@@ -39,6 +40,7 @@ class Site(NamedTuple):
     raw: Raw
     u: Float[Tensor, "b *words"]
     shared: bool = False
+    other: Float[Tensor, "b *words"] | None = None
 
     @property
     def loss_based(self) -> bool:
@@ -51,12 +53,18 @@ class Site(NamedTuple):
         return ".".join(map(str, self.at)) if isinstance(self.at, tuple) else str(self.at)
 
 
-def sites_of(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> list[Site]:
-    """Every learned draw of a plan, with the uniforms it came from."""
+def sites_of(
+    plan: Plan,
+    u: Float[Tensor, "b words"],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+    other: Float[Tensor, "b words"] | None = None,
+) -> list[Site]:
+    """Every learned draw of a plan, with the uniforms it came from, and those of an independent draw."""
     sites = []
     for draw in plan.draws:
         at = (draw.transform, draw.name)
         if at in learned and draw.distribution.learned():
             raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
-            sites.append(Site(at, draw.distribution, raw, words_of(draw, u), plan.shared[draw.word // 4]))
+            beside = None if other is None else words_of(draw, other)
+            sites.append(Site(at, draw.distribution, raw, words_of(draw, u), plan.shared[draw.word // 4], beside))
     return sites

@@ -19,7 +19,7 @@ from pellucid.constants import constant, scalar
 from pellucid.random.distributions import Bernoulli, Categorical, CenteredUniform, Distribution, LogUniform, Raw, Uniform
 from pellucid.random.learnable import Learnable, flat, shape_of
 
-__all__ = ["Term", "antithetic", "arm", "boundary", "ends", "exact_choice", "exact_gate", "reinforce", "value"]
+__all__ = ["Term", "antithetic", "arm", "boundary", "ends", "exact_choice", "exact_gate", "less_others", "score", "value"]
 
 Term: TypeAlias = tuple[Tensor, Tensor]
 """(number, credit): scalars or (b,). The credit is constant; the number carries the graph."""
@@ -84,15 +84,13 @@ def _arm_credit(p: Tensor, gap: Tensor, u: Tensor) -> Tensor:
     return gap * (u - 0.5) / torch.clamp(p * (1.0 - p), min=1e-12).detach()
 
 
-def reinforce(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, shared: bool) -> list[Term]:
-    """The score of the draw, weighed by the loss less the mean loss of the other samples.
+def less_others(losses: Float[Tensor, "b"]) -> Float[Tensor, "b"]:
+    """Each loss less the mean of the others."""
+    return losses - (losses.sum() - losses) / (losses.shape[0] - 1)
 
-    The baseline is left out where it would be biased: for a scalar loss, and for a draw that the samples share.
-    """
-    credit = losses
-    if losses.dim() == 1 and losses.shape[0] > 1 and not shared:
-        count = losses.shape[0]
-        credit = losses - (losses.sum() - losses) / (count - 1)
+
+def score(distribution: Distribution, raw: Raw, drawn: Tensor, credit: Tensor) -> list[Term]:
+    """The score of the draw, weighed by its credit: the loss less what does not depend on the draw."""
     if isinstance(distribution, Categorical):
         like = drawn[:, 0] if distribution.vector else drawn
         rows = distribution.probabilities(raw, like).expand(drawn.shape[0], len(distribution.values))

@@ -40,8 +40,9 @@ class Bernoulli(Distribution):
         temperature: of the ``relaxed`` estimator (default 0.5): the gate becomes a binary concrete variable, whose values
             above one half have exactly frequency p. Giving a temperature chooses that estimator.
         estimator: how a learned p gets its gradient. ``exact`` evaluates the loss with the gate open and shut; ``arm`` once more
-            with every such gate antithetic; ``reinforce`` weighs the score by the loss, less the mean over the rest of the batch;
-            ``relaxed`` and ``straight_through`` need no further evaluation and are biased.
+            with every such gate antithetic; ``reinforce`` weighs the score by the loss, less the mean over the rest of the batch
+            (where there is none, less the loss of another draw); ``relaxed`` and ``straight_through`` need no further evaluation
+            and are biased.
 
     ``exact``, ``arm`` and ``reinforce`` need the loss: they act in ``pipeline.expected``. In a plain call the gate is hard and its
     gradient the straight-through surrogate.
