@@ -15,7 +15,7 @@ from pellucid.data.folders import shard_of
 from pellucid.features import CollapseGuard, load_descriptor
 from pellucid.features.data.arrays import read_arrays
 from pellucid.learn.data import load_pictures
-from pellucid.training import World, join_world
+from pellucid.training import TrainState, World, join_world, load_checkpoint, save_checkpoint
 from pellucid.writing import parsed
 
 register = importlib.import_module("pellucid.cli.register")
@@ -183,3 +183,23 @@ def test_what_a_parser_raises_names_the_file_and_a_missing_one_stays_missing(tmp
         parsed(tmp_path / "b.pt", json.load, expected="tensors")
     with pytest.raises(InvalidArgument, match=r"a\.pt"):
         load_descriptor(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("junk", [{}, {"state": {}, "param_groups": []}, "x", None])
+def test_junk_for_an_optimiser_leaves_everything_as_it_was(tmp_path, junk):
+    def trained():
+        model = torch.nn.Linear(2, 1)
+        optimiser = torch.optim.Adam(model.parameters())
+        model(torch.rand(4, 2)).sum().backward()
+        optimiser.step()
+        return TrainState({"model": model}, {"first": torch.optim.SGD(model.parameters(), 0.25), "optimiser": optimiser})
+
+    saved, state = trained(), trained()
+    folder = save_checkpoint(tmp_path, 3, saved)
+    torch.save({"first": torch.optim.SGD([torch.zeros(1)], 0.5).state_dict(), "optimiser": junk}, folder / "state.pt")
+    before = {name: value.clone() for name, value in state.modules["model"].state_dict().items()}
+    with pytest.raises(InvalidArgument, match=r"state\.pt: expected a state of (first|optimiser), got"):
+        load_checkpoint(folder, state)
+    assert all(torch.equal(value, before[name]) for name, value in state.modules["model"].state_dict().items())
+    assert state.others["first"].param_groups[0]["lr"] == 0.25
+    assert state.others["optimiser"].state_dict()["state"]

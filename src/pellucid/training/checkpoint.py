@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from pellucid._version import __version__
 from pellucid.errors import InvalidArgument, invalid
-from pellucid.training.state import TrainState
+from pellucid.training.state import Stateful, TrainState
 from pellucid.writing import flush
 
 __all__ = ["DamagedCheckpoint", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
@@ -154,12 +155,23 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
         raise invalid(
             str(folder), expected=f"states of {sorted(state.others)}", got=sorted(others), fix="Resume with the same settings."
         )
+    _load_others(state.others, others, folder / "state.pt")
     for name, module in state.modules.items():
         start = len(name) + 1
         module.load_state_dict({key[start:]: tensor for key, tensor in weights.items() if key.startswith(f"{name}.")})
-    for name, other in state.others.items():
-        other.load_state_dict(others[name])
     return meta
+
+
+def _load_others(into: Mapping[str, Stateful], states: Mapping[str, Any], file: Path) -> None:
+    """Load all of them, or leave all as they were."""
+    before = {name: deepcopy(other.state_dict()) for name, other in into.items()}
+    for name, other in into.items():
+        try:
+            other.load_state_dict(states[name])
+        except Exception as error:  # of an optimiser's own kind, for what is no state of it
+            for known, one in into.items():
+                one.load_state_dict(before[known])
+            raise DamagedCheckpoint(f"{file}: expected a state of {name}, got {type(error).__name__}: {error}.") from error
 
 
 def _read(file: Path, how: Callable[[Path], Any]) -> Any:
