@@ -27,7 +27,7 @@ from pellucid_bench.compare import Row
 from pellucid_bench.reach import pictures, sequences
 from pellucid_bench.report import report, write_json
 
-__all__ = ["PARTS", "SHIFTS", "measure_register", "register_table"]
+__all__ = ["PARTS", "SHIFTS", "Pair", "corner_error", "measure_register", "moved_corners", "register_table", "window"]
 
 PARTS = ("turns", "corners", "light", "sequences", "bends")
 SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 90.0, 100.0, 120.0)
@@ -228,18 +228,18 @@ def _reach(rows: Sequence[Row]) -> float:
 
 def _turned(draws: int, most: tuple[float, float, float], brighter: bool) -> list[Pair]:
     random, images = torch.Generator().manual_seed(0), _pictures(220).values()
-    return [_pair(image, _similarity(random, *most), _SMALL, random, brighter) for _ in range(draws) for image in images]
+    return [window(image, _similarity(random, *most), _SMALL, random, brighter) for _ in range(draws) for image in images]
 
 
 def _moved(photographs: int, shift: float) -> list[Pair]:
     random, images = torch.Generator().manual_seed(0), list(_pictures(680).values())[:photographs]
-    return [_pair(image, _bent(random, shift, _LARGE), _LARGE, random) for image in images]
+    return [window(image, moved_corners(random, shift, _LARGE), _LARGE, random) for image in images]
 
 
 def _lit(photographs: int, kind: str) -> list[Pair]:
     """Pictures as bright as one another but for the light on the fixed one."""
     random, images = torch.Generator().manual_seed(0), list(_pictures(340).values())[:photographs]
-    pairs = [_pair(image, _bent(random, 20.0, _LIT), _LIT, random, brighter=False) for image in images]
+    pairs = [window(image, moved_corners(random, 20.0, _LIT), _LIT, random, brighter=False) for image in images]
     y, x = torch.meshgrid(*[torch.linspace(-1, 1, _LIT)] * 2, indexing="ij")
     return [pair._replace(fixed=pair.fixed * _LIGHT[kind](x, y)) for pair in pairs]
 
@@ -272,11 +272,11 @@ def _error(found: Tensor | None, pair: Pair) -> float:
     if found is None:
         return math.inf
     if pair.truth.dim() == 2:
-        return _corner_error(found, pair.truth, pair.fixed)
+        return corner_error(found, pair.truth, pair.fixed)
     return float((found - pair.truth)[:, _INSET:-_INSET, _INSET:-_INSET].norm(dim=0).mean())
 
 
-def _corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:
+def corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:
     height, width = fixed.shape[-2] - 1.0, fixed.shape[-1] - 1.0
     corners = torch.tensor([[0, width, width, 0], [0, 0, height, height], [1, 1, 1, 1]], dtype=torch.float64)
     a, b = (matrix.double() @ corners for matrix in (found, truth))
@@ -284,7 +284,7 @@ def _corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def _pair(image: Tensor, matrix: Tensor, side: int, random: torch.Generator, brighter: bool = True) -> Pair:
+def window(image: Tensor, matrix: Tensor, side: int, random: torch.Generator, brighter: bool = True) -> Pair:
     """A window of the picture, and the same through the map; noisy, and the first one brighter."""
     inset = (image.shape[-1] - side) // 2
     cut = torch.tensor([[1.0, 0, inset], [0, 1, inset], [0, 0, 1]])
@@ -304,7 +304,7 @@ def _similarity(random: torch.Generator, degrees: float, scale: float, shift: fl
     return about @ torch.tensor([[c, d, shift * x], [-d, c, shift * y], [0, 0, 1]]) @ torch.linalg.inv(about)
 
 
-def _bent(random: torch.Generator, shift: float, side: int) -> Tensor:
+def moved_corners(random: torch.Generator, shift: float, side: int) -> Tensor:
     last = side - 1.0
     corners = torch.tensor([[0, 0], [last, 0], [last, last], [0, last]])
     turn = 2 * math.pi * torch.rand(4, generator=random)

@@ -23,6 +23,7 @@ from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend, slopes_of
 from pellucid.registration.descent import Bends, covered, descend
+from pellucid.registration.evidence import evidence_of
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, evened, robust
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
 from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
@@ -40,9 +41,6 @@ _SHIFTS = (0.0, -0.15, 0.15)
 """Shifts along both axes that it begins with, as shares of the sides."""
 _KEPT = (8, 4, 1)
 """How many maps go from the coarsest level to the next, and from there on."""
-
-_DETAILS = (2.0, 8.0)
-"""Pixels: pictures that agree share what a blur by the first leaves and one by the second does not; less of small pictures."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,8 @@ def align(
 
     Returns:
         See :class:`Alignment`. A pair that cannot be aligned does not disturb the others and is told so: not finite, constant, no
-        overlap, out of steps, or a correlation below 0.3 at the end: of the pictures, or of their details.
+        overlap, out of steps, a correlation below 0.3 at the end, or details that do not speak for the map: fewer than nine of ten
+        places match best there, or those that do leave it open.
 
     Gradient:
         none; the result is detached.
@@ -377,8 +376,9 @@ class _Run:
         history: list[Step],
     ) -> Alignment:
         loss, overlap, agreed, brightness = measured
-        details = None if self.loss == "mutual_information" else _details(self.pair, matrix, field)
-        reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, details)
+        model = self.model or "translation"  # what bends, bends by what is there
+        evidence = None if self.loss == "mutual_information" else evidence_of(self.pair, matrix, field, model)
+        reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, evidence)
         converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool)
         usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).all(2).all(1)
         matrix = torch.where(usable[:, None, None], matrix, start)
@@ -391,22 +391,6 @@ class _Run:
 def _repeated(pair: Pair, times: int) -> Pair:
     fixed, moving, mask = (part.repeat(times, 1, 1, 1) for part in (pair.fixed, pair.moving, pair.mask))
     return Pair(fixed, moving, mask, None if pair.moving_mask is None else pair.moving_mask.repeat(times, 1, 1, 1))
-
-
-def _details(pair: Pair, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b"]:
-    """The correlation of what is neither as fine as noise nor as coarse as what any two pictures may share."""
-    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
-    weight = covered(pair, matrix, field)
-    out = warp(pair.moving, matrix, size=size, displacement=field, padding_mode="border")
-    unit = min(1.0, min(size) / 128)
-
-    def smooth(picture: Tensor, sigma: float) -> Tensor:
-        blur = partial(gaussian_blur, kernel_size=2 * math.ceil(3 * sigma) + 1, sigma=sigma)
-        return blur(picture * weight) / blur(weight).clamp_min(1e-6)
-
-    fine, coarse = (sigma * unit for sigma in _DETAILS)
-    shown, wanted = (smooth(picture, fine) - smooth(picture, coarse) for picture in (out, pair.fixed))
-    return correlation(shown, wanted, weight)
 
 
 def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:

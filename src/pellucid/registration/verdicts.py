@@ -7,7 +7,7 @@ Read next: ``align.py``, ``volumes.py``.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
@@ -15,11 +15,18 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.arguments import finite_number, whole_number
 
+if TYPE_CHECKING:
+    from pellucid.registration.evidence import Evidence
+
 __all__ = ["LEAST_OVERLAP", "check_numbers", "problems_of", "reasons_of"]
 
 LEAST_OVERLAP: Final = 0.2
 """A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
 _LEAST_CORRELATION = 0.3
+_LEAST_AGREEING: Final = 0.9
+"""The share of places that must match best at the map: right maps have .92 and more (one of 320 less), wrong ones .88 at most."""
+_MOST_LEVERAGE: Final = 6.0
+"""Pixels by which a map may be open where each agreeing place is off by one: right maps have 4 at most, wrong ones 15 and more."""
 _LEAST_SPREAD = 1e-4
 """Standard deviation below which a picture is constant, in its own units."""
 
@@ -69,7 +76,7 @@ def reasons_of(
     overlap: Tensor,
     correlation: Tensor,
     settled: Tensor,
-    details: Tensor | None = None,
+    evidence: Evidence | None = None,
     what: str = "picture",
 ) -> tuple[str, ...]:
     """For each pair *converged*, or why it is not; pairs must agree the more, the less of them overlaps.
@@ -78,11 +85,10 @@ def reasons_of(
         problems: of :func:`problems_of`.
         found: (B, ...) what the descent ended with: matrices, fields.
         loss, overlap, correlation, settled: (B,), at the end.
-        details: (B,), their correlation; None is not looked at.
+        evidence: what speaks for the map; None is not looked at.
         what: the pair is of.
     """
     reasons = []
-    agreed = {"their correlation": correlation} | ({} if details is None else {"the correlation of their details": details})
     usable = torch.isfinite(found).flatten(1).all(1) & torch.isfinite(loss)
     for i, problem in enumerate(problems):
         if problem:
@@ -91,19 +97,28 @@ def reasons_of(
             reasons.append("no map was found: the numbers ran away")
         elif not overlap[i] > LEAST_OVERLAP:
             reasons.append(f"the {what}s overlap by {100 * float(overlap[i]):.0f} %")
-        elif doubts := [doubt for name, each in agreed.items() if (doubt := _doubt(name, each[i], overlap[i]))]:
-            reasons.append(f"the {what}s do not agree: {doubts[0]}")
+        elif doubt := _doubt(correlation[i], overlap[i]) or ("" if evidence is None else _objection(evidence, i)):
+            reasons.append(f"the {what}s do not agree: {doubt}")
         else:
             reasons.append("converged" if settled[i] else "out of steps")
     return tuple(reasons)
 
 
-def _doubt(name: str, correlation: Tensor, overlap: Tensor) -> str:
+def _doubt(correlation: Tensor, overlap: Tensor) -> str:
     """What speaks against a pair that agrees by so much, or nothing."""
     if bool(correlation * overlap.sqrt() >= _LEAST_CORRELATION):
         return ""
     where = f" on {100 * float(overlap):.0f} % of the fixed one" if correlation >= _LEAST_CORRELATION else ""
-    return f"{name} is {float(correlation):.2f}{where}"
+    return f"their correlation is {float(correlation):.2f}{where}"
+
+
+def _objection(evidence: Evidence, i: int) -> str:
+    """What the details of a pair object to its map, or nothing."""
+    if not evidence.agreeing[i] >= _LEAST_AGREEING:
+        return f"the map is the best nearby at {100 * float(evidence.agreeing[i]):.0f} % of the places that show details"
+    if not evidence.leverage[i] <= _MOST_LEVERAGE:
+        return "the places that show details above the noise are too few, or too close to one another, to fix the map"
+    return ""
 
 
 _ELEMENTS: Final = {"picture": "pixels", "volume": "voxels"}

@@ -1,0 +1,127 @@
+"""What speaks for a map that a descent found: places whose details match there and nowhere near, and how far they fix the map.
+
+Owns: the evidence; the loss says nothing, as wrong maps make large bright and dark parts fit, too.
+Must not: judge; ``verdicts.py`` does.
+Read next: ``verdicts.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.functional import gaussian_blur, warp
+from pellucid.registration.descent import covered
+from pellucid.registration.maps import basis
+from pellucid.registration.newton import Pair
+from pellucid.types import Size
+
+__all__ = ["Evidence", "evidence_of"]
+
+_DETAILS: Final = (1.0, 4.0)
+"""Pixels: details are what a blur by the first leaves and one by the second does not; less of small pictures."""
+_MOVED: Final = (3.0, 6.0)
+"""Pixels: what matches at a map matches less when it is moved by so much."""
+_LEAST, _TIE = 0.3, 0.02
+"""The correlation that details of a place must have, and by how much it may be higher nearby: edges match along themselves."""
+_ABOVE_NOISE = 6.0
+"""Times the noise's variance that details must have to say anything."""
+_PLACES = 5
+"""Of them side by side along the shorter side, and as many between."""
+
+
+class Evidence(NamedTuple):
+    """For each pair of a batch.
+
+    Args:
+        agreeing: the share of the places with details above the noise, in either picture, that match best where the map puts them.
+        leverage: pixels by which the map is open, at some place of the overlap, if each agreeing place may be off by one.
+    """
+
+    agreeing: Float[Tensor, "b"]
+    leverage: Float[Tensor, "b"]
+
+
+def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor, "b 2 h w"] | None, model: str) -> Evidence:
+    """Look at every place of the overlap, with the map and with it moved to either side.
+
+    Args:
+        pair: the full pictures.
+        matrix, field: moving pixel from fixed pixel.
+        model: of the matrix, which says how much a few places fix.
+    """
+    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    unit, side = min(1.0, min(size) / 128), max(4, min(size) // _PLACES)
+    weight = covered(pair, matrix, field)
+    inside = (weight > 0.5).to(weight)
+    out = warp(pair.moving, matrix, size=size, displacement=field, padding_mode="border")
+
+    def blurred(picture: Tensor, sigma: float) -> Tensor:
+        return gaussian_blur(picture, kernel_size=2 * math.ceil(3 * sigma) + 1, sigma=sigma)
+
+    def details(picture: Tensor, share: Tensor) -> Tensor:
+        fine, coarse = (blurred(picture * share, s * unit) / blurred(share, s * unit).clamp_min(1e-6) for s in _DETAILS)
+        return fine - coarse
+
+    def mean(values: Tensor) -> Float[Tensor, "b 1 m n"]:
+        return F.avg_pool2d(values.mean(1, keepdim=True), side, max(1, side // 2))
+
+    point = F.pad(torch.ones_like(out[:1, :1, :1, :1]), (32, 32, 32, 32))
+    kept = details(point, torch.ones_like(point)).square().sum()  # of independent noise's variance
+    shown, wanted = (details(picture, weight) * inside for picture in (out, pair.fixed))
+    power, wanted_power, full = mean(shown * shown), mean(wanted * wanted), mean(inside)
+    there = full > 0.5
+    # Details in one of the pictures alone speak against the map.
+    loud = [there & (p > _ABOVE_NOISE * kept * full * _noise(q)) for p, q in ((power, pair.moving), (wanted_power, pair.fixed))]
+    counting = loud[0] | loud[1]
+    agreed = mean(shown * wanted) / (power * wanted_power).sqrt().clamp_min(1e-12)
+    rival = torch.full_like(agreed, -1.0)
+    for y, x in _around(unit):
+        moved = shown.roll((y, x), (2, 3))
+        rival = torch.maximum(rival, mean(moved * wanted) / (mean(moved * moved) * wanted_power).sqrt().clamp_min(1e-12))
+    agreeing = counting & (agreed >= rival - _TIE) & (agreed >= _LEAST)
+    share = agreeing.sum((1, 2, 3)) / counting.sum((1, 2, 3)).clamp_min(1)
+    return Evidence(share.to(agreed), _leverage(agreeing[:, 0], there[:, 0], side, size, model))
+
+
+def _around(unit: float) -> list[tuple[int, int]]:
+    """Moves in eight directions, by a pixel at least."""
+    eighths = [(math.sin(math.pi * i / 4), math.cos(math.pi * i / 4)) for i in range(8)]
+    lengths = [max(1.0, length * unit) for length in _MOVED]
+    return [(round(length * y), round(length * x)) for length in lengths for y, x in eighths]
+
+
+def _noise(picture: Tensor) -> Float[Tensor, "b 1 1 1"]:
+    """The variance of independent noise, from second differences across and down, where they are not exactly 0.
+
+    Source:
+        Immerkaer, Fast noise variance estimation, CVIU 1996, with a median in the place of the mean, which edges raise.
+    """
+    line = torch.tensor([1.0, -2.0, 1.0], dtype=picture.dtype, device=picture.device)
+    found = F.conv2d(picture.flatten(0, 1)[:, None], (line[:, None] * line)[None, None]).abs().unflatten(0, picture.shape[:2])
+    found = torch.where(found > 0, found, torch.nan).flatten(2).nanmedian(2).values
+    return torch.nan_to_num(found / (6 * 0.6745), 0.0).square().mean(1)[:, None, None, None]
+
+
+def _leverage(
+    agreeing: Bool[Tensor, "b m n"], there: Bool[Tensor, "b m n"], side: int, size: Size, model: str
+) -> Float[Tensor, "b"]:
+    """The largest standard deviation, at places that are there, of a map that has one of a pixel at each agreeing place."""
+    half, step = max(size) / 2, max(1, side // 2)
+    like = torch.ones(1, dtype=torch.float64, device=agreeing.device)
+    y, x = (
+        (like.new_tensor(range(count)) * step + (side - length) / 2) / half
+        for count, length in zip(agreeing.shape[1:], size, strict=True)
+    )
+    places = torch.stack((*torch.meshgrid(x, y, indexing="xy"), like.expand(len(y), len(x))), -1).flatten(0, 1)  # n 3
+    changed = torch.einsum("kij,nj->nik", basis(model, like).unflatten(1, (3, 3)), places)  # n 3 k
+    slopes = changed[:, :2] - places[:, :2, None] * changed[:, 2:]
+    normal = torch.einsum("bn,nik,nil->bkl", agreeing.flatten(1).to(like), slopes, slopes)
+    normal = normal + 1e-6 * torch.eye(normal.shape[-1], dtype=like.dtype, device=like.device)
+    variance = torch.einsum("nik,bkl,nil->bn", slopes, torch.linalg.inv(normal), slopes)
+    return torch.where(there.flatten(1), variance, 0.0).amax(1).sqrt()
