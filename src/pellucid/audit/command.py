@@ -34,6 +34,7 @@ def run_audit(
     isolate: bool = True,
     seed: int = 0,
     quick: bool = False,
+    budget: float = 10.0,
     waiting: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> int:
     """Audit ``module:function`` and return 0 (clean), 1 (warnings) or 2 (errors).
@@ -51,7 +52,8 @@ def run_audit(
         level: The mildest severity to show.
         isolate: Run in a child process.
         seed: For inputs and for every generator.
-        quick: Leave out other layouts, shapes, signs and modes.
+        quick: Leave out other layouts, shapes, signs, modes and further conditions.
+        budget: Processor seconds for further conditions.
         waiting: Entered while the audit runs, with what is being done.
     """
     words = {s.label: s for s in Severity}
@@ -71,6 +73,7 @@ def run_audit(
             isolate=isolate,
             seed=seed,
             quick=quick,
+            budget=budget,
         )
     report.findings = [f for f in report.without(allow) if f.severity >= words[level]]
     if output is not None and output.suffix == ".json":

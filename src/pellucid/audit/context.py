@@ -34,6 +34,7 @@ class Context:
         self.subject = subject
         self.settings = settings
         self.announce: Callable[[str], None] | None = None
+        self.spent = 0.0  # processor seconds that further conditions took
 
     @cached_property
     def first(self) -> tuple[list[Step], dict[str, Tensor | None]]:

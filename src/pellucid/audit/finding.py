@@ -199,6 +199,7 @@ class Sink:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.measures: dict[str, Measure] = {}
+        self.tried: dict[str, float] = {}  # further conditions, with the processor seconds that each took
         self.progress = ""
 
     def emit(self, finding: Finding) -> None:

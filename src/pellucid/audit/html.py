@@ -43,12 +43,13 @@ def page(report: AuditReport) -> str:
     counts = {s: sum(f.severity == s for f in report.findings) for s in reversed(Severity)}
     verdict = ", ".join(f"{n} {s.label}{'s' if n != 1 else ''}" for s, n in counts.items()) or "nothing found"
     versions = ", ".join(f"{k} {v}" for k, v in report.versions.items())
+    told = "; ".join(part for part in (report.conditions, versions) if part)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>Gradient audit: {escape(report.name)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Gradient audit of <code>{escape(report.name)}</code></h1>",
-        f'<p class="summary">{verdict} <span class="soft">in {report.seconds:.2f} s; {escape(versions)}</span></p>',
+        f'<p class="summary">{verdict} <span class="soft">in {report.seconds:.2f} s; {escape(told)}</span></p>',
         "<h2>Findings</h2>",
         *(_finding(f) for f in report.findings),
     ]

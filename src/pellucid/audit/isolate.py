@@ -152,7 +152,8 @@ def _child_run(stages: list[Stage], start: int, sink: Sink, timeout: float) -> i
                 elif kind == "stage":
                     index, last = start + value, ""
                 elif kind == "measures":
-                    sink.measures.update(value)
+                    sink.measures.update(value[0])
+                    sink.tried.update(value[1])
                 elif kind == "end":
                     ended = True
                     break
@@ -185,7 +186,7 @@ def _child(stages: list[Stage], connection: Connection, log: Any, measures: dict
     for index, (name, stage) in enumerate(stages):
         connection.send(("stage", index))
         alive = _one(name, stage, sink)
-        connection.send(("measures", sink.measures))
+        connection.send(("measures", (sink.measures, sink.tried)))
         if not alive:
             break
     connection.send(("end", None))

@@ -28,6 +28,8 @@ class AuditReport:
         measures: of each input and parameter.
         seconds: how long it took.
         versions: of Python, torch and the platform.
+        tried: the further conditions (digits, leaves, sizes, ranges), with the processor seconds that each took.
+        budget: the seconds they had.
 
     Example:
         >>> import torch
@@ -38,7 +40,7 @@ class AuditReport:
         >>> report.at_least(report.worst or 0), report.of("silent-zero"), report.without(["silent-zero"])
         ([], [], [])
         >>> sorted(report.to_dict())
-        ['exit_code', 'findings', 'measures', 'name', 'seconds', 'versions']
+        ['budget', 'exit_code', 'findings', 'measures', 'name', 'seconds', 'tried', 'versions']
     """
 
     name: str
@@ -46,6 +48,8 @@ class AuditReport:
     measures: dict[str, Measure] = field(default_factory=dict)
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
+    tried: dict[str, float] = field(default_factory=dict)
+    budget: float = 0.0
 
     def __post_init__(self) -> None:
         self.findings = sorted(self.findings, key=lambda f: -f.severity)
@@ -59,6 +63,18 @@ class AuditReport:
     def exit_code(self) -> int:
         """2 with errors, 1 with warnings, 0 otherwise."""
         return int(self.worst or 0)
+
+    @property
+    def conditions(self) -> str:
+        """How many further conditions were tried in how much of their budget, in words; empty where none was.
+
+        Example:
+            >>> from pellucid.audit import AuditReport
+            >>> AuditReport("sin", tried={"float32": 0.02, "33 columns": 0.1}, budget=10.0).conditions
+            '2 further conditions in 0.1 of 10 s'
+        """
+        count = len(self.tried)
+        return f"{count} further conditions in {sum(self.tried.values()):.1f} of {self.budget:g} s" if count else ""
 
     def at_least(self, severity: Severity) -> list[Finding]:
         """Return the findings of this severity or worse.
@@ -92,6 +108,8 @@ class AuditReport:
             "exit_code": self.exit_code,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
+            "tried": {k: round(v, 3) for k, v in self.tried.items()},
+            "budget": self.budget,
             "findings": [f.to_dict() for f in self.findings],
             "measures": {k: m.to_dict() for k, m in self.measures.items()},
         }

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.audit.checks import agreement, compiled, degenerate, hazards, modes, smoke, variants
+from pellucid.audit.checks import agreement, compiled, conditions, degenerate, hazards, modes, smoke, variants
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.isolate import GIVEN, Stage, can_isolate, run_here, run_isolated
@@ -84,7 +84,8 @@ def audit(
     _tell_unregistered(subject, sink)
     findings = _judge(sink.findings, sink.measures, chosen)
     versions = {"torch": torch.__version__, "python": platform.python_version()}
-    return AuditReport(name or subject.name, findings, sink.measures, time.perf_counter() - began, versions)
+    seconds = time.perf_counter() - began
+    return AuditReport(name or subject.name, findings, sink.measures, seconds, versions, sink.tried, chosen.budget)
 
 
 def assert_clean(
@@ -150,6 +151,7 @@ def _stages(context: Context, settings: Settings) -> list[Stage]:
     ]
     if not settings.quick:
         stages += [(f"variants: {check.__name__}", partial(check, context)) for check in _VARIANTS]
+        stages += [(f"conditions: {check.__name__}", partial(check, context)) for check in _CONDITIONS]
     if settings.modes:
         stages.append(("other modes", lambda sink: modes.check(context, sink)))
     if settings.compile:
@@ -198,6 +200,7 @@ _VARIANTS = (
     variants.other_sign,
     variants.other_mode,
 )
+_CONDITIONS = (conditions.digits, conditions.subsets, conditions.sizes, conditions.ranges)
 _HAZARDS = (hazards.writes, hazards.traced, hazards.repeats, hazards.redraws, hazards.drift, hazards.downcasts)
 _EXCUSED = {
     "none": {Category.DETACHED, Category.COVERAGE, Category.JUMP, Category.SURROGATE, Category.NO_EFFECT},

@@ -26,12 +26,15 @@ class Settings:
         declared: What the author promises per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
             matching findings into notes; a promise broken is a finding.
         degenerate: Also run on black, white, grey, constant, tied and saturated inputs, in half precision, and with NaN.
-        quick: Leave out other layouts, shapes, signs, single outputs, a second call and the other mode of a module.
+        quick: Leave out other layouts, shapes, signs, single outputs, a second call, the other mode of a module, and further
+            conditions.
         modes: Also try forward mode, double backward, vmap and checkpointing.
         compile: Also compile. Slow: seconds per callable.
         backend: The compiler backend; ``"inductor"`` compiles for real and takes longer.
         isolate: Run in a forked child, so that a crash is reported and the caller's state stays untouched.
         timeout: Seconds a single check may take in the child.
+        budget: Processor seconds for further conditions: fewer digits, a gradient to some leaves only, larger sizes, values beyond
+            those given. The report says how many were tried in how long, and a note names those that were left out; 0 tries none.
 
     Errors:
         InvalidArgument for declarations that do not exist.
@@ -51,11 +54,14 @@ class Settings:
     backend: str = "aot_eager"
     isolate: bool = True
     timeout: float = 300.0
+    budget: float = 10.0
 
     def __post_init__(self) -> None:
         for name, word in self.declared.items():
             if word not in DECLARATIONS:
                 raise invalid(f"declared[{name!r}]", expected=f"one of {', '.join(DECLARATIONS)}", got=repr(word))
+        if not self.budget >= 0:
+            raise invalid("budget", expected="seconds, 0 or more", got=repr(self.budget))
 
     def promise(self, name: str) -> str | None:
         """Return what is declared for a leaf.

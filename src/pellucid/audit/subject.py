@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -162,17 +162,17 @@ class Subject:
             args, kwargs = self.arguments(self._handed({k: point[k] for k in self.inputs if k in point})[1])
             return [t.detach().clone() for t in floats(self.call(*args, **kwargs))]
 
-    def graph(self, point: Point, *, bare: bool = False) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def graph(self, point: Point, *, asked: Collection[str] | None = None) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return outputs with their graph, and the leaves to differentiate to. Call inside :meth:`placed`."""
         with torch.enable_grad():
-            roots, handed = self._handed({k: point[k] for k in self.inputs})
-            args, kwargs = self.arguments({k: v.detach() for k, v in handed.items()} if bare else handed)
+            roots, handed = self._handed({k: point[k] for k in self.inputs}, asked)
+            args, kwargs = self.arguments(handed)
             outs = floats(self.call(*args, **kwargs))
         return outs, {**roots, **self.params}
 
-    def _handed(self, values: Point) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return leaves that require a gradient and the clones of them that the callable gets, which it may write to."""
-        roots = {k: v.detach().clone().requires_grad_() for k, v in values.items()}
+    def _handed(self, values: Point, asked: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Return leaves, those asked for requiring a gradient, and the clones of them that the callable gets and may write to."""
+        roots = {k: v.detach().clone().requires_grad_(asked is None or k in asked) for k, v in values.items()}
         return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
 
     @contextmanager
@@ -199,23 +199,27 @@ class Subject:
         weights: Sequence[Tensor | None] | None = None,
         *,
         between: Callable[[], object] | None = None,
-        bare: bool = False,
+        asked: Collection[str] | None = None,
     ) -> tuple[list[Tensor], dict[str, Tensor | None]]:
         """Return outputs and the gradient of their weighted sum to every leaf, None where autograd has no path.
 
         ``weights`` replaces the fixed ones (None leaves an output out); ``between`` is called between forward and backward;
-        ``bare`` hands over inputs that need no gradient.
+        only the leaves in ``asked`` require a gradient, all of them by default.
         """
         try:
-            return self._gradient(point, weights, between, bare)
+            return self._gradient(point, weights, between, asked)
         except Refused:
-            return self._gradient(point, weights, between, bare)
+            return self._gradient(point, weights, between, asked)
 
     def _gradient(
-        self, point: Point, weights: Sequence[Tensor | None] | None, between: Callable[[], object] | None, bare: bool
+        self,
+        point: Point,
+        weights: Sequence[Tensor | None] | None,
+        between: Callable[[], object] | None,
+        asked: Collection[str] | None,
     ) -> tuple[list[Tensor], dict[str, Tensor | None]]:
-        with self.placed(point):
-            outs, roots = self.graph(point, bare=bare)
+        with self.placed(point), self._frozen(asked):
+            outs, roots = self.graph(point, asked=asked)
             pairs = zip(outs, self.weights(outs) if weights is None else weights, strict=True)
             live = [(o, w) for o, w in pairs if o.requires_grad and w is not None]
             wanted = {k: r for k, r in roots.items() if r.requires_grad}
@@ -225,6 +229,18 @@ class Subject:
             if live and wanted:
                 grads.update(self.reverse([o for o, _ in live], wanted, [w for _, w in live]))
             return [o.detach() for o in outs], grads
+
+    @contextmanager
+    def _frozen(self, asked: Collection[str] | None) -> Iterator[None]:
+        """Let no parameter that is not asked for require a gradient."""
+        frozen = [] if asked is None else [p for k, p in self.params.items() if k not in asked and p.requires_grad]
+        for p in frozen:
+            p.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for p in frozen:
+                p.requires_grad_()
 
     def again(self, point: Point) -> None:
         """Call once more without rewinding buffers: what a training step with two forward passes does."""

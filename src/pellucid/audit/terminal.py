@@ -65,7 +65,8 @@ def show(report: AuditReport, console: Console | None = None) -> None:
             numbers = (*shares, f"{m.error:.0e}", f"{m.precision} to {m.tolerance:.0e}" if m.precision else "")
             table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
         out.print(table)
-    out.print(Text(f"{report.seconds:.2f} s, exit code {report.exit_code}", style="dim"))
+    told = f", {report.conditions}" if report.conditions else ""
+    out.print(Text(f"{report.seconds:.2f} s{told}, exit code {report.exit_code}", style="dim"))
 
 
 def _evidence(finding: Finding) -> str:

@@ -25,6 +25,7 @@ def audit(
     allow: Annotated[list[str] | None, typer.Option(help="findings to leave out: category or category:subject")] = None,
     level: Annotated[str, typer.Option(help="the mildest severity to show: note, warning or error")] = "note",
     quick: Annotated[bool, typer.Option("--quick", help="leave out other layouts, shapes, signs and modes")] = False,
+    budget: Annotated[float, typer.Option(help="processor seconds for further digits, leaves, sizes and values")] = 10.0,
     watch_training: Annotated[
         str | None, typer.Option("--watch-training", help="file.py:train_step: run some steps of it and watch every parameter")
     ] = None,
@@ -49,6 +50,7 @@ def audit(
         allow=allow or (),
         level=level,
         quick=quick,
+        budget=budget,
         waiting=waiting,
     )
     raise typer.Exit(code)

@@ -25,7 +25,20 @@ from pellucid.audit.isolate import fresh
 from pellucid.audit.place import traceback_place
 from pellucid.audit.probing import directions, joint_directions, joint_slope, large_changes, measure_slope, moved
 
-__all__ = ["layouts", "order", "other_mode", "other_shapes", "other_sign", "outputs", "second_call"]
+__all__ = [
+    "Gradients",
+    "attempted",
+    "compare",
+    "confirmed",
+    "layouts",
+    "order",
+    "other_mode",
+    "other_shapes",
+    "other_sign",
+    "outputs",
+    "second_call",
+    "variant",
+]
 
 _CONFIRMED = {"exact", "almost_everywhere", "unverified"}
 _PARTS = 4  # outputs looked at one by one
@@ -37,26 +50,26 @@ Gradients = dict[str, Tensor | None]
 
 def layouts(context: Context, sink: Sink) -> None:
     """The output's gradient expanded (as from ``sum()``) and transposed, and the inputs transposed and channels-last."""
-    names = _confirmed(context, sink)
+    names = confirmed(context, sink)
     if not names:
         return
     subject, point, truth = context.subject, context.generic, context.run[1]
     ones = [torch.full_like(w, 0.7) for w in context.weights]
     sink.mark("an expanded output gradient")
     expanded = [o.new_full((), 0.7).expand(o.shape) for o in ones]
-    flat = _try(sink, Category.LAYOUT, None, lambda: subject.gradient(point, ones)[1])
+    flat = attempted(sink, Category.LAYOUT, None, lambda: subject.gradient(point, ones)[1])
     if flat is not None:
-        changed = _try(
+        changed = attempted(
             sink,
             Category.LAYOUT,
             "an expanded output gradient, as sum() hands it down,",
             lambda: subject.gradient(point, expanded)[1],
         )
-        _compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, changed, flat)
+        compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, changed, flat)
     sink.mark("a transposed output gradient")
     turned = [_turned(w) for w in context.weights]
-    changed = _try(sink, Category.LAYOUT, "a transposed output gradient", lambda: subject.gradient(point, turned)[1])
-    _compare(context, sink, Category.LAYOUT, "a transposed output gradient", names, changed, truth)
+    changed = attempted(sink, Category.LAYOUT, "a transposed output gradient", lambda: subject.gradient(point, turned)[1])
+    compare(context, sink, Category.LAYOUT, "a transposed output gradient", names, changed, truth)
     _untouched(context, sink)
     for what, layout in (("transposed inputs", _turned), ("channels_last inputs", _channels_last)):
         if context.random:
@@ -67,15 +80,15 @@ def layouts(context: Context, sink: Sink) -> None:
                 outs = subject.run(point)
             except Exception:
                 continue  # refusing a layout is honest
-            changed = _try(sink, Category.LAYOUT, what, lambda: subject.gradient(point)[1])
+            changed = attempted(sink, Category.LAYOUT, what, lambda: subject.gradient(point)[1])
         if [o.shape for o in outs] == [o.shape for o in context.outs]:
-            _compare(context, sink, Category.LAYOUT, what, names, changed, truth)
+            compare(context, sink, Category.LAYOUT, what, names, changed, truth)
 
 
 def outputs(context: Context, sink: Sink) -> None:
     """One output at a time: each alone must give its share; and outputs that nothing moves."""
     subject, point = context.subject, context.generic
-    names = _confirmed(context, sink)
+    names = confirmed(context, sink)
     sink.mark("constant outputs")
     _constant(context, sink)
     count = len(context.outs)
@@ -87,12 +100,12 @@ def outputs(context: Context, sink: Sink) -> None:
         label = f"output {group[0]} alone" if len(group) == 1 else f"outputs {group[0]} to {group[-1]} alone"
         sink.mark(label)
         weights = [w if i in group else None for i, w in enumerate(context.weights)]
-        share = _try(sink, Category.OUTPUTS, label, lambda weights=weights: subject.gradient(point, weights)[1])  # type: ignore[misc]
+        share = attempted(sink, Category.OUTPUTS, label, lambda weights=weights: subject.gradient(point, weights)[1])  # type: ignore[misc]
         if share is None:
             return
         total = {k: _plus(total[k], share[k]) for k in names}
     what = "the outputs are differentiated one at a time"
-    _compare(context, sink, Category.OUTPUTS, what, names, total, context.run[1])
+    compare(context, sink, Category.OUTPUTS, what, names, total, context.run[1])
 
 
 def order(context: Context, sink: Sink) -> None:
@@ -122,8 +135,8 @@ def order(context: Context, sink: Sink) -> None:
 
 
 def second_call(context: Context, sink: Sink) -> None:
-    """Another call between forward and backward, and inputs that need no gradient themselves."""
-    names = _confirmed(context, sink)
+    """Another call between forward and backward."""
+    names = confirmed(context, sink)
     if not names:
         return
     subject, point = context.subject, context.generic
@@ -133,19 +146,13 @@ def second_call(context: Context, sink: Sink) -> None:
         other = {k: 0.9 * point[k] + 0.01 for k in subject.inputs}
         return subject.gradient(point, between=lambda: subject.again(other))[1]
 
-    changed = _try(sink, Category.STATE, "a second call before backward", twice)
-    _compare(context, sink, Category.STATE, "the function is called again before backward", names, changed, context.run[1])
-    params = [k for k in names if k in subject.params]
-    if params and subject.inputs:
-        sink.mark("inputs without gradient")
-        changed = _try(sink, Category.DETACHED, "inputs that need no gradient", lambda: subject.gradient(point, bare=True)[1])
-        what = "the inputs need no gradient themselves (as images from a loader do)"
-        _compare(context, sink, Category.DETACHED, what, params, changed, context.run[1])
+    changed = attempted(sink, Category.STATE, "a second call before backward", twice)
+    compare(context, sink, Category.STATE, "the function is called again before backward", names, changed, context.run[1])
 
 
 def other_shapes(context: Context, sink: Sink) -> None:
     """One sample; one more sample, of odd and unequal height and width."""
-    names = _confirmed(context, sink)
+    names = confirmed(context, sink)
     if not names:
         return
     for label, change in (
@@ -159,27 +166,27 @@ def other_shapes(context: Context, sink: Sink) -> None:
         if all(v.shape == context.generic[k].shape for k, v in inputs.items()):
             continue
         with context.subject.altered(others):
-            _variant(context, sink, Category.SHAPE, label, {**context.generic, **inputs}, names)
+            variant(context, sink, Category.SHAPE, label, {**context.generic, **inputs}, names)
 
 
 def other_sign(context: Context, sink: Sink) -> None:
     """Every input with the opposite sign: the branch that images in [0, 1] never enter."""
-    names = _confirmed(context, sink)
+    names = confirmed(context, sink)
     inputs = {k: -v for k, v in context.generic.items() if k in context.subject.inputs}
     if names and inputs:
-        _variant(context, sink, Category.WRONG, "inputs of the opposite sign", {**context.generic, **inputs}, names)
+        variant(context, sink, Category.WRONG, "inputs of the opposite sign", {**context.generic, **inputs}, names)
 
 
 def other_mode(context: Context, sink: Sink) -> None:
     """The module in evaluation mode where it came in training mode, and the other way round."""
     module = context.subject.module
-    names = _confirmed(context, sink)
+    names = confirmed(context, sink)
     if module is None or not names:
         return
     label = "evaluation mode" if module.training else "training mode"
     sink.mark(label)
     with _switched(module):
-        _variant(context, sink, Category.WRONG, label, context.generic, names)
+        variant(context, sink, Category.WRONG, label, context.generic, names)
 
 
 @contextmanager
@@ -193,14 +200,14 @@ def _switched(module: nn.Module) -> Iterator[None]:
             m.training = training
 
 
-def _confirmed(context: Context, sink: Sink) -> list[str]:
+def confirmed(context: Context, sink: Sink) -> list[str]:
     """The leaves whose gradient agreed with finite differences."""
     if not context.repeatable:
         return []
     return [k for k in context.subject.judged if k in sink.measures and sink.measures[k].gradient in _CONFIRMED]
 
 
-def _try(sink: Sink, category: Category, what: str | None, attempt: Callable[[], Gradients]) -> Gradients | None:
+def attempted(sink: Sink, category: Category, what: str | None, attempt: Callable[[], Gradients]) -> Gradients | None:
     """Run one backward pass; an exception is a finding, unless there is nothing to say about it."""
     try:
         return attempt()
@@ -225,44 +232,56 @@ _ADVICE = {
 }
 
 
-def _compare(
-    context: Context, sink: Sink, category: Category, what: str, names: list[str], grads: Gradients | None, truth: Gradients
+def compare(
+    context: Context,
+    sink: Sink,
+    category: Category,
+    what: str,
+    names: list[str],
+    grads: Gradients | None,
+    truth: Gradients,
+    eps: float | None = None,
 ) -> None:
     """Report the leaves whose gradient is another one under a condition that must not change it."""
-    if grads is None:
+    if grads is None or not names:
         return
+    limit = 1e5 * (context.eps if eps is None else eps)
     sizes = {k: max(_norm(truth[k]), _norm(context.run[1][k])) for k in names}
     floor = _SMALL * max(sizes.values())  # a gradient that cancels to nothing, as a bias before a normalisation has, is rounding
     gaps = {k: _gap(grads.get(k), truth[k], max(sizes[k], floor)) for k in names}
     worst = max(gaps, key=lambda k: gaps[k])
-    if gaps[worst] <= 1e5 * context.eps:
+    if gaps[worst] <= limit:
         return
     lost = grads.get(worst) is None
-    numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > 1e5 * context.eps for g in gaps.values())}
+    numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > limit for g in gaps.values())}
     text = f"The gradient of {worst} {'is lost' if lost else 'is another one'} when given {what}."
-    text = text.replace("when given the", "when the")
+    text = text.replace("when given the", "when the").replace("when given only", "when only")
     guilty = context.guilty or context.suspects
     sink.emit(Finding(category, Severity.ERROR, worst, text, numbers, guilty[0][1] if guilty else None, _ADVICE[category]))
 
 
-def _variant(context: Context, sink: Sink, category: Category, label: str, point: dict[str, Tensor], names: list[str]) -> None:
-    """Compare with finite differences at another point; leaves that agreed before and do not agree here are told."""
+def variant(
+    context: Context, sink: Sink, category: Category, label: str, point: dict[str, Tensor], names: list[str]
+) -> Gradients | None:
+    """Compare with finite differences at another point; leaves that agreed before and do not agree here are told.
+
+    Return the gradients there, None where the call refuses the point or something was told.
+    """
     other = Context(context.subject, context.settings)
-    other.__dict__.update(dtype=context.dtype, generic=point, given=point)
+    other.__dict__.update(dtype=context.dtype, generic=point, given=point, eps=context.eps)
     try:
         outs = context.subject.run(point)
     except Exception:
-        return  # a call that refuses the condition is honest
-    if not outs or any(not torch.isfinite(o).all() for o in outs) or not other.repeatable:
-        return
+        return None  # a call that refuses the condition is honest
+    if not outs or any(not torch.isfinite(o).all() for o in outs):
+        return None
     blind = category == Category.SHAPE and not context.suspects  # torch itself refuses this shape, which is honest
-    grads = _try(sink, category, None if blind else label, lambda: other.run[1])
+    grads = attempted(sink, category, None if blind else label, lambda: other.run[1])
     if grads is None:
-        return
-    joint = [joint_slope(other, point, grads, v) for v in joint_directions(point, grads, names)]
-    if all(s.verdict != "wrong" for s in joint):
-        return
-    for name in names:
+        return None
+    if not _disagree(other, point, grads, names):
+        return grads
+    for name in names if other.repeatable else []:
         along = directions(point[name], 2)
         slopes = [measure_slope(other, point, name, grads[name], v) for v in along]
         if not all(s.verdict == "wrong" for s in slopes):
@@ -273,7 +292,14 @@ def _variant(context: Context, sink: Sink, category: Category, label: str, point
         guilty = other.guilty or other.suspects
         place = cuts[0].place if cuts else guilty[0][1] if guilty else None
         sink.emit(Finding(category, Severity.ERROR, name, text, numbers, place, _ADVICE[category]))
-        return
+        break
+    return None
+
+
+def _disagree(context: Context, point: dict[str, Tensor], grads: Gradients, names: list[str]) -> bool:
+    """Whether finite differences along random directions through all leaves contradict the gradient."""
+    directions = joint_directions(point, grads, names)
+    return any(joint_slope(context, point, grads, along).verdict == "wrong" for along in directions)
 
 
 def _constant(context: Context, sink: Sink) -> None:

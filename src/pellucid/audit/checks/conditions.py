@@ -1,0 +1,252 @@
+"""Conditions that the given inputs do not meet: fewer digits, a gradient to some leaves only, larger sizes, values further out.
+
+Fused kernels have a path of their own for each of these, and the audit judges in float64, with a gradient to all leaves, in the
+size and the range that it is shown. Only leaves whose gradient was confirmed there are looked at.
+
+Owns: building these conditions, and the budget that they share.
+Must not: say anything of a condition that the call refuses.
+Read next: ``rounding.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from pellucid.audit.checks.variants import Gradients, attempted, compare, confirmed, variant
+from pellucid.audit.context import Context
+from pellucid.audit.finding import Category, Evidence, Finding, Severity, Sink
+from pellucid.audit.probing import directions, measure_slope
+from pellucid.audit.rounding import differences, representable
+
+__all__ = ["digits", "ranges", "sizes", "subsets"]
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_FEW = 3  # leaves of which every subset is asked for; of more, each alone, all but each, inputs and parameters
+_ALONE = 6
+_COLUMNS, _SAMPLES = (33, 65, 129), (9, 33)
+_ELEMENTS = 1 << 20  # no more than that are tried
+_FACTORS = (4.0, -4.0, 32.0)
+_ADVICE = "Look for a path of its own that this condition takes: a fused kernel, a fallback, a fast case."
+
+_Try = tuple[str, Callable[[], None]]
+
+
+def digits(context: Context, sink: Sink) -> None:
+    """Every narrower dtype at the given inputs, against float64."""
+    names = confirmed(context, sink)
+    if not names or context.dtype != torch.float64:
+        return
+    width = torch.finfo(context.subject.native).bits
+
+    def tries() -> Iterator[_Try]:
+        for dtype in _DTYPES:
+            if torch.finfo(dtype).bits < width or dtype == context.subject.native:
+                yield _word(dtype), partial(look, dtype)
+
+    def look(dtype: torch.dtype) -> None:
+        point = representable(context.generic, dtype)
+        truth = context.subject.gradient(point)[1]
+        agrees = _in_fewer(context, sink, Category.WRONG, "", point, truth, names, dtype)
+        for name in names:
+            sink.measures[name].modes[_word(dtype)] = {None: "not compared", True: "agrees", False: "wrong"}[agrees]
+
+    _try(context, sink, tries())
+
+
+def subsets(context: Context, sink: Sink) -> None:
+    """A gradient asked of some leaves only, in float64 and in the given dtype, against that asked of all."""
+    names, subject = confirmed(context, sink), context.subject
+    if not names or len(subject.judged) < 2:
+        return
+    dtypes = list(dict.fromkeys((context.dtype, subject.native)))
+    points = {d: {k: v.to(d) for k, v in context.generic.items()} for d in dtypes}
+    truths: dict[torch.dtype, Gradients] = {context.dtype: context.run[1]}
+
+    def ask(asked: tuple[str, ...], what: str) -> None:
+        wanted = [k for k in names if k in asked]
+        for dtype, point in points.items():
+            if dtype not in truths:
+                truths[dtype] = subject.gradient(point)[1]
+            got = attempted(sink, Category.DETACHED, what, partial(_asked, context, point, asked))
+            compare(context, sink, Category.DETACHED, what, wanted, got, truths[dtype], max(context.eps, torch.finfo(dtype).eps))
+
+    def tries() -> Iterator[_Try]:
+        inputs = {k for k in subject.judged if k in subject.inputs}
+        for asked in _subsets(subject.judged, inputs):
+            what = f"only {', '.join(asked[:_ALONE])}{' and others' if len(asked) > _ALONE else ''} must get a gradient"
+            if inputs and not inputs & set(asked) and len(asked) == len(subject.judged) - len(inputs):
+                what = "the inputs need no gradient themselves (as images from a loader do)"
+            yield what, partial(ask, asked, what)
+
+    _try(context, sink, tries())
+
+
+def sizes(context: Context, sink: Sink) -> None:
+    """More columns and more samples than are shown: beyond blocks of 8, 32, 64 and 128."""
+    names, subject = confirmed(context, sink), context.subject
+    lead = next((v for k, v in context.generic.items() if k in subject.inputs and v.ndim > 1), None)
+    if not names or lead is None:
+        return
+
+    def look(axis: int, count: int, label: str) -> None:
+        old = lead.shape[axis]
+        for everywhere in (False, True):
+            grow = {k: _grown(v, axis, old, count, everywhere) for k, v in {**context.generic, **subject.others}.items()}
+            point = {k: v if k in subject.params else grow[k] for k, v in context.generic.items()}
+            with subject.altered({k: grow[k] for k in subject.others}):
+                try:
+                    subject.run(point)
+                except Exception:
+                    continue  # perhaps other axes of this size belong to it
+                _meet(context, sink, Category.SHAPE, label, point, names)
+                return
+
+    def tries() -> Iterator[_Try]:
+        shown = max(v.numel() for v in context.generic.values())
+        for axis, counts, word in ((-1, _COLUMNS, "columns"), (0, _SAMPLES, "samples")):
+            old = lead.shape[axis]
+            for count in counts:
+                if 0 < old < count and shown * count // old <= _ELEMENTS:
+                    label = f"{count} {word}"
+                    yield label, partial(look, axis, count, label)
+
+    _try(context, sink, tries())
+
+
+def ranges(context: Context, sink: Sink) -> None:
+    """All inputs several times as large and of either sign, then one leaf at a time."""
+    names, subject = confirmed(context, sink), context.subject
+    if not names or not subject.inputs:
+        return
+    several = subject.judged if 1 < len(subject.judged) <= _FEW else []
+
+    def tries() -> Iterator[_Try]:
+        for chosen in [list(subject.inputs), *([k] for k in several)]:
+            for factor in _FACTORS:
+                point = {k: factor * v if k in chosen else v for k, v in context.generic.items()}
+                label = f"{', '.join(chosen[:_ALONE])} times {factor:g}"
+                yield label, partial(_meet, context, sink, Category.WRONG, label, point, names)
+
+    _try(context, sink, tries())
+
+
+def _try(context: Context, sink: Sink, tries: Iterator[_Try]) -> None:
+    """Try one condition after the other while the budget lasts, and tell which were left out."""
+    left = []
+    for label, attempt in tries:
+        if context.spent >= context.settings.budget:
+            left.append(label)
+            continue
+        sink.mark(label)
+        began = time.process_time()
+        attempt()
+        seconds = time.process_time() - began
+        context.spent += seconds
+        sink.tried[label] = seconds
+    if left:
+        text = f"The budget of {context.settings.budget:g} s is spent; not tried: {', '.join(left)}."
+        sink.emit(Finding(Category.UNJUDGED, Severity.NOTE, "conditions", text, {"left_out": len(left)}, None, "Raise budget=."))
+
+
+def _meet(context: Context, sink: Sink, category: Category, label: str, point: dict[str, Tensor], names: list[str]) -> None:
+    """Judge a condition by finite differences in float64, then the given dtype by float64."""
+    native = context.subject.native
+    narrow = context.dtype == torch.float64 and native != torch.float64
+    point = representable(point, native) if narrow else point
+    truth = variant(context, sink, category, label, point, names)
+    if truth is not None and narrow:
+        _in_fewer(context, sink, category, f" for {label}", point, truth, names, native)
+
+
+def _in_fewer(
+    context: Context,
+    sink: Sink,
+    category: Category,
+    where: str,
+    point: dict[str, Tensor],
+    truth: Gradients,
+    names: list[str],
+    dtype: torch.dtype,
+) -> bool | None:
+    """Report the leaf whose gradient in fewer digits is another one than these digits explain; None where it cannot be told."""
+    subject = context.subject
+    found = differences(subject, point, dtype, {k: truth[k] for k in names})
+    if found is None:
+        return _by_slopes(context, sink, where, point, names, dtype)
+    told = {k: pair for k, pair in found.items() if pair[0] > pair[1]}
+    if not told:
+        return True
+    name = max(told, key=lambda k: told[k][0] / told[k][1])
+    _tell(context, sink, category, name, where, dtype, {"relative_difference": told[name][0], "explained": told[name][1]})
+    return False
+
+
+def _by_slopes(
+    context: Context, sink: Sink, where: str, point: dict[str, Tensor], names: list[str], dtype: torch.dtype
+) -> bool | None:
+    """Judge the given dtype by its own finite differences where it computes something else than float64, as calls that draw do."""
+    if dtype != torch.float32 or dtype != context.subject.native:
+        return None
+    low = {k: v.to(dtype) for k, v in point.items()}
+    other = Context(context.subject, context.settings)
+    other.__dict__.update(dtype=dtype, generic=low, given=low, eps=torch.finfo(dtype).eps)
+    try:
+        grads = other.run[1]
+        if not other.repeatable:
+            return None
+    except Exception:
+        return None
+    for name in names:
+        slopes = [measure_slope(other, low, name, grads[name], v) for v in directions(low[name], 2)]
+        if all(s.verdict == "wrong" for s in slopes):
+            numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "finite_difference": slopes[0].central}
+            _tell(context, sink, Category.WRONG, name, where, dtype, numbers)
+            return False
+    return None
+
+
+def _tell(
+    context: Context, sink: Sink, category: Category, name: str, where: str, dtype: torch.dtype, numbers: dict[str, Evidence]
+) -> None:
+    severity = Severity.ERROR if dtype == context.subject.native else Severity.WARNING
+    text = f"The gradient of {name} is right in float64 and wrong in {_word(dtype)}{where}."
+    guilty = context.guilty or context.suspects
+    sink.emit(Finding(category, severity, name, text, numbers, guilty[0][1] if guilty else None, _ADVICE))
+
+
+def _asked(context: Context, point: dict[str, Tensor], asked: tuple[str, ...]) -> Gradients:
+    return context.subject.gradient(point, asked=asked)[1]
+
+
+def _subsets(leaves: list[str], inputs: set[str]) -> list[tuple[str, ...]]:
+    """Return the choices of leaves to ask for, those of one kind first."""
+    kinds = [tuple(k for k in leaves if (k in inputs) == kind) for kind in (False, True)]
+    if len(leaves) <= _FEW:
+        rest = [chosen for size in range(1, len(leaves)) for chosen in combinations(leaves, size)]
+    else:
+        some = leaves[:_ALONE]
+        rest = [(k,) for k in some] + [tuple(other for other in leaves if other != k) for k in some]
+    return [chosen for chosen in dict.fromkeys([*kinds, *rest]) if 0 < len(chosen) < len(leaves)]
+
+
+def _grown(value: Tensor, axis: int, old: int, count: int, everywhere: bool) -> Tensor:
+    """Repeat a tensor with small changes along the axes that have a size: the one asked for, or every one."""
+    if value.ndim == 0:
+        return value
+    axes = [i for i, n in enumerate(value.shape) if n == old and (everywhere or i == axis % value.ndim)]
+    for i in axes:
+        value = value.index_select(i, torch.arange(count, device=value.device) % old)
+    if axes and value.is_floating_point():
+        generator = torch.Generator().manual_seed(70_001)
+        value = value * (1 - 0.05 * torch.rand(value.shape, generator=generator).to(value))
+    return value
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

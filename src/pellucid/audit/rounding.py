@@ -1,0 +1,147 @@
+"""The gradient in fewer digits against the one in float64: what differs by more than those digits explain.
+
+Owns: a call in which every result is rounded to a dtype, the bound that it gives, and the comparison.
+Must not: emit findings.
+Read next: ``checks/conditions.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pellucid.audit.subject import Point, Subject
+
+__all__ = ["Difference", "Rounded", "differences", "representable"]
+
+_RUNS = 3  # rounded calls at neighbouring values, for one alone may be right by luck
+_AGAIN = (12, 4.0)  # so many at values so many units away before anything is said: they may lie on the other side of a kink
+_SLACK = 16.0  # of a few draws from the errors that rounding makes, the largest is still below the worst one
+_LEAST = 1e-300
+_MOST = 0.6  # where rounding explains more than that, nothing can be said
+_SMALL = 1e-2  # of the largest gradient of any leaf: one that cancels to nothing, as a bias before a normalisation has, is rounding
+_SUMS = re.compile(r"sum|mean|mm|mv|dot|conv|norm|var|std|grid_sampl|upsample|pool|linalg|lstm|gru|fft")
+
+Difference = tuple[float, float]  # the relative difference of a leaf's gradient, and the one that rounding explains
+
+
+class Rounded(TorchDispatchMode):
+    """Rounds the result of every operation, backward included, to a dtype and keeps it in float64.
+
+    The terms of a sum are moved by a rounding unit, too; in float32 all together by as many as there are terms, since a kernel
+    rounds after every term, and equal terms always the same way. In half it sums in float32.
+    """
+
+    def __init__(self, dtype: torch.dtype, generator: torch.Generator) -> None:
+        super().__init__()
+        self._dtype, self._generator = dtype, generator
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if _SUMS.search(func._schema.name) and not func._schema.is_mutable:
+            drift = _terms(args, out) * torch.finfo(self._dtype).eps if self._dtype == torch.float32 else 0.0
+            factor = 1 + drift * (float(torch.rand((), generator=self._generator)) - 0.5)
+            args = [factor * self.moved(a) if isinstance(a, Tensor) and a.dtype == torch.float64 else a for a in args]
+            out = func(*args, **(kwargs or {}))
+        aliases = [r.alias_info for r in func._schema.returns]
+        for value, alias in zip(out if isinstance(out, tuple | list) else (out,), aliases, strict=False):
+            new = isinstance(value, Tensor) and (alias is None or alias.is_write)
+            if new and value.dtype == torch.float64 and value.layout == torch.strided:
+                value.copy_(value.to(self._dtype))
+        return out
+
+    def moved(self, value: Tensor, units: float = 1.0) -> Tensor:
+        """Return values moved by up to so many halves of the rounding unit."""
+        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64).to(value.device) - 0.5
+        return value * (1 + units * torch.finfo(self._dtype).eps * noise)
+
+
+def _terms(args: Any, out: Any) -> float:
+    """Return how many elements go into the smallest result at most."""
+    results = [t.numel() for t in (out if isinstance(out, tuple | list) else (out,)) if isinstance(t, Tensor) and t.numel()]
+    return max(1.0, max((a.numel() for a in args if isinstance(a, Tensor)), default=0) / min(results, default=1))
+
+
+def representable(point: Point, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Return the nearest float64 point of which every value exists in a dtype."""
+    return {k: v.to(dtype).double() for k, v in point.items()}
+
+
+def differences(
+    subject: Subject, point: Point, dtype: torch.dtype, truth: Mapping[str, Tensor | None]
+) -> dict[str, Difference] | None:
+    """Compare the gradient in a dtype with ``truth``, the one at the same values in float64.
+
+    The bound comes from float64 calls in which every result is rounded to the dtype, at values moved by its rounding unit: what the
+    formula loses in these digits. None where the outputs themselves are not the same to within such a bound (other random numbers,
+    an overflow), or where the call refuses the dtype.
+    """
+    try:
+        low = {k: v.to(dtype) for k, v in point.items()}
+        outs = subject.run(low)
+        weights = subject.weights(outs)
+        _, grads = subject.gradient(low, weights)
+        wide = subject.run(point)
+    except Exception:
+        return None
+    eps = torch.finfo(dtype).eps
+    names = [k for k in truth if truth[k] is not None]
+    if len(outs) != len(wide) or not all(bool(torch.isfinite(t).all()) for t in outs):
+        return None
+    floor = _SMALL * max((_norm(truth[k]) for k in names), default=0.0)
+    sizes = {k: max(_norm(truth[k]), floor) for k in names}
+    gaps = {k: _gap(grads.get(k), truth[k]) for k in names}
+    apart = max((_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(outs, wide, strict=True)), default=0.0)
+    if apart <= eps and all(gaps[k] <= eps * sizes[k] for k in names):
+        return {k: (gaps[k] / max(sizes[k], _LEAST), eps) for k in names}
+    for runs, units in ((_RUNS, 1.0), _AGAIN):
+        try:
+            off, away = _explained(subject, point, dtype, weights, wide, truth, runs, units)
+        except Exception:
+            return None
+        told = {k: (gaps[k] / max(sizes[k], _LEAST), _SLACK * (max(away[k] / max(sizes[k], _LEAST), apart) + eps)) for k in names}
+        if apart <= _SLACK * (off + eps) and all(gap <= bound for gap, bound in told.values()):
+            break
+    told = {k: pair for k, pair in told.items() if pair[1] <= _MOST}
+    return told if told and apart <= _SLACK * (off + eps) else None
+
+
+def _explained(
+    subject: Subject,
+    point: Point,
+    dtype: torch.dtype,
+    weights: list[Tensor],
+    wide: list[Tensor],
+    truth: Mapping[str, Tensor | None],
+    runs: int,
+    units: float,
+) -> tuple[float, dict[str, float]]:
+    """Return by how much rounded calls at neighbouring values differ: the outputs relative to their size, each leaf's gradient."""
+    off, away = 0.0, {k: 0.0 for k, g in truth.items() if g is not None}
+    generator = torch.Generator().manual_seed(50_021)
+    mode = Rounded(dtype, generator)
+    for _ in range(runs):
+        moved = representable({k: mode.moved(v, units) for k, v in point.items()}, dtype)
+        with subject.under(mode):
+            got, grads = subject.gradient(moved, [w.double() for w in weights])
+        off = max([off, *(_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(got, wide, strict=True))])
+        away = {k: max(a, _gap(grads.get(k), truth[k])) for k, a in away.items()}
+    return off, away
+
+
+def _gap(got: Tensor | None, want: Tensor | None) -> float:
+    """Return the norm of a difference; that of ``want`` where nothing came, infinity where it cannot be told."""
+    if got is None or want is None:
+        return _norm(want)
+    if got.shape != want.shape or not bool(torch.isfinite(got).all()):
+        return float("inf")
+    return _norm(got.double() - want.double())
+
+
+def _norm(value: Tensor | None) -> float:
+    return 0.0 if value is None else float(value.double().norm())
