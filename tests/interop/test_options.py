@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.interop import read_albumentations, read_torchvision
+from pellucid.interop import read_albumentations, read_kornia, read_torchvision
 from pellucid.interop.albumentations import _TABLE as ALBUMENTATIONS
 from pellucid.interop.albumentations import NEAREST, described
+from pellucid.interop.kornia import _TABLE as KORNIA
 from pellucid.interop.reading import Reader
 from pellucid.interop.torchvision import _TABLE as TORCHVISION
 from tests.peers import albumentations, torchvision_functional
@@ -313,6 +314,98 @@ def test_options_of_torchvision(name):
         assert told or idle, f"{name}({option}={value!r}) is dropped without a word"
         if not told:
             assert option == "inplace"  # which a test of results cannot see
+
+
+KORNIA_VALUES = {
+    "p": 0.3,
+    "p_batch": 0.3,
+    "same_on_batch": True,
+    "keepdim": True,
+    "degrees": (3.0, 9.0),
+    "translate": (0.1, 0.2),
+    "scale": (1.1, 1.2),
+    "shear": (3.0, 9.0),
+    "resample": "nearest",
+    "align_corners": True,
+    "padding_mode": "border",
+    "fill_value": [1.0, 2.0, 3.0],
+    "size": (9, 8),
+    "padding": 3,
+    "pad_if_needed": True,
+    "fill": 0.5,
+    "cropping_mode": "resample",
+    "brightness": (0.5, 0.6),
+    "contrast": (0.5, 0.6),
+    "saturation": (0.5, 0.6),
+    "hue": (0.1, 0.2),
+    "order": [3, 2, 1, 0],
+    "clip_output": False,
+    "gamma": (1.2, 1.4),
+    "gain": (1.2, 1.4),
+    "max_val": 2.0,
+    "rgb_weights": [0.2, 0.3, 0.5],
+    **{f"{channel}_shift_limit": 0.1 for channel in "rgb"},
+    "kernel_size": 5,
+    "sigma": (1.0, 2.0),
+    "border_type": "constant",
+    "separable": False,
+    "mean": 0.1,
+    "std": 0.2,
+    "thresholds": 0.2,
+    "additions": 0.2,
+    "bits": 5,
+    "jpeg_quality": (20.0, 30.0),
+    "RandomRotation.align_corners": False,
+    "RandomCrop.align_corners": False,
+    "CenterCrop.align_corners": False,
+    "RandomCrop.padding_mode": "reflect",
+}
+KORNIA_BASE = {
+    **{key: {"degrees": (1.0, 2.0)} for key in ("RandomAffine", "RandomRotation")},
+    **{key: {"size": (20, 24)} for key in ("RandomCrop", "CenterCrop")},
+    **{key: {"mean": 0.5, "std": 0.5} for key in ("Normalize", "Denormalize")},
+    "RandomGaussianBlur": {"kernel_size": 3, "sigma": (0.5, 1.0)},
+    "RandomSolarize": {"additions": 0.0},
+}
+
+
+def of_kornia(K, name, options):
+    """What the original makes of pictures and masks, from one seed."""
+    torch.manual_seed(5)
+    whole = K.AugmentationSequential(getattr(K, name)(**options), data_keys=["input", "mask"])
+    return whole(torch.rand(2, 3, 32, 32), torch.rand(2, 1, 32, 32).round())
+
+
+@pytest.mark.parametrize("name", sorted(KORNIA))
+def test_options_of_kornia(name):
+    """Sequences stand in their own test."""
+    K = pytest.importorskip("kornia.augmentation", reason="kornia is not installed: its differential tests need it")
+    if name.endswith("Sequential"):
+        pytest.skip("a sequence")
+    for option in options_of(getattr(K, name)):
+        base = {"p": 1.0, **KORNIA_BASE.get(name, {})}
+        value = KORNIA_VALUES.get(f"{name}.{option}", KORNIA_VALUES.get(option, LEFT))
+        assert value is not LEFT, f"{name}.{option} is new: say here what it may be"
+        reader = Reader(KORNIA, {})
+        before, after = read_kornia({"name": name, **base}), reader.imported({"name": name, **base, option: value})
+        told = after.missing or after.notes != before.notes or after.pipeline.transforms != before.pipeline.transforms
+        assert told or (name, option) in reader.idle, f"{name}({option}={value!r}) is dropped without a word"
+        if not told:
+            for one, two in zip(of_kornia(K, name, base), of_kornia(K, name, {**base, option: value}), strict=True):
+                assert torch.allclose(one, two, atol=1e-5), f"{name}.{option} is idle here, and changes results there"
+
+
+@pytest.mark.parametrize("changes", [{"resample": "BILINEAR"}, None])
+def test_sequences_of_kornia(changes):
+    """Masks that are not read at the nearest pixel are refused; one draw for a batch is."""
+    K = pytest.importorskip("kornia.augmentation", reason="kornia is not installed: its differential tests need it")
+    from kornia.constants import DataKey, Resample
+
+    flip = K.RandomHorizontalFlip(p=0.5)
+    assert read_kornia(K.AugmentationSequential(flip, data_keys=["input", "mask"])).missing == ()
+    assert read_kornia(K.AugmentationSequential(flip, same_on_batch=True)).pipeline.options.same_on_batch
+    extra = {DataKey.MASK: {"resample": Resample.BILINEAR}} if changes else {DataKey.BBOX: {}}
+    assert "masks" in read_kornia(K.AugmentationSequential(flip, extra_args=extra)).missing[0].option
 
 
 LEFT = object()

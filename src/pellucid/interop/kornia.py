@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import transforms
-from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, integers, pair, whole
+from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, integers, mask_fill_of, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import is_number
 
@@ -64,8 +64,16 @@ def described(source: Any) -> Any:
     name = type(source).__name__
     if name in ("AugmentationSequential", "ImageSequential", "VideoSequential", "Sequential"):
         found = {"name": "Sequential", "transforms": [described(one) for one in source.children()]}
-        return found | {key: getattr(source, key) for key in ("random_apply", "same_on_batch") if getattr(source, key, False)}
+        found |= {key: getattr(source, key) for key in ("random_apply", "same_on_batch") if getattr(source, key, False)}
+        extra = {str(getattr(key, "name", key)): value for key, value in getattr(source, "extra_args", {}).items()}
+        return found | {"masks": _masks(extra)} if hasattr(source, "extra_args") else found
     return arguments_of(source, _kept)
+
+
+def _masks(extra: Mapping[str, Any]) -> str:
+    """How a sequence resamples masks: as it says, or else as its augmentations resample pictures."""
+    mode = extra.get("MASK", {}).get("resample", "as pictures")
+    return str(getattr(mode, "name", mode)).lower()
 
 
 def _kept(source: Any, name: str) -> Any:
@@ -88,6 +96,8 @@ def _plain(value: Any) -> Any:
 
 def _sequence(given: Given, reader: Reader, where: str) -> Made:
     given.only("random_apply", False, default=False, reason="a number of them, in any order", nearest="SomeOf")
+    given.only("masks", "nearest", default="nearest", reason="masks take the nearest pixel here", nearest="Resample.NEAREST")
+    given.idle("it says how results are returned", "keepdim", "data_keys", "transformation_matrix_mode")
     if given("same_on_batch"):
         reader.set(same_on_batch=True)
     return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
@@ -120,7 +130,9 @@ def _warp(given: Given) -> dict[str, Any]:
         raise Cannot(f"resample={mode!r}", "its bicubic has a = -0.75, ours a = -0.5", "bilinear")
     if padding not in ("zeros", "border"):
         raise Cannot(f"padding_mode={padding!r}", "reflections turn at other places", "border")
-    if given("align_corners", False) and padding != "zeros":
+    if padding == "zeros":
+        given.idle("the same map in other coordinates", "align_corners")
+    elif given("align_corners", False):
         raise Cannot("align_corners=True", "half a pixel is kept at borders here", "align_corners=False")
     return {"interpolation": mode, "padding_mode": padding, "fill": 0.0}
 
@@ -179,26 +191,29 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomGaussianNoise(given("mean", 0.0), given("std", 1.0), clip="none", **_common(given, 0.5))
 
 
+def _sliced(given: Given) -> None:
+    """A crop by slices; the other mode resamples."""
+    given.only("cropping_mode", "slice", default="slice", reason="it resamples, off whole pixels", nearest="cropping_mode='slice'")
+    given.idle("of crops that resample", "resample", "align_corners")
+
+
 def _crop(given: Given, reader: Reader, where: str) -> Made:
-    given.idle(
-        "crops are of whole pixels, by slices or by a warp that moves whole ones", "cropping_mode", "resample", "align_corners"
-    )
+    _sliced(given)
     mode = given("padding_mode", "constant")
-    padding = given("padding")
+    padding, fill = given("padding"), given("fill", 0.0)
     return ours.RandomCrop(
         given("size"),
         padding=padding,
         pad_if_needed=given("pad_if_needed", False),
-        fill=given("fill", 0.0),
+        fill=fill,
+        mask_fill=mask_fill_of(fill, reader),
         padding_mode="border" if mode == "replicate" else mode,
         **_common(given, 1.0),
     )
 
 
 def _center(given: Given, reader: Reader, where: str) -> Made:
-    given.idle(
-        "crops are of whole pixels, by slices or by a warp that moves whole ones", "cropping_mode", "resample", "align_corners"
-    )
+    _sliced(given)
     given.idle("it says how results are returned", "keepdim")
     given.idle("nothing is drawn", "same_on_batch", "p_batch")
     given.only("p", 1, default=1.0, reason="every picture ends in one size", nearest="p=1")

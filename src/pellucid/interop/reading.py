@@ -33,6 +33,7 @@ __all__ = [
     "fractions",
     "gated",
     "integers",
+    "mask_fill_of",
     "pair",
     "whole",
 ]
@@ -264,6 +265,15 @@ def fractions(value: Any) -> Any:
         return value
     parts = tuple(number / 255.0 for number in numbers)
     return parts if isinstance(value, tuple) else parts[0]
+
+
+def mask_fill_of(fill: Any, reader: Reader) -> float | None:
+    """What a fill of pictures and masks alike is for masks; None for 0, and for several numbers, which fit no mask."""
+    number = fill[0] if isinstance(fill, tuple) and len(fill) == 1 else fill
+    cut = int(number) if is_number(number) else 0
+    if is_number(number) and cut != number:
+        reader.note(f"fill={number}: masks are filled with {cut} here, as those of whole numbers are there")
+    return float(cut) if cut else None
 
 
 def gated(transforms: Made, p: Any) -> Made:

@@ -13,7 +13,20 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
-from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, fractions, gated, integers, whole
+from pellucid.interop.reading import (
+    Cannot,
+    Given,
+    Imported,
+    Made,
+    Reader,
+    Table,
+    arguments_of,
+    fractions,
+    gated,
+    integers,
+    mask_fill_of,
+    whole,
+)
 from pellucid.pipeline import Pipeline
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from pellucid.random.arguments import is_number, plain
@@ -126,11 +139,7 @@ def _fills(given: Given, reader: Reader) -> dict[str, Any]:
         by_name: dict[str, Any] = {getattr(kind, "__name__", str(kind)): plain(value) for kind, value in fill.items()}
         kinds = ("Image", "Tensor", "others"), ("Mask", "others")
         fill, mask = (next((by_name[kind] for kind in some if kind in by_name), 0) for some in kinds)
-    number: Any = mask[0] if isinstance(mask, tuple) and len(mask) == 1 else mask
-    cut = int(number) if is_number(number) else 0
-    if is_number(number) and cut != number:
-        reader.note(f"fill={number}: masks are filled with {cut} here, as those of whole numbers are there")
-    return {"fill": 0.0 if fill is None else fill, "mask_fill": float(cut) if cut else None}
+    return {"fill": 0.0 if fill is None else fill, "mask_fill": mask_fill_of(mask, reader)}
 
 
 def _center(given: Given) -> Any:
