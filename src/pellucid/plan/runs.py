@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import groupby, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from pellucid.plan.values import Canvas, Group, Run
@@ -57,7 +57,14 @@ class Tree(NamedTuple):
 
     def side_by_side(self, indices: Sequence[int]) -> list[list[int]]:
         """Steps in their order, those that may be apart in one list."""
-        return [list(some) for _, some in groupby(indices, lambda i: (self.among[i], i if self.among[i] is None else None))]
+        found: list[list[int]] = []
+        for index in indices:  # no groupby: Dynamo plans where a size is new, and knows no key of it
+            choice = self.among[index]
+            if found and choice is not None and choice == self.among[found[-1][-1]]:
+                found[-1].append(index)
+            else:
+                found.append([index])
+        return found
 
 
 class Pending:
