@@ -69,7 +69,8 @@ class Category(StrEnum):
     DRIFT = "drift"  # dtype or device of the output is not the input's
     HOST_READ = "host-read"  # a tensor's value decides what Python does next
     RAISES = "raises"  # forward or backward raises
-    CRASH = "crash"  # the process died
+    CRASH = "crash"  # the process died, or was stopped
+    PRINTED = "printed"  # the call prints more than is shown
     GRAPH_BREAK = "graph-break"
     RECOMPILE = "recompile"
     COMPILED_GRADIENT = "compiled-gradient"

@@ -1,33 +1,38 @@
 """Run checks in a forked child, so that a crash in native code is a finding and the caller's state stays as it was.
 
-Owns: the fork, the pipe, the time limit, and going on with the remaining checks after a crash.
+Owns: the fork, the process group, the pipes, limits of time and output, and going on with the remaining checks after a crash.
 Must not: know what the checks do.
 Read next: ``run.py``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from pathlib import Path
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import torch
 
-from pellucid.audit.finding import Category, Finding, Measure, Severity, Sink
+from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.place import traceback_place
 
 __all__ = ["GIVEN", "Stage", "can_isolate", "fresh", "fresh_value", "run_here", "run_isolated"]
 
 GIVEN = "the given inputs"  # the stage without which nothing can be said
 _PATIENCE = 60.0  # seconds for one call in a process of its own
+_LOOK = 0.5  # seconds between two looks whether the child lives: what it started keeps its pipes open
+_SHOWN = 1 << 16  # bytes of what the call prints that are passed on
+_in_group = False  # whether this process, a child of an audit, leads or shares a group that its parent will kill
 Stage = tuple[str, Callable[[Sink], bool | None]]
 
 
@@ -81,6 +86,58 @@ def _try_backward() -> None:
     os._exit(0)
 
 
+def _lead() -> None:
+    """Lead a process group of one's own, which the parent kills as a whole, unless a parent of this process will do so anyway."""
+    global _in_group
+    if not _in_group:
+        os.setpgid(0, 0)
+        _in_group = True
+
+
+def _end(child: Any, leads: bool) -> None:
+    """Kill a child, and its group with everything that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if leads:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.kill()
+    child.join()
+
+
+def _redirect(out: int) -> None:
+    """Let this process read nothing, and write to a descriptor what it would have printed."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - for the life of this process
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
+
+
+class _Printed:
+    """What the audited call prints, in any of the children: passed on to stderr up to a limit, then counted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.read, self.write = os.pipe()
+
+    def drain(self) -> None:
+        """Read what is there."""
+        data = os.read(self.read, _SHOWN)
+        sys.stderr.write(data[: max(0, _SHOWN - self.count)].decode(errors="replace"))
+        self.count += len(data)
+
+    def close(self, sink: Sink) -> None:
+        """Read the rest, and tell what was not shown."""
+        while wait([self.read], 0):
+            self.drain()
+        os.close(self.read)
+        os.close(self.write)
+        if self.count > _SHOWN:
+            text = f"The call printed {self.count / 1e6:.1f} MB in the runs of this audit; {_SHOWN >> 10} KiB are shown, on stderr."
+            evidence: dict[str, Evidence] = {"bytes": self.count}
+            sink.emit(Finding(Category.PRINTED, Severity.NOTE, "call", text, evidence, None, "Log less, or to a file."))
+
+
 def fresh(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor] | None:
     """Return the tensors that ``compute`` gives in a child forked here and now, None where it raises or dies."""
     arrays = fresh_value(lambda: [t.double().numpy() for t in compute()])
@@ -96,19 +153,22 @@ def fresh_value(compute: Callable[[], Any], patience: float = _PATIENCE) -> Any:
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     its.close()
+    end = time.monotonic() + patience
     try:
-        return mine.recv() if mine.poll(patience) else None
+        while not mine.poll(_LOOK):
+            if time.monotonic() > end or not (child.is_alive() or mine.poll(0)):
+                return None
+        return mine.recv()
     except EOFError:
         return None
     finally:
-        child.kill()
-        child.join()
+        _end(child, not _in_group)
 
 
 def _send(compute: Callable[[], Any], connection: Connection) -> None:
+    _lead()
     torch.set_num_threads(1)  # the parent's thread pool did not survive the fork
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)  # whatever goes wrong here goes wrong again, and is told, in the first child
+    _redirect(os.open(os.devnull, os.O_WRONLY))  # whatever goes wrong here goes wrong again, and is told, in the first child
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -124,26 +184,50 @@ def run_here(stages: list[Stage], sink: Sink) -> None:
             return
 
 
-def run_isolated(stages: list[Stage], sink: Sink, timeout: float) -> None:
-    """Run the stages in a child; after a crash, report it and go on with the next stage in a new child."""
-    start = 0
-    while start < len(stages):
-        start = _child_run(stages, start, sink, timeout)
+def run_isolated(stages: list[Stage], sink: Sink, timeout: float, limit: float) -> None:
+    """Run the stages in a child; after a crash, report it and go on with the next stage in a new child, up to a limit of time."""
+    start, end = 0, time.monotonic() + limit
+    printed = _Printed()
+    try:
+        while start < len(stages):
+            start = _child_run(stages, start, sink, timeout, end, printed)
+            if start <= len(stages) and time.monotonic() > end:
+                sink.emit(_late(stages[start - 1][0], limit))
+                break
+    finally:
+        printed.close(sink)
 
 
-def _child_run(stages: list[Stage], start: int, sink: Sink, timeout: float) -> int:
+def _child_run(stages: list[Stage], start: int, sink: Sink, timeout: float, end: float, printed: _Printed) -> int:
     """Run stages from ``start`` in one child; return the stage to go on with."""
     context = multiprocessing.get_context("fork")
     mine, its = context.Pipe(duplex=False)
     with tempfile.TemporaryFile() as log:
-        child = context.Process(target=_child, args=(stages[start:], its, log, sink.measures))
+        child = context.Process(target=_child, args=(stages[start:], its, log, sink.measures, printed.write))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread and takes no lock of the parent
             child.start()
         its.close()
-        index, last, ended, hung = start, "", False, False
+        index, last, ended, hung, late = start, "", False, False, False
         try:
-            while mine.poll(timeout):
+            heard = time.monotonic()
+            while True:
+                ready = wait([mine, printed.read], _LOOK)
+                now = time.monotonic()
+                if printed.read in ready:
+                    printed.drain()
+                if now > end:
+                    late = True
+                    break
+                if mine not in ready:
+                    if not child.is_alive() and not mine.poll(0):
+                        break
+                    if now - heard > timeout:
+                        hung = True
+                        sink.emit(_hang(stages[index][0], last, timeout))
+                        break
+                    continue
+                heard = now
                 kind, value = mine.recv()
                 if kind == "finding":
                     sink.emit(value)
@@ -157,29 +241,29 @@ def _child_run(stages: list[Stage], start: int, sink: Sink, timeout: float) -> i
                 elif kind == "end":
                     ended = True
                     break
-            else:
-                hung = True
-                sink.emit(_hang(stages[index][0], last, timeout))
         except EOFError:
             pass
         finally:
             mine.close()
-            if not ended:
+            if not (hung or late):
                 child.join(1.0)
-                if child.is_alive():
-                    child.kill()
-            child.join()
+            code = child.exitcode
+            _end(child, True)
         if ended:
             return len(stages)
+        if late:
+            return index + 1
         if not hung:  # a child that does not say "end" died, whatever its exit code
             log.seek(0)
-            sink.emit(_crash(stages[index][0], last, child.exitcode or 0, log.read().decode(errors="replace")))
+            sink.emit(_crash(stages[index][0], last, code or 0, log.read().decode(errors="replace")))
         # A crash at the given inputs leaves nothing to audit.
         return len(stages) if any(name == GIVEN for name, _ in stages[index:]) else index + 1
 
 
-def _child(stages: list[Stage], connection: Connection, log: Any, measures: dict[str, Measure]) -> None:
+def _child(stages: list[Stage], connection: Connection, log: Any, measures: dict[str, Measure], out: int) -> None:
     """The body of the child process."""
+    _lead()
+    _redirect(out)
     faulthandler.enable(log.fileno(), all_threads=False)
     torch.set_num_threads(1)  # the parent's thread pool did not survive the fork
     sink = _Pipe(connection, measures)
@@ -221,6 +305,12 @@ def _crash(stage: str, last: str, code: int, log: str) -> Finding:
     text = f"The process dies with {what} during {stage}: {node}."
     advice = _DEATHS.get(code, "Let the call raise an exception instead of ending the process.")
     return Finding(Category.CRASH, Severity.ERROR, stage, text, {"exit_code": code}, place or None, advice)
+
+
+def _late(stage: str, limit: float) -> Finding:
+    text = f"The audit was stopped after {limit:g} s, during {stage}: the other checks are missing."
+    advice = "Audit with smaller inputs, with quick=True, or raise limit=."
+    return Finding(Category.CRASH, Severity.ERROR, stage, text, {"limit": limit}, None, advice)
 
 
 def _hang(stage: str, last: str, timeout: float) -> Finding:

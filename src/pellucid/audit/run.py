@@ -76,7 +76,7 @@ def audit(
         if chosen.isolate and can_isolate([*subject.base.values(), *subject.others.values()]):
             if not chosen.quick:
                 stages.insert(0, ("calls in another order", partial(variants.order, context)))
-            run_isolated(stages, sink, chosen.timeout)
+            run_isolated(stages, sink, chosen.timeout, chosen.limit)
         else:
             run_here(stages, sink)
             subject.restore()

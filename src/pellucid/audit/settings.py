@@ -33,6 +33,7 @@ class Settings:
         backend: The compiler backend; ``"inductor"`` compiles for real and takes longer.
         isolate: Run in a forked child, so that a crash is reported and the caller's state stays untouched.
         timeout: Seconds a single check may take in the child.
+        limit: Seconds that all checks in children may take; then the audit is stopped, which is an error.
         budget: Processor seconds for further conditions: fewer digits, a gradient to some leaves only, larger sizes, values beyond
             those given. The report says how many were tried in how long, and a note names those that were left out; 0 tries none.
 
@@ -54,6 +55,7 @@ class Settings:
     backend: str = "aot_eager"
     isolate: bool = True
     timeout: float = 300.0
+    limit: float = 1800.0
     budget: float = 10.0
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -68,6 +69,7 @@ class Subject:
         self._call = _replayed(fn, self.args, self.kwargs, self.replay)
         self.modes: list[AbstractContextManager[Any]] = []  # entered around every call
         self.lift: AbstractContextManager[Any] | None = None  # entered around calls at float64 points, and sees a torch call first
+        self.returned: type | None = None  # the type of the last result
         self._wide = False
         self._plain_grad = True
         self._layout: Callable[[Tensor], Tensor] = _as_it_is
@@ -98,8 +100,13 @@ class Subject:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable on these arguments with randomness and buffers rewound."""
         self.rewind()
+        process = os.getpid()
         with self.within():
-            return self._call(*args, **kwargs)
+            result = self._call(*args, **kwargs)
+        if os.getpid() != process:
+            os._exit(0)  # the call forked: the audit goes on in one process
+        self.returned = type(result)
+        return result
 
     def within(self) -> ExitStack:
         """Enter the modes under which the callable runs."""

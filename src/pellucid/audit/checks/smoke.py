@@ -34,6 +34,11 @@ def check(context: Context, sink: Sink) -> bool:
     if not outs:
         for name in subject.judged:
             sink.measure(name, Measure("parameter" if name in subject.params else "input", tuple(subject.base[name].shape), "none"))
+        if subject.returned is type(None):
+            text = "The call returns None: there is nothing to differentiate."
+            advice = "Return the result; look for a forgotten return, or for a function that only writes or prints."
+            sink.emit(Finding(Category.UNJUDGED, Severity.ERROR, "call", text, {}, None, advice))
+            return False
         sink.emit(
             Finding(
                 Category.COVERAGE,
