@@ -434,3 +434,16 @@ def test_the_colour_beyond_a_tile_is_in_the_images_units():
         assert (colour(x, key=Key(2, step)).movedim(1, -1)[outside] == torch.tensor([0, 128, 255], dtype=torch.uint8)).all()
     with pytest.raises(InvalidArgument, match=r"Mosaic.fill: expected one number, or 3"):
         Pipeline([Mosaic(fill=(0.1, 0.2))])(x)
+
+
+@pytest.mark.parametrize("edge", [0.0, 2.0])
+def test_a_rectangle_of_whole_pixels_has_no_gradient_anywhere(edge):
+    """Neither one of zeros in one implementation and none in the other, nor one to labels alone."""
+    x, mixing = pictures(4), Pipeline([CutMix(num_classes=3, edge=edge)], seed=1)
+    record = mixing.draw(x)
+    values = {name: record.params[0][name].clone().requires_grad_() for name in ("lam", "x", "y")}
+    for name, value in values.items():
+        record = record.with_param(0, name, value)
+    for impl in ("reference", "auto"):
+        out = Pipeline([CutMix(num_classes=3, edge=edge)], impl=impl).apply({"image": x, "labels": torch.arange(4) % 3}, record)
+        assert [out[key].requires_grad for key in ("image", "labels")] == [edge > 0] * 2, impl

@@ -1,5 +1,8 @@
 """A choice among pipelines: the right branch, the right frequency, and gradients for everybody."""
 
+import itertools
+import math
+
 import pytest
 import torch
 
@@ -116,6 +119,33 @@ def test_straight_through_weights_move_towards_the_better_branch():
     other = RandomChoice([[P.RandomBrightness((0.5, 0.5))], [P.RandomBrightness((1.5, 1.5))]], learn=True)
     other.load_state_dict(choice.state_dict())
     assert torch.equal(other(images(4)), choice(images(4)))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_learned_weights_have_the_exact_gradient(times):
+    """The closed form: the sum over every sequence of branches of its chance times its loss; no part of it is drawn."""
+    factors = (0.2, 1.5, 0.9)
+    branches = [[P.RandomBrightness((factor, factor), clip="none")] for factor in factors]
+    choice = RandomChoice(branches, weights=(1.0, 2.0, 0.5), learn=True, times=times).double()
+    x = torch.full((512, 1, 1, 1), 0.5, dtype=torch.float64)
+    found = []
+    for step in range(8 if times > 1 else 1):
+        choice.zero_grad()
+        choice.expected(lambda out: (out[:, 0, 0, 0] - 0.2).square(), x, key=Key(3, step)).mean().backward()
+        found.append(torch.stack([p.grad for p in choice.parameters()]))
+    raw = torch.stack([p.detach() for p in choice.parameters()]).requires_grad_()
+    chances = torch.nn.functional.softplus(raw)
+    chances = chances / chances.sum()
+    mean = 0.0
+    for order in itertools.product(range(3), repeat=times):
+        shown = 0.5 * math.prod(factors[i] for i in order)
+        mean = mean + math.prod(chances[i] for i in order) * (shown - 0.2) ** 2
+    (wanted,) = torch.autograd.grad(mean, [raw])
+    grads = torch.stack(found)
+    if times == 1:
+        torch.testing.assert_close(grads[0], wanted, atol=1e-12, rtol=0)
+    else:  # each draw is summed over, the other one held
+        assert (grads.mean(0) - wanted).abs().max() < 5 * float(grads.std(0).max()) / len(grads) ** 0.5
 
 
 def test_mistakes_are_named():

@@ -38,13 +38,17 @@ def RandomChoice(
     Args:
         branches: lists of transforms.
         weights: of the branches, not negative, normalised here; default equal.
-        learn: train the weights, by straight-through gradients; ``OneOf(weights=Learnable(...))`` has estimators without bias.
+        learn: train the weights: ``OneOf(weights=Learnable(...))``, whose gradient under `Pipeline.expected` is exact. A plain call
+            takes the share of a branch for the choice, which is biased.
         times: how often a branch is drawn and applied, 1 to 64; what is learned is the same each time.
         temperature: None draws one branch; a number > 0 mixes them, as in `OneOf`.
         seed, options: as in `Pipeline`; ``same_on_batch`` shares the branch as well.
 
     Returns:
         A pipeline.
+
+    Gradient:
+        weights: as of `OneOf`: exact under `Pipeline.expected`, or of what a temperature mixes. image: as the branches'.
 
     Errors:
         InvalidArgument or InvalidType for no branches, for weights that are negative, not one per branch, or 0 where they are
@@ -59,7 +63,7 @@ def RandomChoice(
     """
     check_flag("learn", learn)
     times = whole_number("times", times, 1, 64)
-    estimator = "relaxed" if temperature is not None else "straight_through"
+    estimator = "relaxed" if temperature is not None else "exact"
     starts: Sequence[Any] | None = None if weights is None else finite_numbers("weights", weights)
     if learn:
         starts = (1.0,) * len(branches) if starts is None else starts

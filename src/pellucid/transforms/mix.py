@@ -8,6 +8,7 @@ Read next: ``../segments/values.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -157,16 +158,18 @@ class CutMix(Transform):
         return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Layers:
-        half = torch.sqrt(torch.where(values["lam"] < 1.0, 1.0 - values["lam"], 0.0)) / 2.0
-        share = gate = gated(values, torch.ones_like(half), 0.0)
+        share = gate = gated(values, torch.ones_like(values["lam"]), 0.0)
         low, high = [], []
-        for middle, length in ((values["x"], spec.width), (values["y"], spec.height)):
-            at, reach = middle * length, half * length
-            if self.edge == 0.0:
-                at, reach = torch.floor(at), torch.floor(reach)
-            low.append(at - reach)
-            high.append(at + reach)
-            share = share * covered_along(low[-1], high[-1], length, self.edge).mean(1)
+        with nullcontext() if self.edge > 0 else torch.no_grad():  # whole pixels have no gradient, not one of 0
+            half = torch.sqrt(torch.where(values["lam"] < 1.0, 1.0 - values["lam"], 0.0)) / 2.0
+            for middle, length in ((values["x"], spec.width), (values["y"], spec.height)):
+                at, reach = middle * length, half * length
+                if self.edge == 0.0:
+                    at, reach = torch.floor(at), torch.floor(reach)
+                low.append(at - reach)
+                high.append(at + reach)
+        for start, end, length in zip(low, high, (spec.width, spec.height), strict=True):
+            share = share * covered_along(start, end, length, self.edge).mean(1)
         box = torch.stack((*low, *high), 1)
         whole = everywhere(spec, self.edge, box).expand_as(box)
         return Layers(
