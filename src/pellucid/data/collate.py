@@ -115,7 +115,7 @@ class Collate:
         if isinstance(value, tuple | list):
             picture, *rest = value
             if rest and isinstance(rest[0], Mapping):
-                rest[0] = self._read(rest[0], None)
+                rest = [self._read(rest[0], None), *rest[1:]]
                 least = least if _alone({key: self._kind(key, part) for key, part in rest[0].items()}) else None
             return (self._part(IMAGE, picture, least), *rest)
         return self._part(IMAGE, value, least)
