@@ -42,6 +42,21 @@ def test_nothing_on_the_way_leaves_the_graph(path):
             assert not in_place, f"{path.name}:{node.lineno} .{node.attr}"
 
 
+FACTORIES = {
+    *("arange", "as_tensor", "empty", "eye", "full", "hann_window", "linspace", "logspace", "ones", "rand", "randint", "randn"),
+    *("randperm", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros"),
+}
+"""Functions of torch's whose tensors lie on the default device where none is named."""
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("registration/*.py")), ids=lambda p: p.name)
+def test_registration_says_where_its_tensors_lie(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        named = isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("torch.") in FACTORIES
+        if named and ast.unparse(node.func).startswith("torch."):
+            assert "device" in {keyword.arg for keyword in node.keywords}, f"{path.name}:{node.lineno} {ast.unparse(node.func)}"
+
+
 def test_every_module_says_what_it_owns():
     for path in MODULES:
         if path.name in ("_version.py", "__main__.py"):

@@ -1,21 +1,25 @@
 """Small constant tensors, made so that nothing is copied from the host while a CUDA graph is being captured.
 
-Owns: `constant` and `scalar`, the memory of what was made on a device, and the dtype of small tensors.
+Owns: `constant` and `scalar`, the memory of what was made on a device, the dtype of small tensors, and `pinned`.
 Must not: hand out what somebody may write to, or forget what a captured graph reads.
 Read next: ``geometry/matrices.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from pellucid.recent import Recent
 
-__all__ = ["constant", "scalar", "wide_dtype"]
+__all__ = ["constant", "pinned", "scalar", "wide_dtype"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # A plan's numbers are the same in every call, and a launch per number is most of a small batch's time on a GPU.
 _made: Recent[Any, Tensor] = Recent(4096)
@@ -51,6 +55,19 @@ def scalar(value: float | Tensor, like: Tensor) -> Tensor:
 def wide_dtype(device: torch.device) -> torch.dtype:
     """float64 for parameters and matrices, so that composing them costs no precision; float32 where a device has no other."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def pinned(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function, whatever torch's default device is: what names no device is made on the CPU, as it is without a default."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if torch.compiler.is_compiling() or not torch._C._len_torch_function_stack():
+            return function(*args, **kwargs)
+        with torch.device("cpu"):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _ordinary(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from pellucid.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
@@ -125,6 +126,7 @@ class Alignment:
         return warp(moving, self.matrix, size=size, displacement=self.field, **options)
 
 
+@pinned
 def align(
     fixed: Shaped[Tensor, "*b c h w"],
     moving: Shaped[Tensor, "*b c h2 w2"],
@@ -379,8 +381,9 @@ class _Run:
         model = self.model or "translation"  # what bends, bends by what is there
         evidence = None if self.loss == "mutual_information" else evidence_of(self.pair, matrix, field, model)
         reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, evidence)
-        converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool)
-        usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).all(2).all(1)
+        converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool, device=matrix.device)
+        usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
+        usable = usable & torch.isfinite(matrix).all(2).all(1)
         matrix = torch.where(usable[:, None, None], matrix, start)
         if field is not None:
             field = torch.where(usable[:, None, None, None], field, 0.0)
@@ -406,7 +409,7 @@ def _fan(size: Size, like: Tensor, *, turned: bool) -> Float[Tensor, "k 3 3"]:
     """Small maps to begin with: the identity first."""
     fan = []
     for turn, x, y in product(_TURNS if turned else (0.0,), _SHIFTS, _SHIFTS):
-        shift = torch.tensor([[1.0, 0.0, x * size[1]], [0.0, 1.0, y * size[0]], [0.0, 0.0, 1.0]], dtype=like.dtype)
+        shift = like.new_tensor([[1.0, 0.0, x * size[1]], [0.0, 1.0, y * size[0]], [0.0, 0.0, 1.0]])
         fan.append(shift @ _turned(turn, size, like))
     return torch.stack(fan)
 
@@ -416,7 +419,7 @@ def _ranked(found: Found, starts: int, size: Size, kept: int) -> Int[Tensor, "ke
     here = found.equations
     score = torch.nan_to_num(here.overlap * here.correlation.clamp_min(0.0).square(), 0.0)
     score = torch.where(here.overlap > LEAST_OVERLAP, score, -1.0).unflatten(0, (starts, -1))
-    matrix, pairs = found.matrix.unflatten(0, (starts, -1)), torch.arange(score.shape[1])
+    matrix, pairs = found.matrix.unflatten(0, (starts, -1)), torch.arange(score.shape[1], device=score.device)
     rows = []
     for _ in range(min(kept, starts)):
         best = score.argmax(0)
@@ -431,7 +434,7 @@ def _ranked(found: Found, starts: int, size: Size, kept: int) -> Int[Tensor, "ke
 def _kept_noise(sigma: float) -> float:
     """The share of independent noise's variance that a blur leaves; what is aligned is smoother, and as uncertain as before."""
     side = 2 * math.ceil(3 * sigma) + 1
-    point = torch.zeros(1, 2 * side + 1, 2 * side + 1)
+    point = torch.zeros(1, 2 * side + 1, 2 * side + 1, device="cpu")
     point[:, side, side] = 1.0
     return float(gaussian_blur(point, side, sigma).square().sum())
 
@@ -439,7 +442,7 @@ def _kept_noise(sigma: float) -> float:
 def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     x, y = (size[1] - 1) / 2, (size[0] - 1) / 2
-    return torch.tensor([[c, -s, x - c * x + s * y], [s, c, y - s * x - c * y], [0.0, 0.0, 1.0]], dtype=like.dtype)
+    return like.new_tensor([[c, -s, x - c * x + s * y], [s, c, y - s * x - c * y], [0.0, 0.0, 1.0]])
 
 
 def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> Float[Tensor, "b 2 m n"]:
@@ -448,7 +451,7 @@ def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> 
     if field is None:
         return like.new_zeros((len(like), 2, down.shape[1], across.shape[1]))
     y, x = size[0] / field.shape[-2], size[1] / field.shape[-1]
-    wanted = resize(field, size) * torch.tensor([x, y], dtype=like.dtype)[:, None, None]
+    wanted = resize(field, size) * like.new_tensor([x, y])[:, None, None]
     return torch.linalg.pinv(down) @ wanted @ torch.linalg.pinv(across).T
 
 
@@ -504,8 +507,8 @@ def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model:
         (h, w), (h2, w2) = like.shape[-2:], pair.moving.shape[-2:]
         zooms = [] if (h, w) == (h2, w2) else [1.0] if model == "translation" else [1.0, math.sqrt(h2 * w2 / (h * w))]
         middles = [[[z, 0, (w2 - 1 - z * (w - 1)) / 2], [0, z, (h2 - 1 - z * (h - 1)) / 2], [0, 0, 1]] for z in zooms]
-        return torch.tensor([torch.eye(3).tolist(), *middles], dtype=like.dtype)[:, None].repeat(1, count, 1, 1)
-    given = torch.as_tensor(start, dtype=like.dtype).detach()
+        return like.new_tensor([[[1, 0, 0], [0, 1, 0], [0, 0, 1]], *middles])[:, None].repeat(1, count, 1, 1)
+    given = torch.as_tensor(start, dtype=like.dtype, device=like.device).detach()
     batch = given if given.dim() == 3 else given[None]
     if batch.shape not in ((1, 3, 3), (count, 3, 3)) or not bool(torch.isfinite(batch).all()):
         raise invalid("start", expected=f"finite numbers of shape (3, 3) or ({count}, 3, 3)", got=f"shape {tuple(given.shape)}")

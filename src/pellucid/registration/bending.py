@@ -153,7 +153,7 @@ def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b 2 m n"
         steps: at most.
         tolerance: mean movement of the field, in pixels, below which a pair is settled.
     """
-    damping, settled = control.new_full((len(control),), 1e-2), torch.zeros(len(control), dtype=torch.bool)
+    damping, settled = control.new_full((len(control),), 1e-2), control.new_zeros(len(control), dtype=torch.bool)
     here = linearise(control)
     losses = [here.loss]
     for _ in range(steps):
@@ -204,7 +204,7 @@ def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b 2 
 
 def _stiff(count: int, other: int, stiffness: float, like: Tensor) -> Float[Tensor, "k k"]:
     """The matrix of the mean squared second difference along one axis of so many control points."""
-    second = torch.diff(torch.eye(count, dtype=like.dtype), n=2, dim=0)
+    second = torch.diff(torch.eye(count, dtype=like.dtype, device=like.device), n=2, dim=0)
     return stiffness / (2 * len(second) * other) * second.T @ second
 
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap, resize
 from pellucid.random.arguments import finite_number, whole_number
@@ -127,11 +128,11 @@ class Camera:
 
     def _values(self, like: Tensor) -> Tensor:
         numbers = {**self.parameters, "blur": self.parameters["blur"] ** 2}
-        return torch.tensor(
-            [numbers[name] for name in _NAMES], dtype=torch.float64 if like.dtype == torch.float64 else torch.float32
-        )
+        dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+        return torch.tensor([numbers[name] for name in _NAMES], dtype=dtype, device=like.device)
 
 
+@pinned
 def fit_camera(
     ideal: Float[Tensor, "*b c h w"],
     seen: Float[Tensor, "*b c h2 w2"],
@@ -191,7 +192,7 @@ def fit_camera(
     ideal, seen, weights = _read(ideal, seen, mask)
     size, ideal_size = (seen.shape[-2], seen.shape[-1]), (ideal.shape[-2], ideal.shape[-1])
     fixed = {*_NAMES[1 + radial : 4], *_NAMES[6 + vignetting : 8], *(() if gamma else ("gamma",)), *(() if blur else ("blur",))}
-    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64)
+    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64, device=seen.device)
     if start is not None:
         if not isinstance(start, Camera):
             raise wrong_type("start", expected="a Camera that fit_camera found", got=repr(start))
@@ -201,7 +202,7 @@ def fit_camera(
     with torch.no_grad():
         history: list[tuple[Size, float]] = []
         levels = 1 + max(0, round(math.log2(min(size) / _COARSEST)))
-        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64), math.nan, 0.0, 0.0)
+        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64, device=seen.device), math.nan, 0.0, 0.0)
         for level in range(levels - 1, -1, -1) if not problem else ():
             here = tuple(name for name in names if level == 0 or name not in ("blur", "gamma", "v1", "v2", "k3"))
             found = _descended(ideal, seen, weights, found.values, here, level, steps, tolerance, history)
@@ -292,9 +293,9 @@ def _geometry(values: Tensor, x: Tensor, y: Tensor, frame: _Frame) -> tuple[Tens
 def _taps(variance: Tensor) -> Float[Tensor, "taps"]:
     """A Gaussian of this variance in pixels, from its spectrum: variances add up exactly, and 0 has a slope."""
     count = 4 * _REACH
-    wave = torch.arange(count, dtype=variance.dtype) * (2 * math.pi / count)
+    wave = torch.arange(count, dtype=variance.dtype, device=variance.device) * (2 * math.pi / count)
     wave = torch.where(wave > math.pi, wave - 2 * math.pi, wave)
-    places = torch.arange(-_REACH, _REACH + 1, dtype=variance.dtype)
+    places = torch.arange(-_REACH, _REACH + 1, dtype=variance.dtype, device=variance.device)
     taps = (torch.cos(places[:, None] * wave) * torch.exp(-0.5 * variance * wave * wave)).mean(1)
     return taps / taps.sum()
 
@@ -314,7 +315,7 @@ def _rendered(ideal: Tensor, values: Tensor, frame: _Frame, size: Size) -> Tenso
 
 
 def _grid(size: Size, like: Tensor) -> tuple[Tensor, Tensor]:
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=like.dtype) for n in size), indexing="ij")
+    y, x = torch.meshgrid(*(torch.arange(n, dtype=like.dtype, device=like.device) for n in size), indexing="ij")
     return x, y
 
 
@@ -397,7 +398,7 @@ def _descended(
         sizes = [(round(p.shape[-2] / 2**level), round(p.shape[-1] / 2**level)) for p in (ideal, seen, weights)]
         ideal, seen, weights = (resize(part, size) for part, size in zip((ideal, seen, weights), sizes, strict=True))
     frame = _Frame((seen.shape[-2], seen.shape[-1]), (ideal.shape[-2], ideal.shape[-1]), full)
-    places = torch.tensor([_NAMES.index(name) for name in names])
+    places = torch.tensor([_NAMES.index(name) for name in names], device=values.device)
     corners = _grid(frame.size, values)
     damping, settled = 1e-3, False
     here = _linearised(ideal, seen, weights, values, frame)

@@ -70,20 +70,20 @@ def basis(model: str, like: Tensor) -> Float[Tensor, "n 9"]:
 def frame(size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
     """Pixels from normalised coordinates: the centre is 0, and 1 is half the longer side away."""
     half = max(size) / 2
-    return torch.tensor([[half, 0.0, (size[1] - 1) / 2], [0.0, half, (size[0] - 1) / 2], [0.0, 0.0, 1.0]], dtype=like.dtype)
+    return like.new_tensor([[half, 0.0, (size[1] - 1) / 2], [0.0, half, (size[0] - 1) / 2], [0.0, 0.0, 1.0]])
 
 
 def level_from_full(full: Size, level: Size, like: Tensor) -> Float[Tensor, "3 3"]:
     """A shrunk picture's pixels from the picture's own."""
     y, x = level[0] / full[0], level[1] / full[1]
-    return torch.tensor([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]], dtype=like.dtype)
+    return like.new_tensor([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 
 
 def changed(
     matrix: Float[Tensor, "b 3 3"], change: Float[Tensor, "b n"], spanned: Float[Tensor, "n 9"], pixels: Float[Tensor, "3 3"]
 ) -> Float[Tensor, "b 3 3"]:
     """The matrix after a small change in the normalised frame; its last entry is 1."""
-    small = torch.eye(3, dtype=matrix.dtype) + (change @ spanned).unflatten(1, (3, 3))
+    small = torch.eye(3, dtype=matrix.dtype, device=matrix.device) + (change @ spanned).unflatten(1, (3, 3))
     found = matrix @ pixels @ small @ torch.linalg.inv(pixels)
     return found / found[:, 2:, 2:]
 
@@ -91,7 +91,7 @@ def changed(
 def corners(size: Size, like: Tensor) -> Float[Tensor, "3 4"]:
     """The outermost pixels' centres, homogeneous, column by column."""
     y, x = size[0] - 1.0, size[1] - 1.0
-    return torch.tensor([[0.0, x, x, 0.0], [0.0, 0.0, y, y], [1.0, 1.0, 1.0, 1.0]], dtype=like.dtype)
+    return like.new_tensor([[0.0, x, x, 0.0], [0.0, 0.0, y, y], [1.0, 1.0, 1.0, 1.0]])
 
 
 def corner_distance(one: Float[Tensor, "b 3 3"], other: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b"]:
@@ -104,7 +104,9 @@ def corner_distance(one: Float[Tensor, "b 3 3"], other: Float[Tensor, "b 3 3"], 
 def splines(length: int, spacing: float, like: Tensor) -> Float[Tensor, "length n"]:
     """Uniform cubic B-splines along an axis of pixels: each row sums to 1."""
     count = int((length - 1) / spacing) + 4
-    place = torch.arange(length, dtype=like.dtype)[:, None] / spacing - (torch.arange(count, dtype=like.dtype) - 1)
+    place = torch.arange(length, dtype=like.dtype, device=like.device)[:, None] / spacing - (
+        torch.arange(count, dtype=like.dtype, device=like.device) - 1
+    )
     far = place.abs()
     near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
     return torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0))
@@ -123,11 +125,13 @@ def lens_field(lens: Float[Tensor, "b 2"], matrix: Float[Tensor, "b 3 3"], size:
         Brown, Decentering Distortion of Lenses, 1966, without the tangential terms.
     """
     half = max(size) / 2
-    y, x = torch.meshgrid(*(torch.arange(side, dtype=lens.dtype) - (side - 1) / 2 for side in size), indexing="ij")
+    y, x = torch.meshgrid(
+        *(torch.arange(side, dtype=lens.dtype, device=lens.device) - (side - 1) / 2 for side in size), indexing="ij"
+    )
     centred = torch.stack((x, y)).flatten(1)  # 2 n
     far = (centred / half).square().sum(0)
     grown = centred * (1 + lens[:, :1] * far + lens[:, 1:] * far.square())[:, None]  # b 2 n
-    middle = torch.tensor([[(size[1] - 1) / 2], [(size[0] - 1) / 2]], dtype=lens.dtype)
+    middle = lens.new_tensor([[(size[1] - 1) / 2], [(size[0] - 1) / 2]])
     ends = [matrix[:, :, :2] @ (place + middle) + matrix[:, :, 2:] for place in (grown, centred)]
     bent, straight = (end[:, :2] / torch.where(end[:, 2:].abs() > 1e-9, end[:, 2:], 1e-9) for end in ends)
     return (bent - straight).unflatten(2, size)

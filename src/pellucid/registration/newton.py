@@ -112,8 +112,8 @@ def equations(
     """
     fixed, size = pair.fixed, (pair.fixed.shape[-2], pair.fixed.shape[-1])
     pixels, spanned = frame(size, fixed), basis(model, fixed)
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype) for n in size), indexing="ij")
-    place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype)))  # 3 n
+    y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype, device=fixed.device) for n in size), indexing="ij")
+    place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype, device=fixed.device)))  # 3 n
     ends = matrix @ place  # b 3 n
     depth = torch.where(ends[:, 2].abs() > 1e-9, ends[:, 2], 1e-9)
     to_x, to_y = ends[:, 0] / depth, ends[:, 1] / depth
@@ -257,7 +257,7 @@ def minimise(
         exponent: gamma to begin with.
     """
     count, damping = moves.parameters, matrix.new_full((len(matrix),), 1e-3)
-    settled = torch.zeros(len(matrix), dtype=torch.bool)
+    settled = matrix.new_zeros(len(matrix), dtype=torch.bool)
     here = linearise(matrix, exponent)
     losses = [here.loss]
     for _ in range(steps):

@@ -37,7 +37,10 @@ def before_and_after(
     size = (fixed.shape[-2], fixed.shape[-1])
     gain, offset, exponent = found.brightness[0].tolist()
     parts = []
-    for matrix, field in ((torch.eye(3, dtype=found.matrix.dtype), None), (found.matrix[0], found.field)):
+    for matrix, field in (
+        (torch.eye(3, dtype=found.matrix.dtype, device=found.matrix.device), None),
+        (found.matrix[0], found.field),
+    ):
         shown = [warp(part[None], matrix, size=size, displacement=field)[0] for part in (moving, torch.ones_like(moving[:1]))]
         parts.append(_row(fixed, gain * shown[0].clamp_min(0.0) ** exponent + offset, shown[1], squares, gap))
     return _pile(parts, gap)
@@ -59,7 +62,7 @@ def slices_before_and_after(
     size = (fixed.shape[1], fixed.shape[2], fixed.shape[3])
     gain, offset = found.brightness[0].tolist()
     low, high = float(fixed.amin()), float(fixed.amax())
-    before = replace(found, matrix=torch.eye(4, dtype=found.matrix.dtype)[None], field=None)
+    before = replace(found, matrix=torch.eye(4, dtype=found.matrix.dtype, device=found.matrix.device)[None], field=None)
     rows = []
     for one in (before, found):
         shown, seen = (one.warped(part, size)[0] for part in (gain * moving + offset, torch.ones_like(moving)))
@@ -73,8 +76,8 @@ def _row(fixed: Tensor, warped: Tensor, seen: Tensor, squares: int, gap: int) ->
     """A checkerboard, and the absolute difference."""
     size = (fixed.shape[-2], fixed.shape[-1])
     side = max(1, max(size) // squares)
-    y, x = torch.arange(size[0])[:, None] // side, torch.arange(size[1]) // side
-    board = torch.where((y + x) % 2 == 0, fixed, torch.where(seen > 0.5, warped, 0.0)).expand(3, *size)
+    y, x = (torch.arange(length, device=fixed.device) // side for length in size)
+    board = torch.where((y[:, None] + x) % 2 == 0, fixed, torch.where(seen > 0.5, warped, 0.0)).expand(3, *size)
     apart = (warped - fixed).abs().mean(0, keepdim=True) * seen
     difference = torch.cat((torch.maximum(apart, 1.0 - seen), apart, apart))
     return torch.cat((board, board.new_ones((3, size[0], gap)), difference), 2)

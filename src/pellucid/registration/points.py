@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.constants import pinned
 from pellucid.functional.patches import check_frames, extract_patches
 from pellucid.random.arguments import check_choice
 from pellucid.registration.maps import MODELS, basis
@@ -26,6 +27,7 @@ _LEAST_CORRELATION, _LEAST_GAIN, _MOST_DEVIATION = 0.9, 0.5, 0.1
 picture, a point may be by its covariance. Chosen on warped photographs, see docs/registration.md."""
 
 
+@pinned
 def refine_matches(
     fixed: Float[Tensor, "c h w"],
     moving: Float[Tensor, "c h2 w2"],
@@ -72,7 +74,7 @@ def refine_matches(
     check_choice("model", model, MODELS)
     for name, frames in (("fixed_frames", fixed_frames), ("moving_frames", moving_frames)):
         check_frames(name, frames)
-    points, done = [moving_frames[:0, :, 2]], [torch.zeros(0, dtype=torch.bool)]
+    points, done = [moving_frames[:0, :, 2]], [moving_frames.new_zeros(0, dtype=torch.bool)]
     with torch.no_grad():
         for some, others in zip(fixed_frames.split(_CHUNK), moving_frames.split(_CHUNK), strict=True):
             found, good = _refined(fixed, moving, some, others, model, reach, steps)
@@ -89,7 +91,7 @@ def _refined(
     wide = torch.cat((others[..., :2] * larger, others[..., 2:]), 2)
     patch, around = extract_patches(fixed[None], some[None], _SIDE)[0], extract_patches(moving[None], wide[None], side)[0]
     pair = Pair(patch, around, torch.ones_like(patch[:, :1]))
-    start = torch.eye(3, dtype=patch.dtype)
+    start = torch.eye(3, dtype=patch.dtype, device=patch.device)
     start[:2, 2] = _MARGIN
     linearise = partial(_equations, pair, model)
     begin = start.repeat(len(patch), 1, 1)
@@ -97,7 +99,7 @@ def _refined(
     before = linearise(begin, ones).correlation
     moves = plane_moves(model, (_SIDE, _SIDE), begin)
     found = minimise(linearise, begin, moves, steps=steps, tolerance=1e-2, exponent=ones)
-    centre = found.matrix @ torch.tensor([(_SIDE - 1) / 2, (_SIDE - 1) / 2, 1.0], dtype=patch.dtype)
+    centre = found.matrix @ patch.new_tensor([(_SIDE - 1) / 2, (_SIDE - 1) / 2, 1.0])
     inner = (2 * centre[:, :2] / centre[:, 2:] + 1) / side - 1  # in the wide frame's own coordinates
     points = (wide[..., :2] @ inner[..., None])[..., 0] + wide[..., 2]
     near = (points - others[..., 2]).norm(dim=1) <= reach

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice
 from pellucid.registration.descent import flat_at_the_end
@@ -108,6 +109,7 @@ class VolumeAlignment:
         return read_voxels(given, where, "zeros")
 
 
+@pinned
 def align_volumes(
     fixed: Float[Tensor, "*b c d h w"],
     moving: Float[Tensor, "*b c d2 h2 w2"],
@@ -180,8 +182,8 @@ def align_volumes(
     levels = 1 + max(0, round(math.log2(min(sides) / _COARSEST))) if levels is None else levels
     photometric = "gain_bias" if loss == "ncc" else photometric
     run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
-    field, settled, covariance = None, torch.ones(len(matrix), dtype=torch.bool), None
-    brightness = torch.tensor([[1.0, 0.0]], dtype=matrix.dtype).expand(len(matrix), 2)
+    field, settled, covariance = None, matrix.new_ones(len(matrix), dtype=torch.bool), None
+    brightness = matrix.new_tensor([[1.0, 0.0]]).expand(len(matrix), 2)
     history: list[Tensor] = []
     if exact and method != "adam":
         with torch.no_grad():
@@ -199,10 +201,11 @@ def align_volumes(
         value = distance(loss, out, pair.fixed, seen, photometric=photometric, width=width)
         overlap = seen.flatten(1).sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
     reason = reasons_of(problems, matrix, value, overlap, agreed, settled, what="volume")
-    usable = torch.tensor([not problem for problem in problems], dtype=torch.bool) & torch.isfinite(matrix).flatten(1).all(1)
+    usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
+    usable = usable & torch.isfinite(matrix).flatten(1).all(1)
     matrix = torch.where(usable[:, None, None], matrix, begin)
     field = None if field is None else torch.where(usable[:, None, None, None, None], field, 0.0)
-    done = torch.tensor([word == "converged" for word in reason], dtype=torch.bool)
+    done = torch.tensor([word == "converged" for word in reason], dtype=torch.bool, device=matrix.device)
     return VolumeAlignment(matrix, field, done, reason, value, overlap, agreed, tuple(history), brightness, covariance)
 
 
@@ -230,7 +233,11 @@ class _Run:
             if level == levels - 1 and levels > 1 and self.model != "translation":
                 model = "rigid" if model == "translation" else model
                 turns = torch.cat(
-                    (turns, _TURN * torch.eye(6, dtype=matrix.dtype)[3:], -_TURN * torch.eye(6, dtype=matrix.dtype)[3:])
+                    (
+                        turns,
+                        _TURN * torch.eye(6, dtype=matrix.dtype, device=matrix.device)[3:],
+                        -_TURN * torch.eye(6, dtype=matrix.dtype, device=matrix.device)[3:],
+                    )
                 )
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             first = (begin @ moved_by(turns, pair.size)[:, None]).flatten(0, 1)
@@ -246,7 +253,7 @@ class _Run:
             )
             history += [loss.unflatten(0, (len(turns), -1)).amin(0) for loss in found.losses]
             best = torch.where(found.equations.overlap > LEAST_OVERLAP, found.equations.loss, torch.inf)
-            rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix))
+            rows = best.unflatten(0, (len(turns), -1)).argmin(0) * len(matrix) + torch.arange(len(matrix), device=matrix.device)
             matrix = torch.linalg.inv(moving_from_full) @ found.matrix[rows] @ from_full
         return matrix, Equations(*(part[rows] for part in found.equations)), found.settled[rows]
 
@@ -257,7 +264,7 @@ class _Run:
 
     def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
         """(matrix, field, which are settled)."""
-        field, settled = None, torch.ones(len(matrix), dtype=torch.bool)
+        field, settled = None, matrix.new_ones(len(matrix), dtype=torch.bool)
         for level in range(levels - 1, -1, -1):
             pair, from_full, moving_from_full = self._level(level)
             here, field, settled, losses = _descend(
@@ -381,8 +388,8 @@ def _weight(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 d h w"]
 def _start(start: Tensor | None, pair: Blocks) -> Float[Tensor, "b 4 4"]:
     count = len(pair.fixed)
     if start is None:
-        return torch.eye(4, dtype=pair.fixed.dtype).repeat(count, 1, 1)
-    given = torch.as_tensor(start, dtype=pair.fixed.dtype).detach()
+        return torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device).repeat(count, 1, 1)
+    given = torch.as_tensor(start, dtype=pair.fixed.dtype, device=pair.fixed.device).detach()
     batch = given if given.dim() == 3 else given[None]
     if batch.shape not in ((1, 4, 4), (count, 4, 4)) or not bool(torch.isfinite(batch).all()):
         raise invalid("start", expected=f"finite numbers of shape (4, 4) or ({count}, 4, 4)", got=f"shape {tuple(given.shape)}")

@@ -96,8 +96,10 @@ def volume_equations(
         values.append(out.detach().flatten(2))
         slopes.append(slope.flatten(2))
     lead = matrix[:, None, :3, :3].mT @ torch.stack(slopes, 1)  # b c 3 n, to the place in the fixed volume
-    middle = torch.tensor([(side - 1) / 2 for side in reversed(size)], dtype=matrix.dtype)
-    centred = places(torch.eye(4, dtype=matrix.dtype)[None], size, None)[0].flatten(1) - middle[:, None]  # 3 n
+    middle = matrix.new_tensor([(side - 1) / 2 for side in reversed(size)])
+    centred = (
+        places(torch.eye(4, dtype=matrix.dtype, device=matrix.device)[None], size, None)[0].flatten(1) - middle[:, None]
+    )  # 3 n
 
     def columns(part: slice) -> Tensor:
         slope, place = lead[..., part], centred[:, part]
@@ -122,7 +124,7 @@ def volume_moves(model: str, size: Sides) -> Moves:
 
 
 def _corner_distance(one: Tensor, other: Tensor, size: Sides) -> Float[Tensor, "b"]:
-    ends = torch.cartesian_prod(*(torch.tensor([0.0, side - 1.0], dtype=one.dtype) for side in reversed(size)))  # 8 3
+    ends = torch.cartesian_prod(*(one.new_tensor([0.0, side - 1.0]) for side in reversed(size)))  # 8 3
     apart = one - other
     return (apart[:, :3, :3] @ ends.T + apart[:, :3, 3:]).norm(dim=1).mean(1)
 
@@ -144,15 +146,15 @@ def moved_by(change: Float[Tensor, "b n"], size: Sides) -> Float[Tensor, "b 4 4"
     elif count == 12:
         flat = change[:, 3:].unflatten(1, (3, 3))
     turn = torch.linalg.matrix_exp(flat)
-    middle = torch.tensor([(side - 1) / 2 for side in reversed(size)], dtype=change.dtype)
+    middle = change.new_tensor([(side - 1) / 2 for side in reversed(size)])
     shift = half * change[:, :3] + middle - turn @ middle
-    last = torch.tensor([[[0.0, 0.0, 0.0, 1.0]]], dtype=change.dtype).expand(len(change), 1, 4)
+    last = change.new_tensor([[[0.0, 0.0, 0.0, 1.0]]]).expand(len(change), 1, 4)
     return torch.cat((torch.cat((turn, shift[..., None]), 2), last), 1)
 
 
 def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "b 3 d h w"]:
     """Where every voxel is read, (x, y, z)."""
-    axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype) for side in size), indexing="ij")
+    axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype, device=matrix.device) for side in size), indexing="ij")
     grid = torch.stack(axes[::-1]).flatten(1)
     places = (matrix[:, :3, :3] @ grid + matrix[:, :3, 3:]).unflatten(2, size)
     return places if field is None else places + field
@@ -160,13 +162,13 @@ def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "
 
 def inside(where: Float[Tensor, "b 3 d h w"], volume: Tensor) -> Float[Tensor, "b 1 d h w"]:
     """1 where a place lies between the volume's outermost voxel centres."""
-    last = torch.tensor([side - 1 for side in reversed(volume.shape[2:])], dtype=where.dtype)[:, None, None, None]
+    last = where.new_tensor([side - 1 for side in reversed(volume.shape[2:])])[:, None, None, None]
     return ((where >= 0) & (where <= last)).all(1, keepdim=True).to(where.dtype)
 
 
 def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") -> Tensor:
     """Trilinear; places (b, 3, d, h, w) are voxels, NaN and infinity lie outside."""
-    sides = torch.tensor(list(reversed(volume.shape[2:])), dtype=places.dtype)[:, None, None, None]
+    sides = places.new_tensor(list(reversed(volume.shape[2:])))[:, None, None, None]
     grid = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
     return F.grid_sample(volume, grid, padding_mode=padding_mode, align_corners=False)
 
@@ -194,14 +196,14 @@ def _blurred(volume: Tensor) -> Tensor:
 
 def kept_noise() -> float:
     """The share of independent noise's variance that the blur leaves; what is aligned is smoother, and as uncertain as before."""
-    point = torch.zeros(1, 1, 9, 9, 9)
+    point = torch.zeros(1, 1, 9, 9, 9, device="cpu")
     point[..., 4, 4, 4] = 1.0
     return float(_blurred(point).square().sum())
 
 
 def level_from_full(full: Tensor, level: Tensor) -> Float[Tensor, "4 4"]:
     """A shrunk volume's voxels from the volume's own."""
-    shares = torch.tensor([b / a for a, b in zip(full.shape[:1:-1], level.shape[:1:-1], strict=True)], dtype=full.dtype)
+    shares = full.new_tensor([b / a for a, b in zip(full.shape[:1:-1], level.shape[:1:-1], strict=True)])
     found = torch.diag(torch.cat((shares, shares.new_ones(1))))
     found[:3, 3] = 0.5 * shares - 0.5
     return found
@@ -209,5 +211,5 @@ def level_from_full(full: Tensor, level: Tensor) -> Float[Tensor, "4 4"]:
 
 def grown(field: Tensor, like: Tensor) -> Tensor:
     """A coarser level's displacements, in this one's voxels."""
-    scale = torch.tensor([b / a for a, b in zip(field.shape[:1:-1], like.shape[:1:-1], strict=True)], dtype=field.dtype)
+    scale = field.new_tensor([b / a for a, b in zip(field.shape[:1:-1], like.shape[:1:-1], strict=True)])
     return F.interpolate(field, like.shape[2:], mode="trilinear", align_corners=False) * scale[:, None, None, None]
