@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbers
-from pellucid.functional.images import close_image, compute_dtype, join_batch, open_image
+from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image
 from pellucid.functional.matrices import guarded
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.functional.reaching import reached
@@ -97,6 +97,7 @@ def rotate(
     fill: FillValue = 0.0,
     center: Sequence[float] | Tensor | None = None,
     expand: bool = False,
+    channels_last: bool | None = None,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -111,6 +112,7 @@ def rotate(
         padding_mode: as in `affine`.
         fill: as in `affine`.
         center: as in `affine`.
+        channels_last: as in `affine`.
         gradient_scale: as in `warp`.
         image_gradient: as in `warp`.
         impl: as in `affine`.
@@ -136,11 +138,12 @@ def rotate(
     """
     options: dict[str, Any] = {"gradient_scale": gradient_scale, "image_gradient": image_gradient, "impl": impl}
     options |= {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill, "center": center}
+    options["channels_last"] = channels_last
     if not expand:
         return affine(image, angle, **options)
     if center is not None or not is_number(angle):
         raise invalid("expand", expected="a plain number for angle, and center=None, with it", got=f"{angle!r} and {center!r}")
-    height, width = open_image(image)[0].shape[-2:]
+    height, width = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)[0].shape[-2:]
     turn = float(angle)
     return _affine(image, angle, room=(grown(height, width, turn, turn), grown(width, height, turn, turn)), **options)
 
@@ -156,6 +159,7 @@ def affine(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     center: Sequence[float] | Tensor | None = None,
+    channels_last: bool | None = None,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
@@ -163,7 +167,8 @@ def affine(
     """Rotate, shear, scale and shift about a centre: translate . centre . rotate . shear . scale . -centre.
 
     Args:
-        image: (C, H, W) or (B, C, H, W). 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
+        image: (C, H, W) or (B, C, H, W), or with ``channels_last`` (H, W, C) or (B, H, W, C). 8-bit images are computed in float32
+            and rounded; other integers need ``nearest``.
         angle: degrees, counter-clockwise on screen: a number or a tensor () or (B,).
         translate: (x, y) in pixels, each a number or a tensor () or (B,); or a tensor (2,) or (B, 2).
         scale: a factor other than 0, likewise.
@@ -172,6 +177,8 @@ def affine(
         padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         center: (x, y), pixel centres, or a tensor (2,) or (B, 2); default the image's centre.
+        channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
+            raise; False takes every shape as channels first.
         gradient_scale: as in `warp`.
         image_gradient: as in `warp`.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
@@ -200,6 +207,7 @@ def affine(
         "padding_mode": padding_mode,
         "fill": fill,
         "center": center,
+        "channels_last": channels_last,
         "impl": impl,
     }
     return _affine(image, angle, translate, scale, shear, gradient_scale=gradient_scale, image_gradient=image_gradient, **parts)
@@ -216,6 +224,7 @@ def _affine(
     padding_mode: Any,
     fill: Any,
     center: Any,
+    channels_last: bool | None,
     gradient_scale: Any,
     image_gradient: Any,
     impl: Any,
@@ -225,7 +234,7 @@ def _affine(
     check_choice("interpolation", interpolation, INTERPOLATIONS)
     padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
-    pixels, layout = open_image(image)
+    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     height, width = pixels.shape[-2:]
     if isinstance(scale, int | float) and scale == 0:
         raise invalid("scale", expected="a factor other than 0", got=scale)

@@ -48,7 +48,7 @@ class _MapOptions(CvOptions, total=False):
 
 @overload
 def warp(
-    image: Shaped[Tensor, "*b c h w"],
+    image: Shaped[Tensor, "..."],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
     *,
     size: Size,
@@ -56,15 +56,16 @@ def warp(
     padding_mode: str = ...,
     fill: FillValue = ...,
     displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
+    channels_last: bool | None = ...,
     antialias: bool | int = ...,
     gradient_scale: Factor = ...,
     image_gradient: str = ...,
     impl: str = ...,
     return_coverage: Literal[False] = ...,
-) -> Shaped[Tensor, "*b c h2 w2"]: ...
+) -> Shaped[Tensor, "..."]: ...
 @overload
 def warp(
-    image: Shaped[Tensor, "*b c h w"],
+    image: Shaped[Tensor, "..."],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
     *,
     size: Size,
@@ -72,14 +73,15 @@ def warp(
     padding_mode: str = ...,
     fill: FillValue = ...,
     displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
+    channels_last: bool | None = ...,
     antialias: bool | int = ...,
     gradient_scale: Factor = ...,
     image_gradient: str = ...,
     impl: str = ...,
     return_coverage: Literal[True],
-) -> tuple[Shaped[Tensor, "*b c h2 w2"], Float[Tensor, "*b 1 h2 w2"]]: ...
+) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
 def warp(
-    image: Shaped[Tensor, "*b c h w"],
+    image: Shaped[Tensor, "..."],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
     *,
     size: Size,
@@ -87,19 +89,20 @@ def warp(
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
     displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = None,
+    channels_last: bool | None = None,
     antialias: bool | int = False,
     gradient_scale: Factor = 0.0,
     image_gradient: str = "exact",
     impl: str = "auto",
     return_coverage: bool = False,
-) -> Shaped[Tensor, "*b c h2 w2"] | tuple[Shaped[Tensor, "*b c h2 w2"], Float[Tensor, "*b 1 h2 w2"]]:
+) -> Shaped[Tensor, "..."] | tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]:
     """Resample each image through its own homography and displacement field, with one interpolation.
 
     Output pixel p takes the value of the input at ``src_from_dst @ p`` (homogeneous, divided by the last coordinate), moved by
     ``displacement[:, p]``.
 
     Args:
-        image: (C, H, W) or (B, C, H, W). 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
+        image: as in :func:`warp_affine`. 8-bit images are computed in float32 and rounded; other integers need ``nearest``.
         src_from_dst: output pixel to input pixel (pixel centres, x before y): a tensor, array or nested list, 3x3 or 2x3, one for
             all images or one for each. One image and B matrices give B results.
         size: (height, width) of the result.
@@ -107,6 +110,7 @@ def warp(
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
+        channels_last: as in :func:`warp_affine`.
         antialias: average over all that an output pixel spans, so that every input pixel in sight counts and gets a gradient: the
             kernel is stretched over the pixel's own parallelogram, as a resize stretches it along the axes. True looks for the
             largest one in the map's numbers (at most 16 pixels; it waits for the device, and neither torch.compile nor vmap can); a
@@ -144,7 +148,7 @@ def warp(
     check_choice("interpolation", interpolation, INTERPOLATIONS)
     padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
-    pixels, layout = open_image(image)
+    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     matrix, batched = read_matrix("src_from_dst", src_from_dst, rows=(3, 2), device=pixels.device)
     matrix = guarded(matrix, compute_dtype(pixels.dtype))
     pixels, layout = join_batch(pixels, layout, "src_from_dst", matrix.shape[0], batched)
@@ -167,19 +171,21 @@ def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels:
 
 
 def elastic(
-    image: Shaped[Tensor, "*b c h w"],
+    image: Shaped[Tensor, "..."],
     displacement: Float[Tensor, "b_or_1 h w 2"],
     *,
     interpolation: str = "bilinear",
     fill: FillValue = 0.0,
-) -> Shaped[Tensor, "*b c h w"]:
+    channels_last: bool | None = None,
+) -> Shaped[Tensor, "..."]:
     """Move pixels by a field, in torchvision's words.
 
     Args:
-        image: (C, H, W) or (B, C, H, W).
+        image: as in :func:`warp_affine`.
         displacement: (1, H, W, 2) for all images or (B, H, W, 2), x then y, in halves of the image's width and height.
         interpolation: as in :func:`warp`.
         fill: as in :func:`warp`; torchvision blends it in once more where a sample is cut.
+        channels_last: as in :func:`warp_affine`.
 
     Returns:
         The moved image, in the dtype of ``image``.
@@ -208,7 +214,8 @@ def elastic(
     moved = field[0] if len(field) == 1 else field
     mode = "zeros" if isinstance(fill, int | float) and fill == 0 else "constant"
     still = torch.eye(3, dtype=displacement.dtype, device=displacement.device)
-    return warp(image, still, size=(height, width), displacement=moved, interpolation=interpolation, padding_mode=mode, fill=fill)
+    how: dict[str, Any] = {"interpolation": interpolation, "padding_mode": mode, "fill": fill, "channels_last": channels_last}
+    return warp(image, still, size=(height, width), displacement=moved, **how)
 
 
 @overload
