@@ -7,10 +7,9 @@ Read next: ``targets.py``.
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import torch
@@ -96,7 +95,13 @@ def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
     plan, hiding = lowered.plan, lowered.plan.hiding
     if not plan.moving_layers and not hiding:
         return [hops(lowered)]
-    parts = [tuple(part) for indices in plan.hops for _, part in groupby(indices, partial(bisect, hiding))]
+    parts: list[tuple[int, ...]] = []
+    for indices in plan.hops:
+        for n, index in enumerate(indices):  # no groupby: Dynamo cannot trace it
+            if n and not any(parts[-1][-1] < step <= index for step in hiding):
+                parts[-1] = (*parts[-1], index)
+            else:
+                parts.append((index,))
     found: list[list[BackHop] | int] = []
     for indices in sorted([*parts, *((index,) for index in hiding)]):
         if indices[0] in (*plan.moving_layers, *hiding):

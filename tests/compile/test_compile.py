@@ -8,12 +8,14 @@ from pellucid import (
     ColorJitter,
     Key,
     Learnable,
+    Mosaic,
     Normalize,
     Pipeline,
     RandomAffine,
     RandomGaussianNoise,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotation,
 )
 from tests.cases import CASES, IDS, images, pipeline
 
@@ -110,7 +112,14 @@ def test_dict_record_and_key_compile():
     assert counter.frame_count == 1
 
 
-# The test above takes the same graph from the second batch size on, with Numba's kernels.
+def test_boxes_before_and_behind_layers_compile():
+    transforms = [RandomRotation(20), Mosaic(p=0.8), RandomHorizontalFlip()]
+    batch = {"image": torch.rand(4, 3, 12, 12), "boxes": torch.tensor([[[1.0, 2, 8, 9]]]).expand(4, 1, 4)}
+    found = torch.compile(Pipeline(transforms, seed=1), fullgraph=True, backend="eager")(batch)
+    torch.testing.assert_close(found, Pipeline(transforms, seed=1)(batch))
+
+
+# The first test takes the same graph from the second batch size on, with Numba's kernels.
 @pytest.mark.sampled(6)
 @every
 def test_dynamic_shapes_from_the_first_call(case):
