@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-SHARE = 0.4
+SHARE = 0.25
 """CPU seconds that the default run gives to one test function with several cases, without what Numba compiles."""
 
 LONGEST = 0.6

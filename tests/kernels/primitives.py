@@ -50,12 +50,15 @@ def single_precision_is_as_precise_as_the_reference(kernel):
 
 
 def same_bits_for_any_number_of_threads(kernel):
-    tensors = kernel.example(batch=3, size=(120, 130), dtype=torch.float32)
+    bits_by_threads(kernel.function, kernel.example(batch=3, size=(120, 130), dtype=torch.float32))
+
+
+def bits_by_threads(function, tensors):
     results, before = [], torch.get_num_threads()
     try:
         for threads in (1, 2, 3, 1):
             torch.set_num_threads(threads)
-            results.append(gradients(kernel.function, tensors, impl="cpu"))
+            results.append(gradients(function, tensors, impl="cpu"))
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
@@ -91,21 +94,21 @@ def _operands(kernel):
 
 def can_be_mapped(kernel):
     one, other = kernel.example(seed=1), kernel.example(seed=2)
+    for lanes in (range(len(one)), [0], range(1, len(one))):
+        mapped_is_looped(kernel.function, one, other, lanes, rtol=1e-14)
+
+
+def mapped_is_looped(function, one, other, lanes, rtol):
+    """Gradients of a loss, mapped over the tensors ``lanes`` of two calls, which share the first call's other tensors."""
     floating = tuple(i for i, t in enumerate(one) if t.is_floating_point())
-
-    def loss(*tensors):
-        return _run(kernel, *tensors).square().sum()
-
-    grad = torch.func.grad(loss, argnums=floating)
-    stacked = [torch.stack(pair) for pair in zip(one, other, strict=True)]
-    for mapped in (range(len(one)), [0], range(1, len(one))):
-        dims = tuple(0 if i in mapped else None for i in range(len(one)))
-        given = [stacked[i] if i in mapped else one[i] for i in range(len(one))]
-        found = torch.func.vmap(grad, in_dims=dims)(*given)
-        for lane in range(2):
-            expected = grad(*[g[lane] if d == 0 else g for g, d in zip(given, dims, strict=True)])
-            for a, b in zip(found, expected, strict=True):
-                torch.testing.assert_close(a[lane], b, atol=0, rtol=1e-14)
+    grad = torch.func.grad(lambda *tensors: function(*tensors, impl="cpu").square().sum(), argnums=floating)
+    dims = tuple(0 if i in lanes else None for i in range(len(one)))
+    given = [torch.stack(pair) if dim == 0 else pair[0] for pair, dim in zip(zip(one, other, strict=True), dims, strict=True)]
+    found = torch.func.vmap(grad, in_dims=dims)(*given)
+    for lane in range(2):
+        expected = grad(*[g[lane] if d == 0 else g for g, d in zip(given, dims, strict=True)])
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a[lane], b, atol=0, rtol=rtol)
 
 
 def second_derivatives_go_through_the_reference(kernel):

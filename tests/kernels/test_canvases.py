@@ -8,8 +8,6 @@ import torch
 from pellucid.kernels.warp import Link, compute, pack
 from pellucid.kernels.warp.chain import follow, laid_over
 
-from .warps import operands
-
 KINDS = [("zeros",), ("hard", "border"), ("reflection", "zeros"), ("border", "zeros", "hard", "reflection")]
 SIZE = (9, 11)
 
@@ -78,42 +76,6 @@ def test_derivatives_are_those_of_finite_differences(name):
     inputs = [part.requires_grad_() for part in (torch.rand(2, 3, 8, 10, dtype=torch.float64), maps, windows, fills)]
     function = partial(passed, name, kinds)
     assert torch.autograd.gradcheck(function, inputs, eps=1e-7, atol=1e-4)
-
-
-def test_opcheck():
-    kinds = ("zeros", "border")
-    maps, windows, fills = chain(kinds, 3)
-    links = [Link(*given) for given in zip(kinds, maps[:, 1:].unbind(1), windows.unbind(1), fills.unbind(1), strict=True)]
-    given = operands(torch.rand(4, 3, 8, 10, dtype=torch.float64), pack(maps[:, 0], size=SIZE, links=links))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
-    grad = torch.rand(4, 3, *SIZE, dtype=torch.float64)
-    for needs in ([True, True, False, True, False, True, False], [*[False] * 5, True, False]):
-        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))
-
-
-def test_vmap_and_its_gradients():
-    kinds = ("zeros", "border")
-    given = torch.rand(4, 3, 8, 10, dtype=torch.float64), *chain(kinds, 3)
-
-    def loss(*leaves):
-        return passed("cpu", kinds, *leaves).square().sum()
-
-    lanes = [torch.stack((part, part * 1.01)) for part in given]
-    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 3)), in_dims=(0, 0, None, 0))(*lanes[:2], given[2], lanes[3])
-    for lane in range(2):
-        single = torch.func.grad(loss, argnums=(0, 1, 3))(lanes[0][lane], lanes[1][lane], given[2], lanes[3][lane])
-        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
-
-
-def test_second_derivatives_go_through_the_reference():
-    kinds = ("zeros", "border")
-    inputs = [part.requires_grad_() for part in (torch.rand(2, 3, 8, 10, dtype=torch.float64), *chain(kinds, 3, batch=2))]
-    found = []
-    for name in ("cpu", "reference"):
-        first = torch.autograd.grad(passed(name, kinds, *inputs).square().sum(), inputs, create_graph=True)
-        found.append(torch.autograd.grad(sum(g.square().sum() for g in first), inputs))
-    for ours, theirs in zip(*found, strict=True):
-        assert (ours - theirs).norm() <= 1e-9 * theirs.norm()
 
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 import pellucid
-from pellucid.kernels.warp.footprint import longer_axis, shares, stretches, weight_table
-from pellucid.kernels.warp.packing import pack
+from pellucid.kernels.warp.footprint import longer_axis, shares, weight_table
 from tests.compare import grads_close, within_budget
-from tests.kernels.warps import PADDINGS, cpu, laid_out, operands, reference, warp
+from tests.kernels.warps import PADDINGS, cpu, laid_out, reference, warp
 
 MODES = {"zeros": "grid-constant", "border": "nearest", "reflection": "reflect", "reflect_101": "mirror", "wrap": "grid-wrap"}
 
@@ -223,19 +222,6 @@ def test_slow_gradcheck_of_a_homography(weights, impl):
     assert torch.autograd.gradcheck(function, (image, maps))
 
 
-def test_second_derivatives_are_the_references():
-    maps = turned(2.3, 1.6, -31.0, (9, 8), (4, 5)).requires_grad_()
-    image = torch.randn(1, 2, 9, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2), requires_grad=True)
-
-    def curvature(impl):
-        out = warp(image, maps, size=(4, 5), footprint=(3, 3), impl=impl)
-        (first,) = torch.autograd.grad(out.square().sum(), maps, create_graph=True)
-        return torch.autograd.grad(first.square().sum(), (image, maps))
-
-    for a, b in zip(curvature("cpu"), curvature("reference"), strict=True):
-        assert grads_close(a, b, 1e-9)
-
-
 @settings(max_examples=15, deadline=None)
 @given(calls())
 def test_the_way_back_is_the_adjoint(drawn):
@@ -279,21 +265,6 @@ def test_points_that_are_not_numbers_show_the_fill_and_harm_nobody():
         assert all(grad.isfinite().all() for grad in torch.autograd.grad(out.sum(), (image, maps)))
 
 
-def test_the_same_bits_for_any_number_of_threads():
-    image = smooth((200, 200), 3).float().expand(4, -1, -1, -1).contiguous().requires_grad_()
-    maps = turned(1.7, 1.6, 20.0, (200, 200), (120, 130)).float().repeat(4, 1, 1).requires_grad_()
-    before, results = torch.get_num_threads(), []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            out = warp(image, maps, size=(120, 130), footprint=(2, 2), impl="cpu")
-            results.append((out.detach(), *torch.autograd.grad(out.square().sum(), (image, maps))))
-    finally:
-        torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
 @pytest.mark.parametrize("impl", ["cpu", "reference"])
 def test_slopes_of_a_blurred_picture(impl):
     image, maps = smooth(), turned(2.3, 1.6, -31.0).requires_grad_()
@@ -316,15 +287,3 @@ def test_the_plan_says_who_computes_each_pass():
     assert "antialiased, by cpu" in lines[3]
     mixed = pellucid.Pipeline([pellucid.RandomAffine(10), pellucid.ShotNoise((20, 60)), pellucid.RandomGaussianBlur(5)])
     assert mixed.explain(size=(64, 64)).splitlines()[2] == "impl   auto -> cpu (pass 1 3), reference (pass 2) on cpu"
-
-
-@pytest.mark.parametrize("projective", [False, True])
-def test_opcheck(projective):
-    maps = torch.cat((turned(2.2, 1.7, 25.0), torch.tensor([[[0.004, 0.0, 1.0]]], dtype=torch.float64)), 1)
-    maps = maps if projective else maps[:, :2]
-    table = stretches(maps, None, (12, 11), (3, 3), "bilinear") if projective else weight_table(maps, (3, 3))
-    given = operands(smooth(), pack(maps, size=(12, 11), footprint=(3, 3))._replace(table=table))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
-    grad = torch.rand(1, 2, 12, 11, dtype=torch.float64)
-    for needs in ([*[True] * 2, *[False] * 4, True], [*[False] * 6, True]):
-        torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, needs))

@@ -14,10 +14,10 @@ import pellucid
 from pellucid import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.warp import AVAILABLE, pack, unsupported
+from pellucid.kernels.warp import AVAILABLE, unsupported
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
-from .warps import operands, warp
+from .warps import warp
 
 
 def example(batch=2, dtype=torch.float32, size=(9, 11)):
@@ -96,22 +96,6 @@ def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
         warp(image, src_from_dst, size=(4, 4), impl="cpu")
 
 
-def test_same_bits_for_any_number_of_threads():
-    image, src_from_dst = example(5, size=(120, 130))
-    results = []
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2, 3, 1, 2):
-            torch.set_num_threads(threads)
-            leaves = image.clone().requires_grad_(), src_from_dst.clone().requires_grad_()
-            out = jittered(*leaves, size=(110, 140), impl="cpu")
-            results.append((out.detach(), *torch.autograd.grad(out.square().sum(), leaves)))
-    finally:
-        torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
 def test_four_python_threads_at_once():
     image, src_from_dst = example(8, size=(64, 64))
     expected = jittered(image, src_from_dst, size=(64, 64), impl="cpu")
@@ -139,47 +123,6 @@ def test_data_loading_workers(start):
     expected = Warped()[0]  # and the pool exists in the parent before it forks
     loader = torch.utils.data.DataLoader(Warped(), num_workers=1, multiprocessing_context=start, batch_size=None)
     assert all(torch.equal(out, expected) for out in loader)
-
-
-def test_opcheck():
-    image, src_from_dst = example(dtype=torch.float64)
-    window = torch.tensor([[1.0, 1.0, 7.0, 8.0]], dtype=torch.float64)
-    stages = (HueStage(torch.zeros(2, dtype=torch.float64)), ClipStage())
-    resample = pack(src_from_dst, size=(7, 8), matrix=torch.eye(3, dtype=torch.float64)[None], window=window, epilogue=stages)
-    given = operands(image, resample)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
-    grad = torch.rand(2, 3, 7, 8, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [*[True] * 4, *[False] * 3]))
-
-
-def test_vmap_and_its_gradients():
-    image, src_from_dst = example(3)
-    images = torch.stack((image, image.flip(-1)))
-
-    def loss(x, m):
-        return jittered(x, m, size=(7, 8), impl="cpu").square().sum()
-
-    for dims in ((0, None), (None, 0), (0, 0)):
-        maps = torch.stack((src_from_dst, src_from_dst * 1.01)) if dims[1] == 0 else src_from_dst
-        pictures = images if dims[0] == 0 else image
-        mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=dims)(pictures, maps)
-        for lane in range(2):
-            single = torch.func.grad(loss, argnums=(0, 1))(
-                images[lane] if dims[0] == 0 else image, maps[lane] if dims[1] == 0 else maps
-            )
-            assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
-
-
-def test_second_derivatives_go_through_the_reference():
-    image, src_from_dst = example(dtype=torch.float64)
-    leaves = image.requires_grad_(), src_from_dst.requires_grad_()
-    found = []
-    for impl in ("cpu", "reference"):
-        out = jittered(*leaves, size=(5, 6), impl=impl).square().sum()
-        first = torch.autograd.grad(out, leaves, create_graph=True)
-        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs)
 
 
 def test_second_derivatives_of_functions_raise():

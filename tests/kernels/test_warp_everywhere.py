@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from pellucid import ColorJitter, Key, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip
 from pellucid.kernels.warp.dtypes import rounded
-from pellucid.kernels.warp.packing import pack
 from tests.cases import MEAN, STD
 
-from .warps import Call, calls, cpu, operands, reference, warp
+from .warps import Call, calls, cpu, reference
 
 BYTE, HALF, BRAIN, SINGLE, DOUBLE = torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64
 DTYPES = (BYTE, HALF, BRAIN, SINGLE, DOUBLE)
@@ -125,44 +124,6 @@ def test_whole_pixels_are_copied_bit_for_bit(dtype):
     image = torch.where(torch.isfinite(image), image, 1.0)
     flip = torch.tensor([[[-1.0, 0.0, 255.0], [0.0, 1.0, 0.0]]])
     assert torch.equal(cpu.warp(image, flip, size=(256, 256), dtype=dtype).view(torch.int16), image.flip(-1).view(torch.int16))
-
-
-@pytest.mark.parametrize("dtype", [HALF, BRAIN])
-def test_same_bits_for_any_number_of_threads(dtype):
-    before = torch.get_num_threads()
-    results = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            image, src_from_dst, field = example(dtype)
-            leaf = image.requires_grad_()
-            out = warp(leaf, src_from_dst, size=(30, 60), field=field, dtype=dtype, impl="cpu")
-            results.append((out.detach(), *torch.autograd.grad(out.float().square().sum(), leaf)))
-    finally:
-        torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
-def test_opcheck():
-    image, src_from_dst, field = example(BRAIN, 2, (9, 8))
-    given = operands(image, pack(src_from_dst, size=(30, 60), field=field[:2], dtype=BRAIN))
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp.default, given)
-    grad = torch.rand(2, 3, 30, 60).to(BRAIN)
-    torch.library.opcheck(torch.ops.pellucid.cpu_warp_backward.default, (grad, *given, [*[True] * 5, False, False]))
-
-
-def test_vmap_of_halves():
-    image, src_from_dst, field = example(BRAIN)
-    images = torch.stack((image, image.flip(-1)))
-
-    def loss(x, f):
-        return warp(x, src_from_dst, size=(30, 60), field=f, dtype=BRAIN, impl="cpu").float().square().sum()
-
-    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=(0, None))(images, field)
-    for lane in range(2):
-        single = torch.func.grad(loss, argnums=(0, 1))(images[lane], field)
-        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
 
 
 @pytest.mark.parametrize(("dtype", "out"), [(BYTE, BYTE), (BYTE, BRAIN), (BRAIN, BRAIN), (HALF, HALF)])
