@@ -1,6 +1,7 @@
 """Decoding: the backends agree with Pillow and OpenCV called by hand, and what is broken is named."""
 
 import io
+import struct
 
 import cv2
 import numpy as np
@@ -125,3 +126,10 @@ def test_a_backend_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(decoding, "_installed", lambda backend: False)
     with pytest.raises(pellucid.ImplementationError, match="cannot be imported"):
         decode(b"", backend="opencv")
+
+
+def test_a_size_that_opencv_refuses_is_named(tmp_path):
+    header = b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, 8, 1 << 24, 1, 24, 0, 0, 0, 0, 0, 0)
+    (tmp_path / "high.bmp").write_bytes(header + bytes(64))
+    with pytest.raises(pellucid.InvalidArgument, match=r"high\.bmp: expected a whole picture, got what cannot be decoded"):
+        decode(tmp_path / "high.bmp", backend="opencv")

@@ -185,7 +185,10 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
     flags = (cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR) | _REDUCED[_fraction(content, least)]
     raw, pixels = np.frombuffer(content, np.uint8), None
     for asked in (flags | cv2.IMREAD_ANYDEPTH, cv2.IMREAD_UNCHANGED) if content else ():  # it makes no colours of int32
-        pixels = cv2.imdecode(raw, asked) if pixels is None else pixels
+        try:
+            pixels = cv2.imdecode(raw, asked) if pixels is None else pixels
+        except cv2.error as error:  # of sizes and the like that it refuses; for most damage it gives nothing
+            raise _broken(source, str(error).strip().rpartition("error: ")[2]) from error
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
     if pixels.dtype != np.uint8:
