@@ -395,3 +395,29 @@ def test_streams_without_names_and_orders_of_nothing_are_named():
     order = Order(4)
     order.done = 9
     assert (len(order), list(order)) == (0, [])
+
+
+class Pictures:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        return {"image": torch.full((3, 20 + at, 24), at / 8), "label": at}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_started_anew_give_the_same_with_pinned_memory(method):
+    """Without an accelerator torch pins nothing; what is shown then is that batches pass that way unchanged."""
+    data, augment = Pictures(), collate(Pipeline(STEPS, seed=3))
+
+    def batches(read, **options):
+        return DataLoader(Indexed(data), 4, sampler=Order(data, seed=1), collate_fn=read, **options)
+
+    options = {"num_workers": 1, "multiprocessing_context": method, "pin_memory": True}
+    alone = list(batches(augment))
+    for made in (list(batches(augment, **options)), list(Prefetcher(batches(augment.read, **options), augment))):
+        assert all(torch.equal(one["image"], other["image"]) for one, other in zip(alone, made, strict=True))
+        assert all(torch.equal(torch.as_tensor(a["label"]), torch.as_tensor(b["label"])) for a, b in zip(alone, made, strict=True))
+        assert all(batch["image"].is_pinned() for batch in made) or not torch.cuda.is_available()
