@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from pellucid import Pipeline, RandomAffine, RandomGamma, RandomHorizontalFlip, RandomRotation
+from pellucid import Key, Pipeline, RandomAffine, RandomGamma, RandomHorizontalFlip, RandomRotation
 from pellucid.policy import RandomChoice, rand_augment, trivial_augment
 
 BACKENDS = ["aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)]
@@ -74,11 +74,27 @@ def test_a_compiled_checkpoint_has_the_gradient_of_its_draw(make, backend):
     same_draws(region, lambda x: twice(twice(x)).sin())
 
 
+@pytest.mark.parametrize("budget", [0.5, 0.01])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_saving_memory_by_computing_again_keeps_the_draw(backend):
+def test_saving_memory_by_computing_again_keeps_the_draw(backend, budget):
     torch._dynamo.reset()
-    with torch._functorch.config.patch(activation_memory_budget=0.5):
+    with torch._functorch.config.patch(activation_memory_budget=budget):
         same_draws(torch.compile(pipeline(), fullgraph=True, backend=backend), pipeline())
+
+
+def test_saving_nothing_is_refused_with_what_to_do_unless_a_key_says_the_draw():
+    """A budget of 0 keeps the inputs of the graph alone, and the counter among them has moved on."""
+    torch._dynamo.reset()
+    with torch._functorch.config.patch(activation_memory_budget=0.0):
+        fast = torch.compile(pipeline(), fullgraph=True, backend="aot_eager_decomp_partition")
+        with pytest.raises(RuntimeError, match=r"Any budget above 0 saves it, such as 0\.01"):
+            fast(X.clone().requires_grad_())
+        assert torch.equal(fast(X), pipeline()(X))  # without gradients nothing is computed again
+        x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
+        key = Key(torch.tensor(3), torch.tensor(1))
+        fast(x, key=key).square().sum().backward()
+        pipeline()(y, key=key).square().sum().backward()
+    torch.testing.assert_close(x.grad, y.grad, atol=1e-10, rtol=0)
 
 
 def test_running_a_compiled_pipeline_again_is_refused():

@@ -38,7 +38,7 @@ def posterize(
 
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], which gets the levels k / 2 ** bits, or uint8, whose low bits
-            are cleared.
+            are cleared: as in torchvision, where the same picture as bytes is up to 1/255 brighter, too.
         bits: to keep, of 8, rounded to a whole number; a number or a tensor () or (B,).
         image_gradient: ``straight_through`` (1), ``soft`` (of a smooth staircase) or ``none`` (zero).
         magnitude: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).

@@ -168,7 +168,14 @@ def _traced(keys: Any, seed: Tensor, step: Tensor, shared: bool) -> Tensor:
     with torch._C._AutoDispatchBelowAutograd():
         taken: Tensor = operator.redispatch(keys & torch._C._after_autograd_keyset, seed, step, shared)
     tracing = get_proxy_mode()
-    for node in tracing.tracer.graph.nodes if tracing is not None else ():
+    nodes = () if tracing is None else tracing.tracer.graph.nodes
+    if torch._functorch.config.activation_memory_budget == 0 and any(node.name.startswith("tangents") for node in nodes):
+        raise RuntimeError(
+            "This pipeline draws in a graph that saves nothing (activation_memory_budget = 0), not even the draw, and would draw "
+            "again in backward. Any budget above 0 saves it, such as 0.01. Or draw outside (record = pipeline.draw(batch), then "
+            "pipeline.apply(batch, record) inside), or pass key=."
+        )
+    for node in nodes:
         if node.target is operator:
             node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return taken

@@ -62,7 +62,8 @@ class RandomPosterize(_Toned):
         h: reach of the secant, in bits.
         same_on_batch: one draw for the whole batch.
 
-    Images that come as 8 bits lose their low bits; floating-point images get the levels k / 2 ** bits, as in torchvision.
+    Images that come as 8 bits lose their low bits, k * 2 ** (8 - bits) of 255; floating-point images get the levels k / 2 ** bits,
+    as in torchvision. So the same picture as bytes is up to 1/255 brighter than as floats.
 
     Gradient:
         image, bits: surrogate or none, as chosen; a range of bits learns without bias under ``boundary``. gate: exact.
