@@ -27,19 +27,21 @@ def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor
     value = image.amax(-3)
     chroma = value - image.amin(-3)
     grey = _faint(chroma)
-    scale = torch.where(grey, 1.0, chroma)  # divided by: the derivative of an inverse overflows long before the inverse
-    from_green = 2.0 + (blue - red) / scale
-    from_blue = 4.0 + (red - green) / scale
-    sixths = torch.where(value == red, (green - blue) / scale, torch.where(value == green, from_green, from_blue))
+    is_red, is_green = value == red, value == green
+    start = torch.where(is_red, 0.0, torch.where(is_green, 2.0, value.new_full((), 4.0)))
+    ahead = torch.where(is_red, green, torch.where(is_green, blue, red))
+    behind = torch.where(is_red, blue, torch.where(is_green, red, green))
+    # Divided by: the derivative of an inverse overflows long before the inverse.
+    sixths = start + (ahead - behind) / torch.where(grey, 1.0, chroma)
     return torch.where(grey, 0.0, sixths), chroma, value
 
 
 def _from_parts(sixths: Tensor, chroma: Tensor, value: Tensor) -> Float[Tensor, "*b 3 h w"]:
-    channels = []
-    for start in (5.0, 3.0, 1.0):
-        k = torch.remainder(sixths + start, 6.0)
-        channels.append(value - chroma * torch.clamp(torch.minimum(k, 4.0 - k), 0.0, 1.0))
-    return torch.stack(channels, -3)
+    """How much of the chroma each channel lacks is a trapezium of the hue; on red itself, blue's slope is the one before it."""
+    hue = torch.remainder(sixths, 6.0)
+    again = torch.where(hue < 1.0, hue + 6.0, hue)
+    lacks = (2.0 - (hue - 3.0).abs(), (hue - 2.0).abs() - 1.0, (again - 4.0).abs() - 1.0)
+    return torch.stack([value - chroma * torch.clamp(lack, 0.0, 1.0) for lack in lacks], -3)
 
 
 def shift_hue(image: Float[Tensor, "*b 3 h w"], hue_shift: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 h w"]:
@@ -70,7 +72,7 @@ def shift_hsv(
     """
     sixths, chroma, bright = _hue_parts(image)
     grey = _faint(chroma) | _faint(bright)
-    share = torch.where(grey, 0.0, chroma) / torch.where(grey, 1.0, bright) + torch.where(grey, 0.0, saturation[..., None, None])
+    share = torch.where(grey, 0.0, chroma / torch.where(grey, 1.0, bright) + saturation[..., None, None])
     level = torch.clamp(bright + value[..., None, None], 0.0, 1.0)
     return _from_parts(sixths + 6.0 * hue[..., None, None], torch.clamp(share, 0.0, 1.0) * level, level)
 

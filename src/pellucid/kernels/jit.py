@@ -27,7 +27,21 @@ try:
 except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
-__all__ = ["entry", "exact", "fused", "noinline", "number", "parts_work", "rank", "sources", "summing", "wide", "without_refcount"]
+__all__ = [
+    "entry",
+    "exact",
+    "fused",
+    "noinline",
+    "number",
+    "parts_work",
+    "pick",
+    "rank",
+    "sign",
+    "sources",
+    "summing",
+    "wide",
+    "without_refcount",
+]
 
 
 def sources() -> list[Path]:
@@ -194,6 +208,32 @@ def wide(context: Any) -> Any:
         return target.get_dummy_value()
 
     return numba.types.none(), codegen
+
+
+@intrinsic
+def pick(context: Any, question: Any, this: Any, other: Any) -> Any:
+    """``this if question else other`` of two known numbers, as one instruction: of the other the compiler first makes branches."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del target, signature
+        return builder.select(*args)
+
+    return this(question, this, other), codegen
+
+
+@intrinsic
+def sign(context: Any, x: Any) -> Any:
+    """1 or -1, by the sign of a number, a zero's included."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del target, signature
+        kind = args[0].type
+        function = builder.module.declare_intrinsic("llvm.copysign", [kind], ir.FunctionType(kind, [kind, kind]))
+        return builder.call(function, [ir.Constant(kind, 1.0), args[0]])
+
+    return x(x), codegen
 
 
 @intrinsic

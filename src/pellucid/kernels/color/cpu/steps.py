@@ -8,7 +8,8 @@ Read next: ``sweep.py``.
 from __future__ import annotations
 
 from pellucid.kernels.jit import exact, fused, noinline, summing
-from pellucid.kernels.warp.cpu.hue import hue, hue_backward
+from pellucid.kernels.stages.printed.hue import hue_backward
+from pellucid.kernels.warp.cpu.hue import hue
 
 __all__ = [
     "BRIGHTNESS",
@@ -120,8 +121,8 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
     cast = type(factor)
     along, to_pivot, rest = 0.0, 0.0, cast(1.0) - factor
     if kind == HUE:
-        hue_backward(factor, x[0], x[1], x[2], g[0], g[1], g[2], whole)
-        return 6.0 * float(total(whole)), 0.0
+        hue_backward(factor, x, g, (whole,))
+        return float(total(whole)), 0.0
     if kind == SATURATION:
         grey_row(x, weights, grey)
         whole[:] = cast(0.0)

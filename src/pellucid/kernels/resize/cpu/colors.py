@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pellucid.color.curves import NUMBERS
 from pellucid.kernels.jit import fused, noinline
-from pellucid.kernels.warp.cpu.hue import hue, hue_backward
+from pellucid.kernels.stages.printed.hue import hue_backward
+from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.stages import (
     bend,
     bend_backward,
@@ -135,9 +136,9 @@ def paint_backward(  # type: ignore[no-untyped-def]
         mix_backward(p, second, g, out_channels, spare, out_channels)
         g, spare = spare, g
     if flags & HUE:
-        hue_backward(p[hue_shift], first[0], first[1], first[2], g[0], g[1], g[2], along)
+        hue_backward(p[hue_shift], first, g, (along,))
         if needed:
-            sums[hue_shift] += 6.0 * row_sum(along)
+            sums[hue_shift] += row_sum(along)
     if flags & FIRST_MIX:
         if needed:
             mix_sums(sums, matrix, offset, offset + out_channels, cover, g, source, channels, out_channels)

@@ -11,11 +11,12 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
 from pellucid.kernels.warp.cpu.footprint import add_table, read_table, table_of
 from pellucid.kernels.warp.cpu.gather import weigh
-from pellucid.kernels.warp.cpu.hue import hue, hue_backward
+from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
 from pellucid.kernels.warp.cpu.staged import clear, unstage, unstaged_rows
 from pellucid.kernels.warp.cpu.stages import (
@@ -247,9 +248,9 @@ def backward(  # type: ignore[no-untyped-def]
             mix_backward(p, second, g, out_channels, spare, out_channels)
             g, spare = spare, g
         if flags & HUE:
-            hue_backward(p[hue_shift], shown[0], shown[1], shown[2], g[0], g[1], g[2], third)
+            hue_backward(p[hue_shift], shown, g, (third,))
             if needs_params:
-                to_params[b, hue_shift] += 6.0 * row_sum(third)
+                to_params[b, hue_shift] += row_sum(third)
         if chain is not None and cut:
             unblend(own[0], g, after_first, out_channels, spare, strip[height + out_channels])
             g, spare = spare, g

@@ -1,0 +1,230 @@
+"""Programs printed as Numba functions over rows of pixels.
+
+Owns: the text of a loop over a row, and `lowered`: what has no instruction of its own, said in those that vectorise.
+Must not: compile, or decide what is printed.
+Read next: ``printing.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from pellucid.kernels.stages.program import Program, Step, Value, Writer
+
+__all__ = ["Rows", "lowered", "printed"]
+
+
+def _quick(pick: str, values: Sequence[Value]) -> Value:
+    return reduce(lambda a, b: a.writer.do(pick, a, b), values)
+
+
+def _known(values: Sequence[Value]) -> Value:
+    return reduce(lambda a, b: a & b, [value.equals(value) for value in values])
+
+
+def _clamp(x: Value, low: Value, high: Value) -> Value:
+    writer = x.writer
+    if writer.steps[low.place].number != -math.inf:
+        x = (x < low).where(low, x)
+    return x if writer.steps[high.place].number == math.inf else (x > high).where(high, x)
+
+
+_LOWERED: Mapping[str, Callable[..., Value]] = {
+    "most": lambda *values: _known(values).where(_quick("greater", values), math.nan),
+    "least": lambda *values: _known(values).where(_quick("lesser", values), math.nan),
+    "minimum": lambda a, b: ((a < b) | ~a.equals(a)).where(a, b),
+    "maximum": lambda a, b: ((a > b) | ~a.equals(a)).where(a, b),
+    "clamp": _clamp,
+    "remainder": lambda a, b: a - b * a.writer.do("floor", a * (1.0 / b)),
+    "div": lambda a, b: a * a.writer.do("div", 1.0, b),
+    "still": lambda a: a,
+}
+"""A division multiplies by an inverse, which others share and which waits for one number alone: a rounding more. A remainder may be
+the divisor itself, by rounding. A clamp keeps what is not a number, as vectors compare."""
+
+
+def lowered(program: Program) -> Program:
+    """The same program in operations that a vector has, the shorter of two ways.
+
+    Where a choice is not looked at, what goes into it may be another number: one that saves an earlier choice by the same question.
+    What the gradient needs of that, too, would be computed twice.
+    """
+    return min((_lowered(program, assuming) for assuming in (True, False)), key=lambda found: len(found.steps))
+
+
+def _lowered(program: Program, assuming: bool) -> Program:
+    writer, told = Writer(), _told(program)
+    values = [writer.given(name) for name in program.given]
+    for place, step in enumerate(program.steps[len(values) :], len(values)):
+        of = [values[k] for k in step.of]
+        if step.what == "number":
+            made = writer.number(step.number)
+        elif step.what == "where" and assuming:
+            made = of[0].where(
+                *(writer.assumed(branch, of[0], answer) for branch, answer in zip(of[1:], (True, False), strict=True))
+            )
+        elif step.what in _EXTREMES and step.of in told:
+            made = _quick(_EXTREMES[step.what], of)
+        else:
+            for k, channels in enumerate(program.steps[k].of for k in step.of):
+                if told.get(channels) == place:
+                    of[k] = _known([values[channel] for channel in channels]).where(of[k], math.nan)
+            made = _LOWERED[step.what](*of) if step.what in _LOWERED else writer.do(step.what, *of)
+        values.append(made)
+    return writer.program([values[place] for place in program.results])
+
+
+_EXTREMES = {"most": "greater", "least": "lesser"}
+_STRICT = frozenset({"add", "sub", "mul", "div", "neg", "abs", "floor", "remainder", "clamp", "still"})
+"""What is not a number where something that it is made of is none."""
+
+
+def _told(program: Program) -> dict[tuple[int, ...], int]:
+    """Channels, and the one step of their extremes that needs to know where a channel is not a number: no result is one then."""
+    told: dict[tuple[int, ...], int] = {}
+    for place, step in enumerate(program.steps):
+        for channels in (program.steps[k].of for k in step.of if program.steps[k].what in _EXTREMES):
+            if step.what in _STRICT and _reached(program, place).issuperset(program.results):
+                told[channels] = place
+    return told
+
+
+def _reached(program: Program, first: int) -> set[int]:
+    reached = {first}
+    for place in range(first + 1, len(program.steps)):
+        if program.steps[place].what in _STRICT and not reached.isdisjoint(program.steps[place].of):
+            reached.add(place)
+    return reached
+
+
+_TEXTS: Mapping[str, str] = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "neg": "-{}",
+    "abs": "abs({})",
+    "sign": "sign({})",
+    "floor": "np.floor({})",
+    "pow": "{} ** {}",
+    "log": "np.log({})",
+    "cos": "np.cos({})",
+    "lt": "{} < {}",
+    "le": "{} <= {}",
+    "eq": "{} == {}",
+    "and": "{} & {}",
+    "or": "{} | {}",
+    "not": "not {}",
+    "where": "pick({}, {}, {})",
+    "lesser": "min({}, {})",
+    "greater": "max({}, {})",
+}
+"""Of operations on names."""
+
+
+class Rows(NamedTuple):
+    """A function over rows.
+
+    Args:
+        name: of the function.
+        program: what it computes of each pixel.
+        groups: names of its arguments that hold rows, each with what of the program's input lies in them, in order.
+        targets: names of arguments that hold rows, each with the places of the results that go there. One that is a group, too, is
+            written over.
+        says: its docstring.
+        flags: how it is compiled: ``exact``, ``fused`` or ``summing``.
+    """
+
+    name: str
+    program: Program
+    groups: Mapping[str, Sequence[str]]
+    targets: Mapping[str, Sequence[int]]
+    says: str
+    flags: str = "fused"
+
+
+def printed(rows: Rows) -> str:
+    """The text of a function: the program's other inputs as numbers, groups and targets."""
+    program = lowered(rows.program)
+    within = {name for group in rows.groups.values() for name in group}
+    numbers = [name for name in program.given if name not in within]
+    arguments = [*numbers, *rows.groups, *(name for name in rows.targets if name not in rows.groups)]
+    counts = {name: len(part) for name, part in (*rows.targets.items(), *rows.groups.items())}
+    lines = [f"@{rows.flags}", f"def {rows.name}({', '.join(arguments)}):  # type: ignore[no-untyped-def]"]
+    lines += [f'    """{rows.says}"""', "    noinline()", "    wide()"]
+    for name, count in counts.items():
+        lines.append(f"    {_names(name, count)} = {', '.join(f'{name}[{k}]' for k in range(count))}")
+    first = f"{next(iter(rows.groups))}_0"
+    lines.append(f"    cast = {first}.dtype.type")
+    text = _Text(program, {name: f"{group}_{k}[u]" for group, names in rows.groups.items() for k, name in enumerate(names)})
+    for name, places in rows.targets.items():
+        for k, place in enumerate(places):
+            text.store(program.results[place], f"{name}_{k}[u]")
+    lines += [f"    {line}" for line in text.before]
+    lines.append(f"    for u in range(len({first})):")
+    lines += [f"        {line}" for line in text.lines]
+    return "\n".join(lines) + "\n"
+
+
+def _names(name: str, count: int) -> str:
+    return ", ".join(f"{name}_{k}" for k in range(count))
+
+
+class _Text:
+    """Lines in an order in which few values wait: each is computed where it is first needed, and stored where it is known.
+
+    Args:
+        program: what is computed.
+        loads: where what is given of a pixel comes from; the rest are numbers, and what is made of them alone comes before.
+    """
+
+    def __init__(self, program: Program, loads: Mapping[str, str]) -> None:
+        self.before: list[str] = []
+        self.lines: list[str] = []
+        self._program, self._loads = program, loads
+        self._names: dict[int, str] = {}
+        self._varies = {place for place, name in enumerate(program.given) if name in loads}
+        for place, step in enumerate(program.steps):
+            if not self._varies.isdisjoint(step.of):
+                self._varies.add(place)
+
+    def store(self, place: int, target: str) -> None:
+        """Compute a result, and write it; what is written over is read before."""
+        name = self._name(place)
+        for given, source in enumerate(self._loads.values()):
+            if source == target:
+                self._name(self._program.given.index(list(self._loads)[given]))
+        self.lines.append(f"{target} = {name}")
+
+    def _name(self, place: int) -> str:
+        if place not in self._names:
+            step = self._program.steps[place]
+            of = [self._name(k) for k in step.of]
+            self._names[place] = self._written(place, step, of)
+        return self._names[place]
+
+    def _written(self, place: int, step: Step, of: Sequence[str]) -> str:
+        if step.what == "given":
+            name = self._program.given[place]
+            if name in self._loads:
+                self.lines.append(f"{name} = {self._loads[name]}")
+            return name
+        if step.what == "number":
+            name, text, into = _constant(step.number), f"cast({_literal(step.number)})", self.before
+        else:
+            into = self.lines if place in self._varies else self.before
+            name, text = f"{'vk'[into is self.before]}{len(into)}", _TEXTS[step.what].format(*of)
+        into.append(f"{name} = {text}")
+        return name
+
+
+def _literal(number: float) -> str:
+    return repr(number) if math.isfinite(number) else f"np.{'nan' if number != number else 'inf' if number > 0 else '-inf'}"
+
+
+def _constant(number: float) -> str:
+    """A name that shows the number: ``c6``, ``c0_5``."""
+    return "c" + f"{number:g}".replace("-", "m").replace("+", "").replace(".", "_")
