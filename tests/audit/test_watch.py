@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
-from pellucid.audit import audited, watch_training
+from pellucid.audit import audit, audited, watch_training
 from pellucid.audit.command import run_watch
 from pellucid.cli import app
 from pellucid.errors import InvalidArgument, InvalidType
@@ -172,3 +172,127 @@ def test_the_option_turns_audits_on(pytester):
     options = ("-p", "pellucid.audit.plugin", "-p", "no:cacheprovider")
     pytester.runpytest(*options).assert_outcomes(passed=1, skipped=1)
     pytester.runpytest(*options, "--pellucid-audit").assert_outcomes(passed=1, failed=1)
+
+
+class Split(nn.Module):
+    """A body and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.body(x).tanh()).square().mean()
+
+
+def steps_of(net, optimizer, *, clear="before", every=1):
+    """Return a step that clears gradients before backward, between backward and the update, or never."""
+    count = iter(range(1000))
+
+    def step():
+        number = next(count)
+        if clear == "before" and number % every == 0:
+            optimizer.zero_grad()
+        value = net(torch.rand(8, 3))
+        value.backward()
+        if clear == "between":
+            optimizer.zero_grad()
+        if number % every == every - 1:
+            optimizer.step()
+        return value
+
+    return step
+
+
+def told(report, category):
+    return [f for f in report.findings if str(f.category) == category]
+
+
+def test_a_head_that_the_optimiser_misses_is_named():
+    net = Split()
+    report = watch_training(steps_of(net, torch.optim.Adam(net.body.parameters())), 4)
+    found = told(report, "unmoved")
+    assert {f.subject for f in found} == {"net.head.weight", "net.head.bias"}
+    assert all("no optimiser" in f.message for f in found)
+    assert report.exit_code == 2
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_gradients_cleared_before_the_update_are_told(kind):
+    net = Split()
+    report = watch_training(steps_of(net, kind(net.parameters(), lr=0.1, weight_decay=0.0), clear="between"), 4)
+    found = told(report, "unmoved")
+    assert {f.subject for f in found} == {f"net.{k}" for k, _ in net.named_parameters()}
+    assert all("cleared" in f.message for f in found)
+
+
+def test_gradients_that_only_accumulate_are_told():
+    net = Split()
+    report = watch_training(steps_of(net, torch.optim.SGD(net.parameters(), lr=0.01), clear="never"), 4)
+    assert {f.subject for f in told(report, "accumulated")} == {f"net.{k}" for k, _ in net.named_parameters()}
+    assert not told(report, "unmoved")
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("every", [1, 2])
+def test_ordinary_updates_and_gradients_of_several_batches_raise_no_alarm(kind, every):
+    net = Split()
+    report = watch_training(steps_of(net, kind(net.parameters(), lr=0.01), every=every), 6)
+    assert report.exit_code == 0, str(report)
+
+
+def test_a_learning_rate_of_zero_is_told():
+    net = Split()
+    groups = [{"params": net.body.parameters()}, {"params": net.head.parameters(), "lr": 0.0}]
+    found = told(watch_training(steps_of(net, torch.optim.SGD(groups, lr=0.1)), 3), "unmoved")
+    assert {f.subject for f in found} == {"net.head.weight", "net.head.bias"}
+    assert all("learning rate" in f.message for f in found)
+
+
+def test_an_update_by_hand_needs_no_optimiser():
+    net = Split()
+
+    def step():
+        net.zero_grad()
+        value = net(torch.rand(8, 3))
+        value.backward()
+        with torch.no_grad():
+            for p in net.parameters():
+                p -= 0.1 * p.grad
+        return value
+
+    assert watch_training(step, 3).exit_code == 0
+
+
+class Cooled(nn.Module):
+    """A temperature behind its clamp, and a bias before a normalisation."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+        self.temperature = nn.Parameter(torch.tensor(0.01))
+
+    def forward(self, x):
+        return self.norm(self.conv(x)) / self.temperature.clamp(min=0.05)
+
+
+def test_a_parameter_whose_gradient_is_exactly_zero_is_a_warning_and_a_cancelled_bias_a_note():
+    net = Cooled()
+    report = watch_training(step_of(net, lambda n: n(torch.rand(4, 3, 8, 8)).tanh().square().mean()), 3)
+    (found,) = [f for f in report.findings if f.subject == "net.temperature"]
+    assert "exactly 0" in found.message
+    assert found.severity.label == "warning"
+    assert {f.severity.label for f in report.findings if f.subject == "net.conv.bias"} == {"note"}
+
+
+def test_the_audit_tells_a_parameter_on_a_plateau():
+    report = audit(Cooled(), torch.rand(2, 3, 8, 8), modes=False, degenerate=False, budget=0)
+    assert {f.subject for f in report.at_least(1)} == {"temperature"}, str(report)
+
+
+def test_a_bias_that_cancels_is_told_by_tolerance_and_not_by_bits():
+    net = nn.Linear(3, 3)
+    report = audit(lambda x: net(x) - net.bias, torch.rand(4, 3), modes=False, degenerate=False, budget=0)
+    assert report.exit_code == 0
+    (found,) = [f for f in report.findings if f.subject == "net.bias"]
+    assert "cancels" in found.message

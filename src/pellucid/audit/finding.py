@@ -57,6 +57,8 @@ class Category(StrEnum):
     GAIN = "gain"  # gradient explodes on flat inputs
     NO_EFFECT = "no-effect"  # an input or output without influence
     UNREGISTERED = "unregistered"  # a leaf that a module reads and no optimiser is given
+    UNMOVED = "unmoved"  # a parameter with a gradient that no step of a training moves
+    ACCUMULATED = "accumulated"  # a gradient that a training never clears
     STALE = "stale"  # a parameter whose update does not change the output
     IN_PLACE = "in-place"  # writes to an input, a parameter, or a saved tensor
     STRIDE_0 = "stride-0"  # writes through an expanded view

@@ -32,6 +32,7 @@ GIVEN = "the given inputs"  # the stage without which nothing can be said
 _PATIENCE = 60.0  # seconds for one call in a process of its own
 _LOOK = 0.5  # seconds between two looks whether the child lives: what it started keeps its pipes open
 _SHOWN = 1 << 16  # bytes of what the call prints that are passed on
+_REST = 1000  # looks at what is still in the pipe at the end: a process that left the group may write for ever
 _in_group = False  # whether this process, a child of an audit, leads or shares a group that its parent will kill
 Stage = tuple[str, Callable[[Sink], bool | None]]
 
@@ -128,7 +129,9 @@ class _Printed:
 
     def close(self, sink: Sink) -> None:
         """Read the rest, and tell what was not shown."""
-        while wait([self.read], 0):
+        for _ in range(_REST):
+            if not wait([self.read], 0):
+                break
             self.drain()
         os.close(self.read)
         os.close(self.write)

@@ -103,23 +103,26 @@ def joint_slope(
     return slope(along, expected, step=step_for(eps), scale=scale, rounding=rounding, tolerance=tolerance_for(eps))
 
 
-def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None) -> bool:
-    """Whether any large change of the (masked) elements of a leaf changes any output."""
+def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None, *, beyond: float = 0.0) -> bool:
+    """Whether any large change of the (masked) elements of a leaf changes any output, by more than a share of its size."""
     base = context.subject.run(point)
     for other in large_changes(point[name], mask):
         try:
             outs = context.subject.run({**point, name: other})
         except Exception:
             continue
-        if moved(base, outs):
+        if moved(base, outs, beyond):
             return True
     return False
 
 
-def moved(before: list[Tensor], after: list[Tensor]) -> bool:
-    """Whether two runs differ in any bit that is not a NaN in both."""
+def moved(before: list[Tensor], after: list[Tensor], beyond: float = 0.0) -> bool:
+    """Whether two runs differ in any bit that is not a NaN in both, or by more than a share of their size."""
     if [o.shape for o in before] != [o.shape for o in after]:
         return True
+    if beyond:
+        pairs = [(a.double().nan_to_num(), b.double().nan_to_num()) for a, b in zip(before, after, strict=True) if a.numel()]
+        return any(float((a - b).abs().max()) > beyond * float(a.abs().max()) for a, b in pairs)
     return any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
 
 

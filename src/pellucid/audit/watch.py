@@ -12,21 +12,25 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from pellucid.audit.finding import Category, Finding, Severity
 from pellucid.audit.isolate import fresh_value
-from pellucid.audit.reach import held_leaves
+from pellucid.audit.reach import held, held_leaves
 from pellucid.audit.replay import Replay
 from pellucid.errors import invalid, wrong_type
 
 __all__ = ["TrainingReport", "watch_training"]
 
 _VANISHED = 1e-7  # of the largest layer's gradient
+_CANCELLED = 1e-4  # of its weight's gradient: what rounding leaves of a bias that a normalisation subtracts
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _DECADES = 12.0
 
@@ -139,8 +143,9 @@ def watch_training(
         patience: Seconds the steps may take.
 
     Returns:
-        Findings: parameters that never get a gradient, get NaN, get one that all but vanishes beside the other layers', and two
-        runs from the same state and seed that part; and the gradient's norm per parameter and step.
+        Findings: parameters that never get a gradient, get NaN, get 0 or one that all but vanishes beside the other layers'; that
+        have a gradient and never move, or whose gradient is never cleared; two runs from the same state and seed that part. And the
+        gradient's norm per parameter and step.
 
     Errors:
         ``InvalidArgument`` where no parameter is in reach of ``step``, or ``steps`` is not positive.
@@ -169,8 +174,8 @@ def watch_training(
     if first is None or second is None:
         text = "The training died or hung before the steps were done."
         return TrainingReport(title, {}, [], [Finding(Category.CRASH, Severity.ERROR, "step", text)])
-    gradients, losses, error = first
-    findings = [_raised(error)] if error else _findings(gradients, steps)
+    gradients, losses, error = first.norms, first.losses, first.error
+    findings = [_raised(error)] if error else [*_findings(gradients, steps), *_unmoved(first, steps)]
     parted = _parting(first, second)
     if parted is not None:
         text = f"Two runs from the same state and seed part at step {parted}."
@@ -179,29 +184,91 @@ def watch_training(
     return TrainingReport(title, gradients, losses, findings)
 
 
-_Seen = tuple[dict[str, list[float | None]], list[float], str]
+@dataclass
+class _Seen:
+    """What one run of the steps saw: gradients' norms and losses, how each parameter was updated, and what was raised."""
+
+    norms: dict[str, list[float | None]]
+    updates: dict[str, _Update]
+    losses: list[float] = field(default_factory=list)
+    error: str = ""
+
+
+@dataclass
+class _Update:
+    """The updates of one parameter: whether it moved, step by step, and whether its gradient was still there when the next came."""
+
+    rates: list[float]  # of every optimiser that holds it
+    optimisers: int  # in reach of the step
+    moved: list[bool] = field(default_factory=list)
+    kept: list[bool] = field(default_factory=list)
+    cleared: bool = True  # nothing was left of its gradient after any step
 
 
 def _run(step: Callable[[], Any], steps: int, seed: int) -> _Seen:
-    """Run the steps with a hook on every parameter; return gradient norms, losses, and what was raised."""
+    """Run the steps with a hook on every parameter."""
     Replay(step, seed).rewind()
     params = held_leaves(step)
-    norms: dict[str, list[float | None]] = {k: [] for k in params}
+    optimisers = [o for _, o in held(step) if isinstance(o, Optimizer)]
+    rates: dict[int, list[float]] = {}
+    for group in (g for o in optimisers for g in o.param_groups):
+        for p in group["params"]:
+            rates.setdefault(id(p), []).append(float(group.get("lr", math.nan)))
+    seen = _Seen({k: [] for k in params}, {k: _Update(rates.get(id(p), []), len(optimisers)) for k, p in params.items()})
     now: dict[str, float] = {}
-    losses: list[float] = []
+
+    def look(key: str, p: Tensor, g: Tensor) -> None:
+        if key not in now:
+            seen.updates[key].kept.append(p.grad is not None and bool((p.grad != 0).any()))
+        now[key] = now.get(key, 0.0) + float(g.detach().double().norm())
+
     for key, p in params.items():
-        p.register_hook(lambda g, key=key: now.update({key: now.get(key, 0.0) + float(g.detach().double().norm())}))
+        p.register_hook(partial(look, key, p))
     try:
         for _ in range(steps):
             now.clear()
+            before = {k: p.detach().clone() for k, p in params.items()}
             result = step()
             with contextlib.suppress(TypeError, ValueError, RuntimeError):
-                losses.append(float(result.detach() if isinstance(result, Tensor) else result))
-            for key in params:
-                norms[key].append(now.get(key))
+                seen.losses.append(float(result.detach() if isinstance(result, Tensor) else result))
+            for key, p in params.items():
+                seen.norms[key].append(now.get(key))
+                update = seen.updates[key]
+                update.moved.append(not torch.equal(before[key], p.detach()))
+                update.cleared &= p.grad is None or not bool((p.grad != 0).any())
     except Exception as error:  # told as a finding
-        return norms, losses, f"{type(error).__name__}: {str(error)[:300]}"
-    return norms, losses, ""
+        seen.error = f"{type(error).__name__}: {str(error)[:300]}"
+    return seen
+
+
+def _unmoved(seen: _Seen, steps: int) -> list[Finding]:
+    """The parameters that have a gradient and never move, and those whose gradient is never cleared between updates."""
+    findings = []
+    largest = max((_middle(n) for n in seen.norms.values()), default=0.0)
+    for name, update in seen.updates.items():
+        norm = _middle(seen.norms[name])
+        if not norm > _CANCELLED * largest:
+            continue
+        if not any(update.moved):
+            text = f"{name} has a gradient and did not move in {steps} steps: {_reason(update)}."
+            advice = "Give it to the optimiser, and update between backward and zero_grad; freeze it if that is meant."
+            findings.append(Finding(Category.UNMOVED, Severity.ERROR, name, text, {"norm": norm}, None, advice))
+        stepped = [kept for moved, kept in zip(update.moved, update.kept[1:], strict=False) if moved]
+        if len(update.kept) == steps and len(stepped) > 1 and all(stepped):
+            text = f"The gradient of {name} is never cleared: every update still has that of all {steps} steps before it."
+            advice = "Call zero_grad() once for every update."
+            findings.append(Finding(Category.ACCUMULATED, Severity.ERROR, name, text, {"updates": len(stepped)}, None, advice))
+    return findings
+
+
+def _reason(update: _Update) -> str:
+    if update.optimisers and not update.rates:
+        return "no optimiser in reach of the step holds it"
+    if update.rates and not any(update.rates):
+        return "its learning rate is 0"
+    if update.cleared:
+        return "its gradient is cleared within the step, perhaps before the update"
+    return "no update came, or one below its rounding"
 
 
 def _raised(error: str) -> Finding:
@@ -224,6 +291,14 @@ def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Find
             text = f"The gradient of {name} is NaN or infinite from step {start} on."
             advice = "Audit the loss on the inputs of that step."
             findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": start}, None, advice))
+        elif all(n == 0 for n in came):
+            text = f"The gradient of {name} is exactly 0 in every step."
+            advice = "Look for a clamp that it lies behind, a factor of zero, or a unit that never fires."
+            findings.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"steps": len(came)}, None, advice))
+        elif name.endswith("bias") and _middle(norms) < _CANCELLED * _middle(gradients.get(f"{name[:-4]}weight", [])):
+            text = f"The gradient of {name} is rounding beside its weight's: what follows cancels it, as a normalisation does."
+            advice = "Harmless; bias=False saves it."
+            findings.append(Finding(Category.COVERAGE, Severity.NOTE, name, text, {"norm": _middle(norms)}, None, advice))
         elif largest > 0 and _middle(norms) < _VANISHED * largest:
             text = f"The gradient of {name} all but vanishes: {_middle(norms):.1e}, {largest:.1e} in the layer where it is largest."
             advice = "Look between the two for saturation, a factor of zero, or missing residual connections."
@@ -239,9 +314,9 @@ def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Find
 
 def _parting(first: _Seen, second: _Seen) -> int | None:
     """Return the first step at which two runs differ by more than rounding."""
-    for index in range(max((len(v) for v in first[0].values()), default=0)):
-        for key, norms in first[0].items():
-            a, b = norms[index], (second[0].get(key) or [None] * (index + 1))[index]
+    for index in range(max((len(v) for v in first.norms.values()), default=0)):
+        for key, norms in first.norms.items():
+            a, b = norms[index], (second.norms.get(key) or [None] * (index + 1))[index]
             if (a is None) != (b is None):
                 return index
             if a is not None and b is not None and math.isfinite(a) and abs(a - b) > 1e-6 * max(abs(a), abs(b)):

@@ -29,6 +29,7 @@ _HIDDEN = 1.2e-7
 _FLOAT64 = 1e-10
 _SINGLES = 12
 _ROUNDING = 4  # a gradient below so many times the noise is zero
+_LITTLE = 1e3  # rounding units: what a leaf that cancels leaves of itself
 _CURE = {
     "detach": "Remove the detach, or declare the gradient as a surrogate.",
     "no-grad": "Run it outside torch.no_grad().",
@@ -137,6 +138,13 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
     drawn = any(e.kind == "hard-sample" and name in e.sources for e in context.trace.events)
     part = drawn or takes_part(context, context.generic, name)
     first = context.first[1].get(name)
+    if part and not drawn and grad is not None and _cancels(context, name, grad):
+        measure.gradient = "exact"
+        text = f"{name} cancels: its gradient is rounding beside the others', and no value of it moves the output by more."
+        sink.emit(
+            Finding(Category.COVERAGE, Severity.NOTE, name, text, advice="As a bias before a normalisation does: leave it out.")
+        )
+        return
     live = live or (not part and first is not None and bool((first != 0).any()))
     measure.gradient = "surrogate" if live and part else "none"
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": slopes[0].autograd}
@@ -154,7 +162,8 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
     elif part and _live_elsewhere(context, name):
         measure.gradient = "exact"  # zero by both accounts
         text = f"{name} sits on a plateau at the given inputs (saturated or clipped): its gradient is zero here, not elsewhere."
-        sink.emit(Finding(Category.COVERAGE, Severity.NOTE, name, text, numbers, None, "Audit with inputs inside the range, too."))
+        severity = Severity.WARNING if parameter else Severity.NOTE  # an optimiser never brings it back
+        sink.emit(Finding(Category.COVERAGE, severity, name, text, numbers, None, "Audit with values inside the range, too."))
     elif part:
         _staircase(context, sink, name, grad, numbers)
     elif not drawn:
@@ -165,6 +174,13 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
             text = f"{name} is read, but no value near the given one changes the output: it is saturated, or multiplied by zero."
             advice = "Audit with inputs inside the range; look for a factor of zero or a result that is overwritten."
         sink.emit(Finding(Category.NO_EFFECT, Severity.WARNING, name, text, numbers, None, advice))
+
+
+def _cancels(context: Context, name: str, grad: Tensor) -> bool:
+    """Whether a leaf takes part by rounding only, in the output and beside the rest of the gradient."""
+    little = _LITTLE * context.eps
+    rest = max((float(g.double().norm()) for k, g in context.run[1].items() if g is not None and k != name), default=0.0)
+    return float(grad.double().norm()) <= little * rest and not takes_part(context, context.generic, name, beyond=little)
 
 
 def _stale(context: Context, sink: Sink, name: str, live: bool, attached: bool, numbers: dict[str, Evidence]) -> None:

@@ -5,7 +5,7 @@ size and the range that it is shown. Only leaves whose gradient was confirmed th
 
 Owns: building these conditions, and the budget that they share.
 Must not: say anything of a condition that the call refuses.
-Read next: ``rounding.py``.
+Read next: ``../rounding.py``.
 """
 
 from __future__ import annotations

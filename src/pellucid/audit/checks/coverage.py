@@ -85,6 +85,7 @@ def _report(
 ) -> None:
     share = f"{100 * (1 - measure.coverage):.0f} %"
     told = any(f.subject == name and f.severity == Severity.ERROR for f in sink.findings)
+    known = any(f.subject == name and f.category == Category.COVERAGE for f in sink.findings)
     if kind == _DEFECT:
         if told:
             return
@@ -96,7 +97,7 @@ def _report(
         advice = "Let the gradient of these elements through: look for a mask, a detach or an overwritten slice."
         evidence = {**numbers, "finite_difference": slope}
         sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, evidence, place, advice))
-    elif measure.coverage < 1.0 and measure.gradient != "none":
+    elif measure.coverage < 1.0 and measure.gradient != "none" and not known:
         how = "takes no part in the output" if kind == _AWAY else "sits on a plateau (saturated, clipped or not selected)"
         text = f"{share} of {name} receives no gradient: it {how}, so this is inherent."
         sink.emit(Finding(Category.COVERAGE, Severity.NOTE, name, text, numbers))
