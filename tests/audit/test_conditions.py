@@ -4,7 +4,6 @@ import pytest
 import torch
 from conditions import CLEAN_CONDITIONS, CONDITIONS, GROUPS
 from conditions_wrong import faulty, in_dtype
-from tests.sampled import sampled
 
 from pellucid.audit import audit
 from pellucid.audit.rounding import differences, representable
@@ -14,13 +13,15 @@ from pellucid.errors import InvalidArgument
 EVERY = 15  # in the default run, one of so many of each
 
 
-@pytest.mark.parametrize("bug", sampled(CONDITIONS, EVERY))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("bug", CONDITIONS, ids=lambda b: b.name)
 def test_what_is_wrong_under_one_condition_is_found(bug):
     report = bug.audit()
     assert bug.found(report), f"expected {bug.category}:\n{report}"
 
 
-@pytest.mark.parametrize("clean", sampled(CLEAN_CONDITIONS, EVERY))
+@pytest.mark.sampled(EVERY)
+@pytest.mark.parametrize("clean", CLEAN_CONDITIONS, ids=lambda c: c.name)
 def test_clean_function_raises_no_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name)
     assert report.exit_code == 0, str(report)
