@@ -279,3 +279,28 @@ def test_a_loss_that_is_right_stays_clean_with_its_network():
     report = audit(lambda x, y: F.mse_loss(net(x), net(y)), (SMALL, SMALL.flip(0)))
     assert report.exit_code == 0, str(report)
     assert {"net.0.weight", "net.0.bias"} <= set(report.measures)
+
+
+class Keeps(torch.nn.Module):
+    """A parameter that nothing reads, a leaf in a plain list, and a result kept from call to call."""
+
+    def __init__(self):
+        super().__init__()
+        self.unread = torch.nn.Parameter(torch.ones(3))
+        self.plain = [torch.ones(3, requires_grad=True)]
+        self.kept = {}
+
+    def forward(self, x):
+        y = x * self.plain[0]
+        self.kept.setdefault("first", y.sum())
+        self.kept["last"] = y
+        return y + self.kept["first"]
+
+
+def test_what_no_run_shows_has_a_line():
+    lines = inspect.getsource(Keeps).splitlines()
+    start = inspect.getsourcelines(Keeps)[1]
+    report = audit(Keeps(), torch.rand(2, 3), modes=False, degenerate=False, budget=0)
+    for category, text in (("stale", "self.unread ="), ("unregistered", "self.plain ="), ("state", 'self.kept["last"] =')):
+        number = start + next(i for i, line in enumerate(lines) if text in line)
+        assert {f.place.split(":")[-1] for f in report.of(category)} == {str(number)}, f"{category}\n{report}"

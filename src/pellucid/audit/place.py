@@ -7,6 +7,7 @@ Read next: ``trace.py``.
 
 from __future__ import annotations
 
+import dis
 import os
 import re
 import sys
@@ -29,6 +30,7 @@ __all__ = [
     "node_name",
     "node_place",
     "short",
+    "storing_place",
     "walk",
 ]
 
@@ -75,6 +77,20 @@ def code_place(function: Any) -> str | None:
         return None
     lines = [line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno]
     return short(code.co_filename, min(lines, default=code.co_firstlineno))
+
+
+def storing_place(function: Any, name: str | None = None) -> str | None:
+    """Return the first line of a function that stores an attribute of this name; without a name, what outlives the call."""
+    code = getattr(function, "__code__", None)
+    if code is None or _judge(code.co_filename) != "take":
+        return None
+    outlives = {"STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL"}
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = (step.positions.lineno if step.positions else None) or line
+        if (step.argval == name and step.opname == "STORE_ATTR") if name else step.opname in outlives:
+            return short(code.co_filename, line)
+    return None
 
 
 def node_place(node: Any) -> str | None:

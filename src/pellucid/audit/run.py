@@ -16,12 +16,13 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.audit.checks import agreement, compiled, conditions, degenerate, hazards, modes, smoke, variants
 from pellucid.audit.context import Context
 from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.isolate import GIVEN, Stage, can_isolate, run_here, run_isolated
+from pellucid.audit.place import code_place, storing_place
 from pellucid.audit.report import AuditReport
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Subject
@@ -82,7 +83,7 @@ def audit(
             subject.restore()
     _tell_unjudged(subject, sink)
     _tell_unregistered(subject, sink)
-    findings = _judge(sink.findings, sink.measures, chosen)
+    findings = _judge([_placed(subject, f) for f in sink.findings], sink.measures, chosen)
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     seconds = time.perf_counter() - began
     return AuditReport(name or subject.name, findings, sink.measures, seconds, versions, sink.tried, chosen.budget)
@@ -191,7 +192,22 @@ def _tell_unregistered(subject: Subject, sink: Sink) -> None:
     sink.emit(Finding(Category.UNREGISTERED, Severity.WARNING, next(iter(subject.unnamed)), text, evidence, None, advice))
 
 
+def _placed(subject: Subject, finding: Finding) -> Finding:
+    """Give what no event of a run is to blame for a line: where the leaf was made, or where the call keeps something."""
+    if finding.place is not None or finding.category not in _KEPT:
+        return finding
+    fn = subject.fn
+    body = getattr(type(fn), "forward", None) if isinstance(fn, nn.Module) else fn
+    if finding.category != Category.STATE and subject.module is not None:
+        made = type(subject.module).__init__
+        place = storing_place(made, finding.subject.split(".")[0])
+    else:
+        place = storing_place(body)
+    return dataclasses.replace(finding, place=place or code_place(body))
+
+
 _SHOWN = 5
+_KEPT = {Category.STALE, Category.STATE, Category.UNREGISTERED}
 _VARIANTS = (
     variants.layouts,
     variants.outputs,
