@@ -94,3 +94,20 @@ def test_passes_of_a_plan_too_large_to_record_them_are_computed_and_equal(monkey
     found = Pipeline(MIXED)(images, key=Key(seed=0))
     assert torch.equal(found, expected)
     assert not recorded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "transforms",
+    [
+        [TURN, OneOf([TURN, [FLIP, RandomInvert(p=1.0)]]), TURN],
+        [FLIP, OneOf([RandomGamma(), RandomInvert(p=1.0)]), RandomGamma()],
+        [OneOf([TURN, FLIP], rounded=True), JITTER],
+        [Shuffle([FLIP, TURN])],
+    ],
+    ids=["canvases", "curves", "rounded", "a shuffle"],
+)
+def test_a_plan_can_be_made_while_dynamo_traces(transforms):
+    torch._dynamo.reset()
+    made = torch.compile(lambda x: x + len(plan(transforms).groups), backend="eager", fullgraph=True)(torch.zeros(()))
+    assert made == len(plan(transforms).groups)

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.boxes import box_area, convert_boxes
-from pellucid.constants import wide_dtype
+from pellucid.constants import pinned, wide_dtype
 from pellucid.errors import invalid
 from pellucid.execute import (
     apply_field,
@@ -55,6 +55,7 @@ from pellucid.types import Size
 __all__ = ["apply_targets", "boxes_seen", "finished", "image_of", "invert_targets", "inverted", "results_of"]
 
 
+@pinned
 def apply_targets(
     record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
 ) -> Any:

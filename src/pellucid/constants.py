@@ -1,6 +1,7 @@
 """Small constant tensors, made so that nothing is copied from the host while a CUDA graph is being captured.
 
-Owns: `constant` and `scalar`, the memory of what was made on a device, the dtype of small tensors, and `pinned`.
+Owns: `constant` and `scalar`, the memory of what was made on a device, the dtype of small tensors, and the
+default device of calls, `pinned`.
 Must not: hand out what somebody may write to, or forget what a captured graph reads.
 Read next: ``geometry/matrices.py``.
 """
@@ -8,6 +9,7 @@ Read next: ``geometry/matrices.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from pellucid.recent import Recent
 
-__all__ = ["constant", "pinned", "scalar", "wide_dtype"]
+__all__ = ["constant", "pinned", "scalar", "standing", "wide_dtype"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -57,14 +59,17 @@ def wide_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def standing(device: torch.device | str) -> AbstractContextManager[object]:
+    """Within, what names no device is made on this one, where torch's default may be another."""
+    return nullcontext() if torch.compiler.is_compiling() or not torch._C._len_torch_function_stack() else torch.device(device)
+
+
 def pinned(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The function, whatever torch's default device is: what names no device is made on the CPU, as it is without a default."""
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if torch.compiler.is_compiling() or not torch._C._len_torch_function_stack():
-            return function(*args, **kwargs)
-        with torch.device("cpu"):
+        with standing("cpu"):
             return function(*args, **kwargs)
 
     return call

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from pellucid.apply import apply_targets, boxes_seen, invert_targets
 from pellucid.compilers import numba_works
 from pellucid.compilers.ahead import compiled_ahead
+from pellucid.constants import pinned
 from pellucid.draw import draw_params, draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
@@ -163,13 +164,14 @@ class Pipeline(nn.Module):
         )
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
-            self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64))
-            self.register_buffer("_step", torch.tensor(0, dtype=torch.int64))
+            self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64, device="cpu"))
+            self.register_buffer("_step", torch.tensor(0, dtype=torch.int64, device="cpu"))
             self.learned = LearnedParameters(self.steps)
         self._losses = LossesSeen()
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._look = Look()
 
+    @pinned
     def forward(
         self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
     ) -> Any:
@@ -206,6 +208,7 @@ class Pipeline(nn.Module):
         record = self._draw(parsed, key)
         return apply_targets(record, parsed, self.options, gradient_scale), record
 
+    @pinned
     def draw(self, batch: Any, *, key: Key | None = None) -> Any:
         """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing.
 
@@ -291,6 +294,7 @@ class Pipeline(nn.Module):
         records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
         return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
 
+    @pinned
     def apply(
         self,
         batch: Any,
@@ -341,6 +345,7 @@ class Pipeline(nn.Module):
         images = [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
         return apply_targets(record, parsed, self.options, gradient_scale, None if over is None else read_sticker(over, images))
 
+    @pinned
     def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
@@ -378,6 +383,7 @@ class Pipeline(nn.Module):
         record_is_of(read_record(record).plan, self.transforms)
         return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
 
+    @pinned
     def valid_mask(self, record: Record | RaggedRecord) -> Any:
         """Return the share of each output pixel that shows the input image.
 
@@ -728,11 +734,13 @@ class Pipeline(nn.Module):
         raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
         return raw | boxes_seen(plan, parsed) if plan.looking else raw
 
+    @pinned
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
         params = draw_params(plan, seed, step, index, self._raw(parsed, plan))
         return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
 
+    @pinned
     def key_of(self, batch: Any, key: Key | None = None) -> Key:
         """Return the key a call would draw with, all of it named; without one of yours, this takes a step of the stream.
 

@@ -25,7 +25,7 @@ from pellucid.forms import Form, opened
 from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
 from pellucid.options import FORMATS, Options
 from pellucid.random.arguments import is_number
-from pellucid.tv import box_format_of, canvas_of, is_clip, is_picture
+from pellucid.tv import box_format_of, canvas_of, is_clip, is_picture, wrap_like
 from pellucid.types import FLOATING, Size
 
 __all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
@@ -218,6 +218,8 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
         fix = "" if kind is IMAGE else "Convert with torch.as_tensor."
         raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
+    if not torch.compiler.is_compiling() and tensor.is_neg():  # which kernels, who read memory, would not see
+        tensor = wrap_like(tensor.resolve_neg(), tensor, canvas_of(tensor) or (0, 0))
     if is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
         fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
         raise invalid(name, expected="videos (B, T, C, H, W)", got=f"a Video of shape {tuple(tensor.shape)}", fix=fix)

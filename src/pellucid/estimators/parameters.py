@@ -15,6 +15,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
+from pellucid.constants import standing
 from pellucid.errors import invalid, wrong_type
 from pellucid.estimators.site import LOSS_BASED
 from pellucid.random.distributions import Distribution
@@ -194,7 +195,8 @@ class LearnedParameters(nn.Module):
             widest[where] = max(widest[where], column + 1)
         outputs = []
         for function, columns in zip(self._functions, widest, strict=True):
-            output = function(images)
+            with standing(images.device):  # a module of the user's, which may make tensors without a word of where
+                output = function(images)
             if not isinstance(output, Tensor):
                 raise wrong_type(
                     f"output of {_called(function)}",

@@ -127,6 +127,9 @@ class CollapseGuard:
         Args:
             state: of :meth:`state_dict`.
 
+        Errors:
+            InvalidArgument for what is no such state.
+
         Example:
             >>> guard = CollapseGuard(margin=1.0)
             >>> guard.load_state_dict({"looks": 3, "suspicious": 1, "mean_loss": 0.9})

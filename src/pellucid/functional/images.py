@@ -71,6 +71,8 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
         fix = "Use .float(): torch only stores these."
         raise wrong_type("image", expected="float16, bfloat16, float32, float64 or integer pixels", got=image.dtype, fix=fix)
     batched = image.dim() == 4
+    if not torch.compiler.is_compiling():
+        image = image.resolve_neg()  # a bit that kernels, who read memory, would not see
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
     if min(pixels.shape[1:]) < 1:

@@ -78,7 +78,7 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
     if isinstance(value, Tensor):
         return value
     if device.type == "cpu":
-        return torch.tensor(value, dtype=torch.int64)
+        return torch.tensor(value, dtype=torch.int64, device=device)
     return torch.full((), value, dtype=torch.int64, device=device)
 
 
