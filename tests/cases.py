@@ -389,10 +389,10 @@ def _objects(batch):
     """Images and the masks of two objects, which overlap; what has targets already stays as it is."""
     if not isinstance(batch, torch.Tensor):
         return batch
-    rows, columns = torch.arange(batch.shape[-2]), torch.arange(batch.shape[-1])
+    rows, columns = (torch.arange(side, device=batch.device) for side in batch.shape[-2:])
     first = (rows[:, None] < len(rows) - 1) & (columns < len(columns) // 2)
     second = (rows[:, None] > 0) & (columns >= len(columns) // 3)
-    masks = torch.stack((first, second)).to(batch.device)
+    masks = torch.stack((first, second))
     return {"image": batch, "masks": masks.expand(*batch.shape[:-3], -1, -1, -1)}
 
 
