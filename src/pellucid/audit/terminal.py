@@ -45,7 +45,8 @@ def show(report: AuditReport, console: Console | None = None) -> None:
     else:
         out.print(Text("Nothing found.", style="green"))
     if report.measures:
-        modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
+        # A column for digits that agree everywhere would only narrow the others.
+        modes = list(dict.fromkeys(mode for m in report.measures.values() for mode, word in m.modes.items() if word != "agrees"))
         table = Table(
             *(
                 "leaf",
