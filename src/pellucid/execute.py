@@ -482,7 +482,7 @@ def _outside(lowered: Lowered, layer: Run | Canvas, *, fill: float, masks: bool,
     if len({number for _, number in numbers}) == 1:
         return constant((numbers[0][1],) * like.shape[1], like.dtype, like.device)[None] if numbers[0][1] else None
     gates = [(lowered.opened_by_choices(i), number) for i, number in numbers]
-    rows = (number * like if gate is None else gate.to(like.dtype)[:, None] * number * like for gate, number in gates)
+    rows = [number * like if gate is None else gate.to(like.dtype)[:, None] * number * like for gate, number in gates]
     return reduce(torch.add, rows)
 
 
