@@ -160,15 +160,3 @@ def test_turned_boxes_go_with_their_centres():
     for name in ("x", "y"):
         record = record.with_param(0, name, torch.zeros(1, 1))
     assert pipeline.apply(pictures, record)["boxes_valid"].tolist() == [[False, True, True]]
-
-
-def test_one_graph():
-    """Holes, hidden rows and fills in compiled graphs, as they are without."""
-    pipeline = Pipeline([SHIFT, HOLES["coarse"], P.RandomVerticalFlip()], mask_fill=3)
-    torch.compiler.reset()
-    compiled = torch.compile(pipeline, backend="eager", fullgraph=True)
-    pictures = _full(3)
-    found, wanted = compiled(pictures, key=KEY), pipeline(pictures, key=KEY)
-    for key in ("mask", "boxes_valid", "keypoints_valid"):
-        assert torch.equal(found[key], wanted[key]), key
-    assert (found["boxes"] - wanted["boxes"]).abs().max() < 1e-3
