@@ -22,3 +22,12 @@ def test_one_graph():
     for key in ("mask", "boxes_valid", "keypoints_valid"):
         assert torch.equal(found[key], wanted[key]), key
     assert (found["boxes"] - wanted["boxes"]).abs().max() < 1e-3
+
+
+def test_choices_are_one_graph():
+    """Planning copies what it knows of a row of warps in a way that Dynamo traces."""
+    pipeline = Pipeline([P.OneOf([[P.RandomInvert(p=1.0)], [P.RandomTranslate((0.25, 0.25))]])])
+    images = torch.rand(3, 3, 12, 16)
+    torch.compiler.reset()
+    found = torch.compile(pipeline, backend="eager", fullgraph=True)(images, key=Key(seed=3))
+    assert (found - pipeline(images, key=Key(seed=3))).abs().max() < 1e-5

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import takewhile
@@ -140,7 +139,7 @@ class Pending:
     def _enter(self, index: int) -> None:
         """Know what comes before the choice that a step is among."""
         if (choice := self._tree.among[index]) != self._among:
-            self._among, self._before = choice, copy(self._path)
+            self._among, self._before = choice, replace(self._path)
             self._warps, self._telling, self._paths, self._colors = [], [], {}, []
 
     def _take(self, index: int) -> None:
@@ -210,7 +209,7 @@ class Pending:
         """The warps that can be open together with a step."""
         if self._among is None:
             return self._path
-        path = copy(self._before)
+        path = replace(self._before)
         path.empty = path.empty and all(self._tree.apart(i, index) for i in self._warps)
         for i in self._telling:
             start = self._start_of.get(i)
