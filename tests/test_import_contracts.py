@@ -24,6 +24,7 @@ PLANTED = {
         "kernels/warp/triton/op.py",
         "import pellucid.kernels.warp.cpu",
     ),
+    "Stages import no implementation": ("kernels/stages/colour.py", "import pellucid.kernels.warp.cpu"),
     "Applications stand on the public interface": ("features/detect.py", "import pellucid.random.philox"),
 }
 
