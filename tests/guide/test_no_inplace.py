@@ -12,11 +12,12 @@ SOURCE = Path(__file__).parents[2] / "src" / "pellucid"
 ALLOWED = [
     ("*", "*", "requires_grad_", "marks a fresh leaf; writes no values"),
     ("kernels/*/cpu*", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
+    ("kernels/stages/printed/*.py", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/bytewise/[lms]*.py", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/*/triton/*.py", "*_back*", "zero_", "gradients that the function has just allocated"),
     ("kernels/blend/triton/__init__.py", "_back", "copy_", "gradients that the function has just allocated"),
     ("kernels/narrow.py", "*", ".data", "the address of an array in compiled code, not a tensor's attribute"),
-    ("cli/warmup.py", "on_start", ".data", "what an event of Numba's tells, not a tensor's attribute"),
+    ("compilers/ahead.py", "on_start", ".data", "what an event of Numba's tells, not a tensor's attribute"),
     ("kernels/narrow.py", "_narrowed", "*", "instructions of the compiler, not methods of tensors"),
     ("random/philox_triton.py", "philox", "augmented assignment", "names of a Triton function's registers"),
     ("nn/*.py", "*", "add_", "running statistics are buffers of the module, updated as torch.nn does"),

@@ -148,7 +148,7 @@ def _try(context: Context, sink: Sink, tries: Iterator[_Try]) -> None:
         attempt()
         seconds = time.process_time() - began
         context.spent += seconds
-        sink.tried[label] = seconds
+        sink.tried.update({label: seconds})
     if left:
         text = f"The budget of {context.settings.budget:g} s is spent; not tried: {', '.join(left)}."
         sink.emit(Finding(Category.UNJUDGED, Severity.NOTE, "conditions", text, {"left_out": len(left)}, None, "Raise budget=."))

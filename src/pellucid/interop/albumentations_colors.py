@@ -1,0 +1,120 @@
+"""What albumentations' transforms of colour and tone are called here.
+
+Owns: `COLORS`, a part of the table.
+Must not: import albumentations.
+Read next: ``albumentations.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid import transforms
+from pellucid.interop.reading import Given, Made, Reader, Table, fractions, integers, pair
+from pellucid.random.arguments import is_number, plain
+
+__all__ = ["COLORS"]
+
+ours: Any = transforms  # whose options are only known when they are read
+
+
+def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
+    """Additive, about black."""
+    given.only("brightness_by_max", True, default=True, reason="by the mean of each image", nearest="brightness_by_max=True")
+    given.only(
+        "ensure_safe_range", False, default=False, reason="ranges are not changed by images", nearest="RandomBrightnessContrast"
+    )
+    sums = [pair(given(f"{name}_limit", 0.2), f"{name}_limit", around=0.0) for name in ("brightness", "contrast")]
+    return ours.RandomBrightnessContrast(*sums, p=given("p", 0.5))
+
+
+def _brightness(given: Given, reader: Reader, where: str) -> Made:
+    """RandomBrightness and RandomContrast of version 1: one of the two numbers each."""
+    return ours.RandomBrightnessContrast(pair(given("limit", 0.2), "limit", around=0.0), 0.0, p=given("p", 0.5))
+
+
+def _contrast(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomBrightnessContrast(0.0, pair(given("limit", 0.2), "limit", around=0.0), p=given("p", 0.5))
+
+
+def _scaled(value: Any, option: str, by: float) -> tuple[float, float]:
+    low, high = pair(value, option, around=0.0)
+    return (low / by, high / by)
+
+
+def _hsv(given: Given, reader: Reader, where: str) -> Made:
+    """Of 8-bit images: half degrees, and parts of 255."""
+    reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
+    names = (("hue_shift_limit", 20, 180.0), ("sat_shift_limit", 30, 255.0), ("val_shift_limit", 20, 255.0))
+    return ours.HueSaturationValue(*(_scaled(given(name, default), name, by) for name, default, by in names), p=given("p", 0.5))
+
+
+def _rgb(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
+    given.idle("of noise that differs from place to place, which is none of this", "approximation")
+    if given.has("noise_params"):  # as version 2 writes it
+        for name, value in (("noise_type", "uniform"), ("spatial_mode", "constant")):
+            given.only(name, value, default=value, reason="one shift of each channel", nearest="RGBShift")
+        given.idle("noise_params says the same", *(f"{c}_shift_limit" for c in "rgb"))
+        return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
+    shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
+    return ours.RGBShift(*shifts, p=given("p", 0.5))
+
+
+def _emboss(given: Given, reader: Reader, where: str) -> Made:
+    share, strength = (pair(plain(given(name, usual)), name) for name, usual in (("alpha", (0.2, 0.5)), ("strength", (0.2, 0.7))))
+    return ours.RandomEmboss(share, strength, p=given("p", 0.5))
+
+
+def _jitter(given: Given, reader: Reader, where: str) -> Made:
+    names = ("brightness", "contrast", "saturation")
+    factors = {name: given(name, 0.2) for name in names}
+    hue = given("hue", 0.2 if reader.version < 2 else 0.5)
+    return ours.ColorJitter(**factors, hue=hue, clip="each", p=given("p", 0.5))
+
+
+def _gamma(given: Given, reader: Reader, where: str) -> Made:
+    given.idle("it keeps a power of 0 finite", "eps")
+    low, high = pair(given("gamma_limit", (80, 120)), "gamma_limit", around=100.0)
+    return ours.RandomGamma((low / 100.0, high / 100.0), p=given("p", 0.5))
+
+
+def _gray(given: Given, reader: Reader, where: str) -> Made:
+    given.only("num_output_channels", 3, default=3, reason="the number of channels stays", nearest="RandomGrayscale")
+    given.only("method", "weighted_average", default="weighted_average", reason="one kind of luma", nearest="weighted_average")
+    return ours.RandomGrayscale(p=given("p", 0.5))
+
+
+def _solarize(given: Given, reader: Reader, where: str) -> Made:
+    value = given("threshold_range")
+    if value is None:
+        low, high = (given("threshold", 128),) * 2 if is_number(given("threshold", 128)) else given("threshold")
+        value = (low / 255.0, high / 255.0)
+    return ours.RandomSolarize(pair(value, "threshold_range"), p=given("p", 0.5))
+
+
+def _posterize(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomPosterize(integers(given("num_bits", 4), "num_bits"), p=given("p", 0.5))
+
+
+def _channels(given: Given, reader: Reader, where: str) -> Made:
+    count = integers(given("channel_drop_range", (1, 1)), "channel_drop_range")
+    fill = given("fill|fill_value", 0)
+    return ours.ChannelDropout(count, fill=fractions(fill), p=given("p", 0.5))
+
+
+COLORS: Table = {
+    "RandomBrightnessContrast": _brightness_contrast,
+    "RandomBrightness": _brightness,
+    "RandomContrast": _contrast,
+    "HueSaturationValue": _hsv,
+    "RGBShift": _rgb,
+    "ColorJitter": _jitter,
+    "RandomGamma": _gamma,
+    "ToGray": _gray,
+    "Emboss": _emboss,
+    "ChannelDropout": _channels,
+    "Solarize": _solarize,
+    "Posterize": _posterize,
+}
+"""By their name there."""
