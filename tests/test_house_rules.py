@@ -49,12 +49,15 @@ FACTORIES = {
 """Functions of torch's whose tensors lie on the default device where none is named."""
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.glob("registration/*.py")), ids=lambda p: p.name)
-def test_registration_says_where_its_tensors_lie(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        named = isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("torch.") in FACTORIES
-        if named and ast.unparse(node.func).startswith("torch."):
-            assert "device" in {keyword.arg for keyword in node.keywords}, f"{path.name}:{node.lineno} {ast.unparse(node.func)}"
+@pytest.mark.parametrize("folder", ["registration", "kernels", "functional", "geometry", "color", "lowering"])
+def test_what_computes_says_where_its_tensors_lie(folder):
+    """A function that is called by itself must not depend on torch's default device."""
+    for path in sorted(SOURCE.glob(f"{folder}/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("torch.") in FACTORIES
+            if named and ast.unparse(node.func).startswith("torch."):
+                place = f"{path.relative_to(SOURCE)}:{node.lineno} {ast.unparse(node.func)}"
+                assert "device" in {keyword.arg for keyword in node.keywords}, place
 
 
 def test_every_module_says_what_it_owns():

@@ -47,7 +47,7 @@ def anneal(start: float, steps: int, *, end: float = 0.5) -> Float[Tensor, "step
         raise invalid("steps", expected="a whole number of at least 1", got=repr(steps))
     if not 0 < end <= start:
         raise invalid("end", expected="a number > 0 and at most start", got=end)
-    share = torch.arange(steps, dtype=torch.float64) / max(steps - 1, 1)
+    share = torch.arange(steps, dtype=torch.float64, device="cpu") / max(steps - 1, 1)
     return (start * (end / start) ** share).to(torch.float32)
 
 

@@ -29,7 +29,7 @@ def as_colors(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tens
         return to_colors(image, dtype)
     from pellucid.kernels.levels import to_colors as sweep
 
-    out = in_large_pages(torch.empty(image.shape, dtype=dtype))
+    out = in_large_pages(torch.empty(image.shape, dtype=dtype, device=image.device))
     levels, numbers = image.contiguous().view(-1).numpy(), out.view(-1).numpy()
     run_split(lambda start, stop: sweep(levels, numbers, start, stop), len(levels), _PIXELS)
     return out
@@ -41,7 +41,7 @@ def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor,
         return rounded(out, dtype)
     from pellucid.kernels.levels import to_levels
 
-    result = in_large_pages(torch.empty(out.shape, dtype=torch.uint8))
+    result = in_large_pages(torch.empty(out.shape, dtype=torch.uint8, device=out.device))
     numbers, levels = out.detach().contiguous().view(-1).numpy(), result.view(-1).numpy()
     run_split(lambda start, stop: to_levels(numbers, levels, start, stop), len(levels), _PIXELS)
     return result

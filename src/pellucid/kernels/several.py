@@ -80,7 +80,7 @@ class Pictures(NamedTuple):
 
     def batch(self) -> Tensor:
         """Of parts that have one size."""
-        order = torch.tensor([place for where in self.places for place in where])
+        order = torch.tensor([place for where in self.places for place in where], device="cpu")
         return self.parts[0] if len(self.parts) == 1 else torch.cat(self.parts)[order.argsort()]
 
     def through(self, function: Callable[..., Tensor], *given: Any) -> Tensor:

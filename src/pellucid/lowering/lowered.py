@@ -156,7 +156,7 @@ class Lowered:
         if not self._taped or run.bends:
             return None
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
-        function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64)
+        function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64, device="cpu")
         key, recorded = (run.indices, ("resample", scale, nearest)), partial(_of_run, function, run.indices, self.device)
         tape, rows = self._tape(key, run.indices, recorded, unknown)
         if tape is None or rows is None or not len(rows):
@@ -238,7 +238,7 @@ def _some_parts(parts: Sequence[tuple[Lowered, tuple[int, ...]]], rows: Tensor) 
     for part, where in parts:
         kept = [k for k, place in enumerate(where) if place in ranks]
         if kept:
-            own = part if len(kept) == len(where) else part.of(torch.tensor(kept))
+            own = part if len(kept) == len(where) else part.of(torch.tensor(kept, device=rows.device))
             found.append((own, tuple(ranks[where[k]] for k in kept)))
     return found
 

@@ -159,5 +159,5 @@ def _row(segment: Segment) -> Float[Tensor, "b n"]:
         assert isinstance(segment, Tone)
         numbers = segment.amount, None, segment.gate
     known = [part for part in numbers if part is not None]
-    one = known[0].new_ones((1,)) if known else torch.ones((1,), dtype=torch.float64)
+    one = known[0].new_ones((1,)) if known else torch.ones((1,), dtype=torch.float64, device="cpu")
     return torch.stack(torch.broadcast_tensors(*(one if part is None else part for part in numbers)), 1)

@@ -35,7 +35,7 @@ def together(draws: Sequence[Sequence[Values]], places: Sequence[Sequence[int]])
         rows = np.empty((len(order), replayed[0].rows.shape[1]))
         rows[order] = np.concatenate([draw.rows for draw in replayed])
         return Replayed(rows, replayed[0].unpack, replayed[0]._play)
-    back = torch.tensor(order).argsort()
+    back = torch.tensor(order, device="cpu").argsort()
     return tuple({name: torch.cat([step[name] for step in steps])[back] for name in steps[0]} for steps in zip(*draws, strict=True))
 
 
@@ -49,7 +49,7 @@ def joined(parts: Sequence[Any], places: Sequence[Sequence[int]]) -> Any:
         if any(not isinstance(part, Tensor) or part.shape[1:] != first.shape[1:] for part in parts):
             raise TapeError("samples that go different ways")
         rows = [part.expand(len(where), *part.shape[1:]) for part, where in zip(parts, places, strict=True)]
-        return torch.cat(rows)[torch.tensor([place for where in places for place in where]).argsort()]
+        return torch.cat(rows)[torch.tensor([place for where in places for place in where], device="cpu").argsort()]
     if isinstance(first, tuple) and all(type(part) is type(first) and len(part) == len(first) for part in parts):
         made = [joined(each, places) for each in zip(*parts, strict=True)]
         return first._make(made) if hasattr(first, "_make") else tuple(made)

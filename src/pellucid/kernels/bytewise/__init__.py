@@ -53,7 +53,7 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
     from pellucid.kernels.bytewise.sweep import sweep
 
     batch, channels, height, width = image.shape
-    out = in_large_pages(torch.empty(image.shape, dtype=torch.uint8))
+    out = in_large_pages(torch.empty(image.shape, dtype=torch.uint8, device=image.device))
     if not out.numel():
         return out
     images, into = (each.view(batch, channels, height * width).numpy() for each in (image.contiguous(), out))

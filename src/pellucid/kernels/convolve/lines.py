@@ -112,7 +112,7 @@ def motion(
     height, width = image.shape[-2:]
     if implementation("reference" if impl == "triton" else impl, image.device, AVAILABLE, image) != "reference":
         reach = taps - 1
-        kernel = _line(x, y, torch.tensor(weights, dtype=image.dtype) / whole)
+        kernel = _line(x, y, torch.tensor(weights, dtype=image.dtype, device=image.device) / whole)
         around = torch.nn.functional.pad(image, (reach,) * 4, mode="replicate")
         return dense(around, kernel)[..., reach : reach + height, reach : reach + width]
     total = torch.zeros_like(image)
@@ -128,5 +128,5 @@ def _line(x: Int64[Tensor, "b n"], y: Int64[Tensor, "b n"], weights: Float[Tenso
     count, reach = len(weights), len(weights) - 1
     side = 2 * reach + 1
     rows, columns = (torch.clamp(place, -reach, reach) + reach for place in (y, x))  # an angle may be no number
-    square = torch.zeros((len(x), side * side), dtype=weights.dtype)
+    square = torch.zeros((len(x), side * side), dtype=weights.dtype, device=weights.device)
     return square.scatter_add(1, rows * side + columns, weights.expand(len(x), count)).unflatten(1, (side, side))

@@ -55,10 +55,11 @@ def tone(
     return _run(image, name, amount, None, gate, options=slopes, scale=scale, h=h)
 
 
-def rows_of(amount: Tensor | None, gain: Tensor | None, gate: Tensor | None, dtype: torch.dtype) -> Float[Tensor, "b 3"]:
+def rows_of(
+    amount: Tensor | None, gain: Tensor | None, gate: Tensor | None, dtype: torch.dtype, device: torch.device
+) -> Float[Tensor, "b 3"]:
     """A sample's numbers, as ``layout.py`` has them; a gain and a gate that are not there are 1."""
-    found = [part for part in (amount, gain, gate) if part is not None]
-    one = torch.ones((1,), dtype=dtype, device=found[0].device if found else None)
+    one = torch.ones((1,), dtype=dtype, device=device)
     given = (one if part is None else part.to(dtype) for part in (amount, gain, gate))
     return torch.stack(torch.broadcast_tensors(*given), 1)
 
@@ -84,7 +85,7 @@ def _run(
         result = result if number is None else torch.promote_types(result, number.dtype)
     work = torch.promote_types(result, torch.float32)
     static = [KINDS[name], *options], scale, h
-    return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work)).to(result)
+    return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work, image.device)).to(result)
 
 
 def _again(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> Tensor:

@@ -35,7 +35,8 @@ def bend_of(
     name: str, amount: Tensor | None, gate: Tensor | None, gain: Tensor | None = None, *, clip: bool = False
 ) -> Bend | None:
     """The curve of this name, in float32; None for one that is none of a level alone."""
-    return Bend(KINDS[name], rows_of(amount, gain, gate, torch.float32), clip) if name in KINDS else None
+    device = next((part.device for part in (amount, gain, gate) if part is not None), torch.device("cpu"))
+    return Bend(KINDS[name], rows_of(amount, gain, gate, torch.float32, device), clip) if name in KINDS else None
 
 
 def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtype) -> Shaped[Tensor, "b c h w"]:
@@ -46,8 +47,8 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
         bend: a curve for every sample.
         dtype: of the result: bytes again, or float32.
     """
-    levels = to_colors(torch.arange(256, dtype=torch.uint8), torch.float32)
+    levels = to_colors(torch.arange(256, dtype=torch.uint8, device="cpu"), torch.float32)
     levels = torch.from_numpy(np.tile(levels.numpy(), (*image.shape[:2], 1)))  # as an array: torch would wake OpenMP's threads
-    empty = torch.empty(levels.shape, dtype=torch.int64)
+    empty = torch.empty(levels.shape, dtype=torch.int64, device="cpu")
     counts = cpu.histograms(image) if bend.kind in (AUTOCONTRAST, EQUALIZE) and image.numel() else empty
     return cpu.look_up(image, as_bytes(cpu.bent(levels, counts, bend.numbers, [bend.kind, 0, 0, int(bend.clip)]), dtype))

@@ -50,7 +50,7 @@ def _clamp(recorder: Recorder, x: Any, low: Any = None, high: Any = None) -> Ten
 
 def _relu(recorder: Recorder, x: Any) -> Tensor:
     dark = _emit(recorder, Op.LE, x, 0.0)
-    zero = torch.tensor(recorder.number(0.0))
+    zero = torch.tensor(recorder.number(0.0), device="cpu")
     return pointwise(lambda *registers: recorder.emit(Op.WHERE, *registers), dark, zero, recorder.shadow(x))
 
 

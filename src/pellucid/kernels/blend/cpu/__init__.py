@@ -117,7 +117,7 @@ def poisson_counts(rate: Tensor, level: Tensor, terms: int) -> Tensor:
 def _field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     from pellucid.kernels.blend.cpu.sweep import field
 
-    out = in_large_pages(torch.empty((words.shape[0], *shape), dtype=dtype))
+    out = in_large_pages(torch.empty((words.shape[0], *shape), dtype=dtype, device=words.device))
     if out.numel():
         into, keys, coefficients = out.flatten(1).numpy(), words.contiguous().numpy(), _series(dtype)
 

@@ -55,7 +55,7 @@ def _back(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: 
         return [f.zero_() for f in gradients]
     # Backward through the steps goes pixel by pixel through the image's gradient, whether it is wanted or not.
     to_image = gradients[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
-    sums = gradients[2] if needs[2] else torch.empty((image.shape[0], 4), dtype=torch.float64)
+    sums = gradients[2] if needs[2] else torch.empty((image.shape[0], 4), dtype=torch.float64, device=image.device)
     arguments, into = _arrays(image, order, factors), to_image.flatten(2).numpy()
     upstream, totals, work = grad.contiguous().flatten(2).numpy(), sums.numpy(), into.dtype.type
 

@@ -87,7 +87,7 @@ def histograms(image: UInt8[Tensor, "b c h w"]) -> Int64[Tensor, "b c 256"]:
     """How often each level occurs in each channel."""
     from pellucid.kernels.curve.cpu.sweep import count
 
-    out = torch.empty((*image.shape[:2], 256), dtype=torch.int64)
+    out = torch.empty((*image.shape[:2], 256), dtype=torch.int64, device=image.device)
     planes, into = _planes(image), _planes(out)
     run_split(lambda start, stop: count(planes, into, start, stop), len(planes), _BYTES // planes.shape[1] + 1)
     return out
@@ -97,7 +97,7 @@ def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) 
     """What a channel's table holds for each level."""
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
-    out = in_large_pages(torch.empty(image.shape, dtype=tables.dtype))
+    out = in_large_pages(torch.empty(image.shape, dtype=tables.dtype, device=image.device))
     if out.numel():
         planes, numbers, into = _planes(image), _planes(tables), _planes(out)
         run_split(lambda start, stop: sweep(planes, numbers, into, start, stop), len(planes), _BYTES // planes.shape[1] + 1)

@@ -102,7 +102,7 @@ def direct(image: Tensor, *given: Any) -> Tensor:
     """The operator's kernel."""
     from pellucid.kernels.layers.cpu.sweep import forward as sweep
 
-    out = in_large_pages(torch.empty(image.shape, dtype=given[-1]))
+    out = in_large_pages(torch.empty(image.shape, dtype=given[-1], device=image.device))
     if out.numel():
         call, into = _Call(image, *given), memory(out).reshape(-1)
 
@@ -131,7 +131,7 @@ def _(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     upstream, grain = memory(grad.contiguous()).reshape(-1), call.grain // call.height + 1
     if needs[0]:
         order, begins = call.table()
-        whole = results[0] if image.dtype == given[2].dtype else torch.empty(image.shape, dtype=given[2].dtype)
+        whole = results[0] if image.dtype == given[2].dtype else torch.empty(image.shape, dtype=given[2].dtype, device=image.device)
         into = whole.numpy().reshape(-1)
 
         def sources(start: int, stop: int) -> None:

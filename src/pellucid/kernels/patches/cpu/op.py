@@ -74,7 +74,7 @@ class _Call:
         self.frames = frames.contiguous().view(-1, 6).numpy()
         self.span = span.contiguous().view(-1).numpy()
         # Computed by torch, because the reference's cells are.
-        v, u = ((2.0 * torch.arange(n, dtype=image.dtype) + 1.0) / n - 1.0 for n in size)
+        v, u = ((2.0 * torch.arange(n, dtype=image.dtype, device=image.device) + 1.0) / n - 1.0 for n in size)
         self.u, self.v = u.repeat(size[0]).numpy(), v.repeat_interleave(size[1]).numpy()
 
     def pyramids(self) -> Any:
@@ -102,7 +102,7 @@ def direct(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
     """The operator's kernel."""
     from pellucid.kernels.patches.cpu.sweep import sample
 
-    out = in_large_pages(torch.empty((*frames.shape[:2], image.shape[1], size[0], size[1]), dtype=image.dtype))
+    out = in_large_pages(torch.empty((*frames.shape[:2], image.shape[1], size[0], size[1]), dtype=image.dtype, device=image.device))
     if out.numel() == 0:
         return out
     call = _Call(image, frames, span, size, levels)
@@ -135,7 +135,7 @@ def _(
     call = _Call(image, frames, span, size, levels)
     rows = grad.contiguous().view(call.total, call.channels, call.samples).numpy()
     if needs[1] or needs[2]:
-        coarse, sums = call.pyramids(), torch.empty(call.total, 7, dtype=torch.float64)
+        coarse, sums = call.pyramids(), torch.empty(call.total, 7, dtype=torch.float64, device="cpu")
         into = sums.numpy()
 
         def frames_task(start: int, stop: int) -> None:

@@ -171,7 +171,7 @@ def direct(
     from pellucid.kernels.resize.cpu.sweep import forward
 
     del cubic
-    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype))
+    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype, device=image.device))
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)
@@ -201,7 +201,7 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     assert window is not None
     (batch, channels, *_), (height, width) = image.shape, recipe.size
     size, options, _ = recipe.options(channels)
-    out = in_large_pages(torch.empty((batch, options[3], height, width), dtype=dtype))
+    out = in_large_pages(torch.empty((batch, options[3], height, width), dtype=dtype, device="cpu"))
     if not out.numel():
         return out
     call = _Call(image, mapping, window, mapping.new_zeros((1, 1)), size, options)

@@ -87,7 +87,7 @@ def direct(image: Tensor, src_from_dst: Tensor, control: Tensor | None, size: li
     """The operator's kernel."""
     from pellucid.kernels.volume.cpu.sweep import sample
 
-    out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=image.dtype))
+    out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=image.dtype, device=image.device))
     if out.numel() == 0:
         return out
     call, into = _arguments(image, src_from_dst, control, size, border, nearest), out.view(*image.shape[:2], -1).numpy()

@@ -209,12 +209,12 @@ def direct(
     """The operator's kernel, for pictures of several sizes, too."""
     maps = shifts(image, mapping, window, (field, links, table), (size[0], size[1]), options) if dtype == image.dtype else None
     if maps is not None:
-        return _moved(image, maps, size, in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype)))
+        return _moved(image, maps, size, in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device)))
     from pellucid.kernels.warp.cpu.sweep import forward
 
     still = _moves_nothing(image, mapping, window, field, links, table, size)
     call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
-    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype))
+    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
@@ -335,7 +335,7 @@ def _(
     if by_image is not None and by_image.stride() != image.stride():
         image, by_image = image.contiguous(), by_image.contiguous()
     call, batch = _Call(image, mapping, window, params, field, None, None, size, options, cubic), image.shape[0]
-    out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype)) for _ in range(2))
+    out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device)) for _ in range(2))
     if out.numel():
         edges, pixels = mapping.new_zeros((1, 4 if window is not None else 0)), size[0] * size[1]
         still = all(part is None for part in (by_mapping, by_window, by_field))
@@ -378,7 +378,7 @@ def copied(
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
     call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
-    out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype))
+    out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype, device=image.device))
     pixels, numbers_of, rows_of, fields, chain, *_ = call.arguments
     fields = np.empty((1, 0), call.work) if fields is None else fields  # compiled either way
 
