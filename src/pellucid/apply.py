@@ -99,9 +99,7 @@ def results_of(
             following = _following(lowered, entry, len(flat))
             ways = (backwards(lowered), forwards(hops(following))) if plan.bends or following is not lowered else None
             out = _turned(entry, out, total_src_from_dst(lowered), ways, plan.size_out, options, result)
-        result[entry.key] = wrap_like(
-            unflatten(out, entry, parsed.lead, plan.size_out, whole=plan.whole), entry.tensor, plan.size_out
-        )
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out, plan), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
     return result
@@ -162,9 +160,7 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
             following = _following(lowered, entry, len(flat))
             ways = (forwards(hops(lowered)), backwards(following)) if plan.bends or following is not lowered else None
             out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
-        result[entry.key] = wrap_like(
-            unflatten(out, entry, parsed.lead, plan.size_in, whole=plan.whole), entry.tensor, plan.size_in
-        )
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in, plan), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
         valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)

@@ -61,7 +61,7 @@ def draw_each(
 ) -> list[Sequence[Mapping[str, Tensor]]]:
     """The same, of what is not learned, for samples of several sizes: some of them for each plan of the same transforms."""
     kinds: dict[int, list[int]] = {}
-    for k, plan in enumerate(plans):
+    for k, plan in enumerate(plans if len(plans) > 1 else ()):
         kinds.setdefault(id(plan.owner), []).append(k)
     if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
         drawn: dict[int, Sequence[Mapping[str, Tensor]]] = {}

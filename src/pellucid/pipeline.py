@@ -195,7 +195,8 @@ class Pipeline(nn.Module):
             InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
             another number of indices than samples, and for images that a transform cannot take.
         """
-        check_no_more(unknown)
+        if unknown:
+            check_no_more(unknown)
         check_flag("return_record", return_record)
         if self._is_ragged(batch):
             check_no_scale(gradient_scale)
@@ -734,7 +735,6 @@ class Pipeline(nn.Module):
         raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
         return raw | boxes_seen(plan, parsed) if plan.looking else raw
 
-    @pinned
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)
         params = draw_params(plan, seed, step, index, self._raw(parsed, plan))
@@ -891,7 +891,7 @@ class Pipeline(nn.Module):
             ...     path = pathlib.Path(folder, "augment.json")
             ...     _ = path.write_text('{"pellucid": 1, "transforms": [{"name": "CenterCrop", "size": 4}]}')
             ...     pellucid.Pipeline.load(path)[0]
-            CenterCrop(size=4, fill=0.0)
+            CenterCrop(size=4, fill=0.0, mask_fill=None)
         """
         return Pipeline.from_dict(read_file(path), allow=allow)
 

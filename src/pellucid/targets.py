@@ -24,6 +24,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.forms import Form, opened
 from pellucid.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
 from pellucid.options import FORMATS, Options
+from pellucid.plan import Plan
 from pellucid.random.arguments import is_number
 from pellucid.tv import box_format_of, canvas_of, is_clip, is_picture, wrap_like
 from pellucid.types import FLOATING, Size
@@ -101,7 +102,8 @@ def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
     batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        return Sorted({"image": batch}, {"image": kind_in("image", batch, _BARE) or IMAGE}, {}, {}, form)
+        bare = IMAGE if type(batch) is Tensor else kind_in("image", batch, _BARE) or IMAGE
+        return Sorted({"image": batch}, {"image": bare}, {}, {}, form)
     if not isinstance(batch, Mapping):
         raise wrong_type(
             "batch",
@@ -220,7 +222,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     _check_tensor(name, kind, tensor)
     if not torch.compiler.is_compiling() and tensor.is_neg():  # which kernels, who read memory, would not see
         tensor = wrap_like(tensor.resolve_neg(), tensor, canvas_of(tensor) or (0, 0))
-    if is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
+    if type(tensor) is not Tensor and is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
         fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
         raise invalid(name, expected="videos (B, T, C, H, W)", got=f"a Video of shape {tuple(tensor.shape)}", fix=fix)
     if kind is IMAGE and array:
@@ -364,10 +366,10 @@ def _sides(size: Size, device: torch.device) -> Tensor:
     return constant((size[1], size[0]) * 2, wide_dtype(device), device)
 
 
-def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, *, whole: bool) -> Tensor:
+def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -> Tensor:
     """Undo :func:`flatten` on a result; ``size`` is that of its picture now.
 
-    Rows of whole numbers stay such where ``whole`` says so; else they become floating-point numbers.
+    Rows of whole numbers stay such where the plan does that; else they become floating-point numbers.
     """
     inner = entry.tensor.dim() - lead
     if inner == 2 and entry.kind.interpolation:
@@ -375,9 +377,12 @@ def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, *, whole: boo
     if entry.kind.move:
         result = to_degrees(result, entry.degrees) if entry.degrees else result
         result = result / _sides(size, result.device) if entry.fractions else result
-        dtype, whole = entry.tensor.dtype, whole and entry.box_format in ("xyxy", "xywh")  # half a width is no whole number
-        if not dtype.is_floating_point and whole:  # which has no NaN
-            result = torch.where(result.isfinite(), result, 0.0).round()
-        result = result.to(dtype if whole or dtype.is_floating_point else torch.float32)
+        dtype = entry.tensor.dtype
+        if dtype.is_floating_point:
+            result = result.to(dtype)
+        elif plan.whole and entry.box_format in ("xyxy", "xywh"):  # half a width is no whole number, and neither is NaN
+            result = torch.where(result.isfinite(), result, 0.0).round().to(dtype)
+        else:
+            result = result.to(torch.float32)
     result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
     return result.movedim(-3, -1) if entry.channels_last else result

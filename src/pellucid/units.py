@@ -33,11 +33,7 @@ class Look:
     def __init__(self) -> None:
         self._pictures, self._boxes = False, False
         self._rows, self._turned = 0, 0
-
-    @property
-    def done(self) -> bool:
-        """Whether there is nothing left to look at."""
-        return self._pictures and self._boxes
+        self.done = False  # whether there is nothing left to look at
 
     def at(self, plan: Plan, parsed: Parsed) -> None:
         """Look at a batch."""
@@ -45,6 +41,7 @@ class Look:
             self._pictures = all(_looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
         if not self._boxes:
             self._boxes = all(self._looked_at_boxes(entry) for entry in parsed.entries if entry.kind is BOXES)
+        self.done = self._pictures and self._boxes
 
     def _looked_at_boxes(self, entry: Entry) -> bool:
         """Warn where most rows of (x0, y0, x1, y1) end before they begin, as (x, y, width, height) do."""

@@ -16,8 +16,9 @@ import torch
 
 from pellucid.compilers import numba_works
 from pellucid.errors import invalid
-from pellucid.plan.runs import Pending, Tree, cuts
+from pellucid.plan.runs import Pending, cuts
 from pellucid.plan.schedule import order_of
+from pellucid.plan.tree import Tree
 from pellucid.plan.values import Draw, Group, Kind, Part, Plan, Run, Single
 from pellucid.random.distributions import Bernoulli, Distribution, Smooth
 from pellucid.random.stream import slot_of
