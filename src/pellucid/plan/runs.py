@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 from typing import NamedTuple
 
 from pellucid.plan.tree import Tree
