@@ -215,13 +215,14 @@ def test_a_process_that_cannot_wait_compiles(broken, tmp_path, monkeypatch):
         raise OSError(errno.EAGAIN if broken == "too long" else errno.ENOLCK, "refused")
 
     monkeypatch.setattr(claims, "PATIENCE", 0.0)
-    monkeypatch.setattr(claims, "_opened", {})
+    opened = {}
+    monkeypatch.setattr(claims, "_opened", opened)
     monkeypatch.setattr(claims, "_PAUSE", 0.0)
     monkeypatch.setattr(*((os, "open") if broken == "no folder" else (claims.fcntl, "lockf")), refuse)
     with claims.claimed(tmp_path, "code"):
         pass
     monkeypatch.undo()
-    for file in claims._opened.values():
+    for file in opened.values():
         os.close(file)
 
 
