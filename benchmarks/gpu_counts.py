@@ -31,7 +31,8 @@ from triton.runtime.driver import driver
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors
 from pellucid.kernels.convolve.triton import launch as filters
-from pellucid.kernels.warp.layout import CANVASES, GROUND, LINK, parameter_count
+from pellucid.kernels.stages.chain import GROUND, parameter_count
+from pellucid.kernels.warp.layout import CANVASES, LINK
 from pellucid.kernels.warp.triton import launch as warps
 from pellucid_bench.report import insert
 

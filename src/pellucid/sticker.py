@@ -18,7 +18,6 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.functional import warp
 from pellucid.kernels import color
 from pellucid.kernels.warp.dtypes import rounded
-from pellucid.kernels.warp.layout import FIRST_MIX, GROUND, LEVELS, MATRIX, SHARP, parameter_count
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.plan import Group, Run
@@ -64,7 +63,7 @@ class Sticker(NamedTuple):
         """
         channels = image.shape[1]
         _, matrix, _, stages, _ = unpack(resample, channels)
-        mixed, own = _up_to_first_mix(resample, channels), color.stages(self.picture, resample.prologue)
+        mixed, own = resample.without_stages(channels), color.stages(self.picture, resample.prologue)
         shown, cover = _read(own, self.own_from_src @ src_from_dst.to(self.own_from_src.dtype), resample.recipe.size)
         one = image.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
         shown = read(one, resample.without_colors()) * shown
@@ -112,14 +111,3 @@ def goes_along(group: Group) -> bool:
 def _read(picture: Tensor, own_from_dst: Tensor, size: Size) -> tuple[Tensor, Tensor]:
     """What shows of it, and the share of each pixel that it covers."""
     return warp(picture, own_from_dst, size=size, antialias=True, return_coverage=True)
-
-
-def _up_to_first_mix(resample: Resample, channels: int) -> Resample:
-    """The same pass without the stages after its first mix, in the dtype in which everything is computed."""
-    recipe, params = resample.recipe, resample.params
-    flags = recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP | GROUND)
-    out = recipe.out_channels or channels
-    first = parameter_count(flags, channels, out) if flags & FIRST_MIX or not flags & GROUND else 0
-    last = len(recipe.canvases) * out if flags & GROUND else 0
-    params = torch.cat((params[:, :first], params[:, params.shape[1] - last :]), 1)
-    return resample._replace(recipe=recipe._replace(flags=flags, dtype=resample.mapping.dtype), params=params, epilogue=())

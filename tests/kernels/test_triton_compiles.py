@@ -26,7 +26,8 @@ class Device:
     def get_current_stream(self, device=0): return 0
 
 driver.set_active(Device())
-from pellucid.kernels.warp.layout import BENDS, CANVASES, GROUND, LINK, parameter_count
+from pellucid.kernels.stages.chain import GROUND, parameter_count
+from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton import launch
 from pellucid.kernels.blend.triton import launch as blending
 from pellucid.kernels.color.triton import launch as colors

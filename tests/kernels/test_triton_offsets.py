@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, parameter_count
+from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, parameter_count
 
 pytest.importorskip("triton", reason="Triton is not installed")
 

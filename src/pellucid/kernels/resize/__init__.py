@@ -21,9 +21,9 @@ from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
+from pellucid.kernels.stages.chain import CURVE, STAGES
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
-from pellucid.kernels.warp.layout import CURVE, STAGES
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents

@@ -14,8 +14,8 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
+from pellucid.kernels.stages.chain import SHARP
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.layout import SHARP
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES, tent
 

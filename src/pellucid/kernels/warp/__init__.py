@@ -21,6 +21,7 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
+from pellucid.kernels.stages.chain import CURVE, LEVELS, STAGES
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import (
     Stages,
@@ -36,7 +37,7 @@ from pellucid.kernels.warp.around import (
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
-from pellucid.kernels.warp.layout import BENDS, CURVE, LEVELS, STAGES
+from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
 from pellucid.kernels.warp.pairs import paired

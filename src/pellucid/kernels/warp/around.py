@@ -21,8 +21,8 @@ from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import blurred
+from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
 from pellucid.tape import is_plain_eager

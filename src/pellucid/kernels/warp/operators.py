@@ -19,7 +19,8 @@ from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
-from pellucid.kernels.warp.layout import CANVASES, LINK, MATRIX, MODES, STAGES
+from pellucid.kernels.stages.chain import MATRIX, STAGES
+from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = [

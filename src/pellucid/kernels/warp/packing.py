@@ -14,28 +14,21 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.color.curves import NUMBERS, Curved
 from pellucid.constants import constant
-from pellucid.kernels.warp.layout import (
-    CANVASES,
-    CLIP,
-    CURVE,
-    CURVE_CLIP,
-    CURVE_CODE,
+from pellucid.kernels.stages.chain import (
     FIRST_MIX,
     GROUND,
-    HUE,
-    LAST_MIX,
     LEVELS,
-    LINK,
     MATRIX,
-    MODES,
-    SECOND_MIX,
     SHARP,
-    TAPS,
-    parameter_count,
+    fusable,
+    kept_to_first_mix,
+    laid_out,
+    place,
+    read_back,
 )
-from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage, Stage
+from pellucid.kernels.warp.layout import CANVASES, LINK, MODES, TAPS
+from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
 __all__ = ["Link", "Opened", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
@@ -162,13 +155,10 @@ class Resample(NamedTuple):
 
     def without_stages(self, channels: int) -> Resample:
         """The same pass up to its first mix, in the dtype in which everything is computed."""
-        flags, out = self.recipe.flags & (MATRIX | FIRST_MIX | LEVELS | SHARP | GROUND), self.recipe.out_channels or channels
-        recipe = self.recipe._replace(flags=flags, dtype=self.mapping.dtype)
-        params, grounds = self.params, len(recipe.canvases) * out if flags & GROUND else 0
-        kept = params[:, : parameter_count(flags, channels, out)]
-        if grounds:
-            kept = torch.cat((kept, params[:, params.shape[1] - grounds :]), 1)
-        return self._replace(recipe=recipe, params=kept, epilogue=())
+        recipe, out = self.recipe, self.recipe.out_channels or channels
+        flags, params = kept_to_first_mix(recipe.flags, self.params, channels, out, len(recipe.canvases))
+        recipe = recipe._replace(flags=flags, dtype=self.mapping.dtype)
+        return self._replace(recipe=recipe, params=params, epilogue=())
 
 
 class Opened(NamedTuple):
@@ -238,7 +228,6 @@ def pack(
         prologue, epilogue: pointwise colour stages applied to the source and to the result.
         slopes: a Gaussian's standard deviation in pixels: gradients to what says where to read come from the source blurred by it.
     """
-    fused = fusable(epilogue)
     flags = (LEVELS if levels else 0) | (0 if antialias else SHARP)
     sized = next((part for part in (offset, fill) if part is not None), None)
     out_channels = 0 if sized is None else sized.shape[-1]
@@ -249,19 +238,9 @@ def pack(
     if matrix is not None or sized is not None:
         flags |= FIRST_MIX
         pieces += [(offset, out_channels), (fill, out_channels)]
-    for stage in epilogue[:fused]:
-        if isinstance(stage, ClipStage):
-            flags |= CURVE_CLIP if flags & CURVE else CLIP
-        elif isinstance(stage, HueStage):
-            flags |= HUE
-            pieces.append((stage.hue_shift, 1))
-        elif isinstance(stage, CurveStage):
-            flags |= CURVE | stage.how.code << CURVE_CODE
-            pieces.append((stage.numbers, NUMBERS))
-        else:
-            flags |= LAST_MIX if flags & (CLIP | CURVE) else SECOND_MIX
-            out_channels = stage.matrix.shape[-2]
-            pieces += [(stage.matrix, out_channels**2), (stage.offset, out_channels), (None, out_channels)]
+    fused = fusable(epilogue)
+    named, rest, mixed = laid_out(epilogue[:fused])
+    flags, pieces, out_channels = flags | named, pieces + rest, mixed or out_channels
     grounds = [link.fill for link in links]
     shown = next((fill for fill in grounds if fill is not None), None)
     if shown is not None:
@@ -307,46 +286,10 @@ class Unpacked(NamedTuple):
 
 def unpack(resample: Resample, channels: int) -> Unpacked:
     """Undo :func:`pack` on the colours, for an image of so many channels; what was left out may come back as zeros."""
-    flags, params = resample.recipe.flags, resample.params
-    out, at = resample.recipe.out_channels or channels, 0
-
-    def take(*shape: int) -> Tensor:
-        nonlocal at
-        numbers = torch.Size(shape).numel()
-        at += numbers
-        return params[:, at - numbers : at].reshape(-1, *shape)
-
-    matrix = take(out, channels) if flags & MATRIX else None
-    offset, fill = (take(out), take(out)) if flags & FIRST_MIX else (None, None)
-    stages: list[Stage] = [HueStage(take(1)[:, 0])] if flags & HUE else []
-    for flag in (SECOND_MIX, CLIP, CURVE, CURVE_CLIP, LAST_MIX):
-        if not flags & flag:
-            continue
-        if flag in (CLIP, CURVE_CLIP):
-            stages.append(ClipStage())
-        elif flag == CURVE:
-            stages.append(CurveStage(take(NUMBERS), Curved.of(flags >> CURVE_CODE)))
-        else:
-            stages.append(AffineStage(take(out, out), take(out)))
-            take(out)  # its fill, which is not used
-    grounds = take(len(resample.recipe.canvases), out) if flags & GROUND else None
-    return Unpacked(fill, matrix, offset, tuple(stages), grounds)
-
-
-def fusable(epilogue: Sequence[Stage]) -> int:
-    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result."""
-    place = 0
-    for count, stage in enumerate(epilogue):
-        if isinstance(stage, HueStage):
-            fits, after = place == 0, 1
-        elif isinstance(stage, ClipStage):
-            fits, after = place <= 2 or place == 4, 3 if place <= 2 else 5
-        elif isinstance(stage, CurveStage):
-            fits, after = place <= 3, 4
-        else:
-            square = stage.matrix.shape[-1] == stage.matrix.shape[-2]
-            fits, after = square and place != 2 and place < 6, 2 if place < 2 else 6
-        if not fits:
-            return count
-        place = after
-    return len(epilogue)
+    flags, params, canvases = resample.recipe.flags, resample.params, len(resample.recipe.canvases)
+    out = resample.recipe.out_channels or channels
+    at, grounds = place(FIRST_MIX, flags, channels, out), place(GROUND, flags, channels, out)
+    matrix = params[:, :at].unflatten(1, (out, channels)) if flags & MATRIX else None
+    mixed = (params[:, at : at + out], params[:, at + out : at + 2 * out]) if flags & FIRST_MIX else (None, None)
+    fills = params[:, grounds : grounds + canvases * out].unflatten(1, (canvases, out)) if flags & GROUND else None
+    return Unpacked(mixed[1], matrix, mixed[0], read_back(flags, params, channels, out), fills)

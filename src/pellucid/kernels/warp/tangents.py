@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.derivatives import first_moves_alone, forward_alone
-from pellucid.kernels.warp.layout import FIRST_MIX, MATRIX, STAGES
+from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.operators import arguments
 from pellucid.kernels.warp.packing import Recipe, Resample
 

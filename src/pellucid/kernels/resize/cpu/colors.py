@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pellucid.color.curves import NUMBERS
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.stages.chain import CLIP, CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.stages import (
@@ -22,7 +23,6 @@ from pellucid.kernels.warp.cpu.stages import (
     mix_sums,
     row_sum,
 )
-from pellucid.kernels.warp.layout import CLIP, CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = ["paint", "paint_backward", "repaint"]
 

@@ -30,10 +30,10 @@ from pellucid.kernels.resize.cpu.sweep import (
     sum_across,
     uncover,
 )
+from pellucid.kernels.stages.chain import CLIP, HUE, LAST_MIX, SECOND_MIX
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.stages import bend, clip, finish, mix, mix_whole
 from pellucid.kernels.warp.cpu.strips import parameter_places
-from pellucid.kernels.warp.layout import CLIP, HUE, LAST_MIX, SECOND_MIX
 
 __all__ = ["ALL", "COLORS", "PIXELS", "settle"]
 

@@ -20,8 +20,9 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import PICTURE, sources_of
+from pellucid.kernels.stages.chain import CURVE, LEVELS
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
-from pellucid.kernels.warp.layout import CURVE, LEVELS, MODES
+from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
 from pellucid.kernels.warp.packing import Opened
 

@@ -19,7 +19,7 @@ from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
-from pellucid.kernels.warp.layout import CLIP, CURVE, FIRST_MIX, HUE, SHARP
+from pellucid.kernels.stages.chain import CLIP, CURVE, FIRST_MIX, HUE, SHARP
 
 __all__ = [
     *("CHANNELS", "FLAGS", "MAP_STRIDE", "OUT_CHANNELS", "OUT_HEIGHT", "OUT_WIDTH", "STRIP", "WINDOW_STRIDE"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
 from pellucid.kernels.warp.cpu.copies import add_strip
@@ -51,7 +52,6 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 
 __all__ = ["backward", "round_into"]
 

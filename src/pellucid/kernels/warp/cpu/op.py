@@ -16,10 +16,11 @@ from torch import Tensor
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import own_memory, sources_of
+from pellucid.kernels.stages.chain import CURVE, LEVELS
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
-from pellucid.kernels.warp.layout import CANVASES, CURVE, LEVELS, LINK, MODES
+from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
 __all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels"]

@@ -14,7 +14,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.warp.layout import LEVELS, MODES
+from pellucid.kernels.stages.chain import LEVELS
+from pellucid.kernels.warp.layout import MODES
 from pellucid.types import Size
 
 __all__ = ["Shifts", "shifts", "undone"]

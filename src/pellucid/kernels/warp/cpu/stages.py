@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
 from pellucid.kernels.jit import fused, noinline, summing, wide
-from pellucid.kernels.warp.layout import CURVE_CLIP, CURVE_CODE
+from pellucid.kernels.stages.chain import CURVE_CLIP, CURVE_CODE
 
 __all__ = [
     "bend",

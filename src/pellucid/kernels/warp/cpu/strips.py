@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.color.curves import NUMBERS
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.stages.chain import CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip, moves_whole_pixels
@@ -20,7 +21,6 @@ from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
 from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
-from pellucid.kernels.warp.layout import CURVE, FIRST_MIX, HUE, LAST_MIX, MATRIX, SECOND_MIX
 
 __all__ = [
     "COLUMNS",

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, without_refcount
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 from pellucid.kernels.warp.cpu.footprint import read_table, table_of
 from pellucid.kernels.warp.cpu.hue import hue
 from pellucid.kernels.warp.cpu.links import blend, chain_rows, find
@@ -30,7 +31,6 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
 
 __all__ = ["forward"]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.stages.chain import FIRST_MIX
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
 from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge
 from pellucid.kernels.warp.cpu.staged import stage
@@ -33,7 +34,6 @@ from pellucid.kernels.warp.cpu.strips import (
     strip_at,
     write_pixels,
 )
-from pellucid.kernels.warp.layout import FIRST_MIX
 
 __all__ = ["tangent"]
 

@@ -16,21 +16,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX, SHARP
 from pellucid.kernels.warp.footprint import PHASES
-from pellucid.kernels.warp.layout import (
-    BENDS,
-    CANVASES,
-    CLIP,
-    FIRST_MIX,
-    GROUND,
-    HUE,
-    LAST_MIX,
-    LEVELS,
-    LINK,
-    MATRIX,
-    SECOND_MIX,
-    SHARP,
-)
+from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.collect import collect

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.color import hsv
-from pellucid.kernels.warp import layout
+from pellucid.kernels.stages import chain
 
 __all__ = [
     "CLIP",
@@ -34,9 +34,9 @@ __all__ = [
     "unmixed",
 ]
 
-MATRIX, FIRST_MIX, HUE = tl.constexpr(layout.MATRIX), tl.constexpr(layout.FIRST_MIX), tl.constexpr(layout.HUE)
-SECOND_MIX, CLIP, LAST_MIX = tl.constexpr(layout.SECOND_MIX), tl.constexpr(layout.CLIP), tl.constexpr(layout.LAST_MIX)
-LEVELS = tl.constexpr(layout.LEVELS)
+MATRIX, FIRST_MIX, HUE = tl.constexpr(chain.MATRIX), tl.constexpr(chain.FIRST_MIX), tl.constexpr(chain.HUE)
+SECOND_MIX, CLIP, LAST_MIX = tl.constexpr(chain.SECOND_MIX), tl.constexpr(chain.CLIP), tl.constexpr(chain.LAST_MIX)
+LEVELS = tl.constexpr(chain.LEVELS)
 FAINT = tl.constexpr(hsv.FAINT)
 
 

@@ -1,0 +1,184 @@
+"""The colours of a pass as one table: which stage comes after which, and where the numbers of each lie in a sample's row.
+
+Owns: the flags of a pass; its row of numbers, there and back; and `colors_of`, the same chain as compiled code runs it.
+Must not: compute on pixels, or import a compiler.
+Read next: ``../color/cpu/paint.py``, which runs it on rows of pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.color.curves import NUMBERS, Curved
+from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage, Stage
+
+__all__ = [
+    *("CLIP", "CURVE", "CURVE_CLIP", "CURVE_CODE", "FIRST_MIX", "GROUND", "HUE", "LAST_MIX", "LEVELS", "MATRIX"),
+    *("SECOND_MIX", "SHARP", "STAGES", "CLIPPED", "CURVED", "MIXED", "TURNED"),
+    *("Colors", "colors_of", "fusable", "kept_to_first_mix", "laid_out", "parameter_count", "place", "read_back"),
+]
+
+MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND, CURVE, CURVE_CLIP = (1 << k for k in range(11))
+CURVE_CODE = 11
+"""Which stages there are: out = last(clip(curve(clip(second(hue(first(sample))))))), where the outer clip is CURVE_CLIP, never
+without CURVE; which curve it is stands in the bits from CURVE_CODE on, as `Curved.code`. FIRST_MIX without MATRIX
+mixes offset and fill alone.
+LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions. Nor is SHARP: a resize
+that does not stretch its kernel over the footprint. GROUND: canvases have fills, which show in what the first mix gives.
+"""
+
+MIXED, TURNED, CLIPPED, CURVED = range(4)
+"""What compiled code does in a step."""
+
+
+class _Part(NamedTuple):
+    """A stage's place in the chain.
+
+    Args:
+        flag: that it is there.
+        numbers: of a row, by the channels of the image and of the result.
+        kind: which stages of a chain fit; the first mix and the fills of canvases are none.
+        step: what compiled code does.
+        after: flags, of which one must be there before it; 0: none.
+    """
+
+    flag: int
+    numbers: Callable[[int, int], int]
+    kind: type[Stage] | None = None
+    step: int = MIXED
+    after: int = 0
+
+
+_PARTS = (
+    _Part(MATRIX, lambda channels, outputs: outputs * channels),
+    _Part(FIRST_MIX, lambda _, outputs: 2 * outputs),  # offset, fill
+    _Part(HUE, lambda *_: 1, HueStage, TURNED),
+    _Part(SECOND_MIX, lambda _, outputs: outputs * (outputs + 2), AffineStage),  # matrix, offset, a fill that is not used
+    _Part(CLIP, lambda *_: 0, ClipStage, CLIPPED),
+    _Part(CURVE, lambda *_: NUMBERS, CurveStage, CURVED),
+    _Part(CURVE_CLIP, lambda *_: 0, ClipStage, CLIPPED, after=CURVE),
+    _Part(LAST_MIX, lambda _, outputs: outputs * (outputs + 2), AffineStage, after=CLIP | CURVE),
+)
+"""In order, in the chain as in the row; after them the fills of the canvases."""
+
+STAGES = sum(part.flag for part in _PARTS if part.kind is not None)
+"""What comes after the first mix."""
+
+
+def place(stage: int, flags: int, channels: int, outputs: int) -> int:
+    """Where the numbers of a stage begin in a sample's row, by its flag; of GROUND those of the canvases' fills."""
+    at = 0
+    for flag, numbers, *_ in _PARTS:
+        if flag == stage:
+            break
+        at += numbers(channels, outputs) if flags & flag else 0
+    return at
+
+
+def parameter_count(flags: int, channels: int, outputs: int) -> int:
+    """How many numbers a sample's row has before the canvases' fills; one unused number where there is no stage."""
+    return max(place(GROUND, flags, channels, outputs), 1)
+
+
+def kept_to_first_mix(flags: int, params: Tensor, channels: int, outputs: int, canvases: int) -> tuple[int, Tensor]:
+    """The flags and rows of the same pass without the stages after its first mix."""
+    flags, grounds = flags & ~(STAGES | -1 << CURVE_CODE), canvases * outputs if flags & GROUND else 0
+    first = place(GROUND, flags, channels, outputs) if grounds else parameter_count(flags, channels, outputs)
+    return flags, torch.cat((params[:, :first], params[:, params.shape[1] - grounds :]), 1) if grounds else params[:, :first]
+
+
+class Colors(NamedTuple):
+    """The chain of a pass as compiled code runs it."""
+
+    channels: int
+    outputs: int
+    mixes: bool
+    """Whether there is a first mix,"""
+    matrix: int
+    """where its matrix begins in a row (-1: it is the identity), and"""
+    offset: int
+    """its offset, before its fill."""
+    grounds: int
+    """Channels of a canvas's fill, 0 where canvases have none, and"""
+    fills: int
+    """where the fills begin."""
+    deep: int
+    """How many steps it takes to the last one whose slope depends on what it is given."""
+    steps: Any
+    """(steps, 3): after the first mix, what is done, where its numbers begin, and of a curve its code and whether it is clipped."""
+
+
+@cache
+def colors_of(flags: int, channels: int, outputs: int) -> Colors:
+    """The chain that the flags name."""
+    steps: list[tuple[int, int, int]] = []
+    for flag, _, kind, step, _ in _PARTS:
+        if kind is None or not flags & flag or flag == CURVE_CLIP:
+            continue
+        code = flags >> CURVE_CODE << 1 | (flags & CURVE_CLIP != 0) if step == CURVED else 0
+        steps.append((step, place(flag, flags, channels, outputs), code))
+    deep = max((k for k, (step, *_) in enumerate(steps, 1) if step != MIXED), default=0)
+    matrix = 0 if flags & MATRIX else -1
+    first = bool(flags & FIRST_MIX), matrix, place(FIRST_MIX, flags, channels, outputs)
+    ground = outputs if flags & GROUND else 0, place(GROUND, flags, channels, outputs)
+    return Colors(channels, outputs, *first, *ground, deep, np.array(steps, np.int64).reshape(-1, 3))
+
+
+def _fitted(stages: Sequence[Stage]) -> Iterator[tuple[_Part, Stage]]:
+    """The leading stages that fit the chain, each with its place."""
+    free, there = iter(_PARTS), 0
+    for stage in stages:
+        if isinstance(stage, AffineStage) and stage.matrix.shape[-1] != stage.matrix.shape[-2]:
+            return
+        part = next((p for p in free if p.kind is type(stage) and (not p.after or p.after & there)), None)
+        if part is None:
+            return
+        there |= part.flag
+        yield part, stage
+
+
+def fusable(stages: Sequence[Stage]) -> int:
+    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result."""
+    return sum(1 for _ in _fitted(stages))
+
+
+def laid_out(stages: Sequence[Stage]) -> tuple[int, list[tuple[Tensor | None, int]], int]:
+    """Flags, pieces of a row (None: so many zeros) and the channels of the result (0: any) of stages that fit."""
+    flags = outputs = 0
+    pieces: list[tuple[Tensor | None, int]] = []
+    for part, stage in _fitted(stages):
+        flags |= part.flag
+        if isinstance(stage, HueStage):
+            pieces.append((stage.hue_shift, 1))
+        elif isinstance(stage, CurveStage):
+            flags |= stage.how.code << CURVE_CODE
+            pieces.append((stage.numbers, NUMBERS))
+        elif isinstance(stage, AffineStage):
+            outputs = stage.matrix.shape[-2]
+            pieces += [(stage.matrix, outputs**2), (stage.offset, outputs), (None, outputs)]
+    return flags, pieces, outputs
+
+
+def read_back(flags: int, params: Tensor, channels: int, outputs: int) -> tuple[Stage, ...]:
+    """The stages after the first mix, from rows."""
+    stages: list[Stage] = []
+    for part in _PARTS:
+        if part.kind is None or not flags & part.flag:
+            continue
+        at = place(part.flag, flags, channels, outputs)
+        if part.kind is HueStage:
+            stages.append(HueStage(params[:, at]))
+        elif part.kind is ClipStage:
+            stages.append(ClipStage())
+        elif part.kind is CurveStage:
+            stages.append(CurveStage(params[:, at : at + NUMBERS], Curved.of(flags >> CURVE_CODE)))
+        else:
+            bias = at + outputs**2
+            stages.append(AffineStage(params[:, at:bias].unflatten(1, (outputs, outputs)), params[:, bias : bias + outputs]))
+    return tuple(stages)
