@@ -2,7 +2,7 @@
 
 Owns: the flags of a pass; its row of numbers, there and back; and `colors_of`, the same chain as compiled code runs it.
 Must not: compute on pixels, or import a compiler.
-Read next: ``../color/cpu/paint.py``, which runs it on rows of pixels.
+Read next: ``../warp/packing.py``.
 """
 
 from __future__ import annotations
