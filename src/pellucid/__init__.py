@@ -29,6 +29,7 @@ from pellucid.random import (
 )
 from pellucid.record import Record
 from pellucid.renamed import missing as _missing
+from pellucid.renamed import names_here as _names_here
 from pellucid.serialize import register
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
 from pellucid.transforms import ALL
@@ -66,4 +67,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    raise _missing(__name__, name)
+    raise _missing(__name__, name, _names_here(ALL))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
 from pellucid.random.learnable import Learnable
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, by_options, drawn, drawn_names, keep_learned, moved_by
+from pellucid.transforms.base import Names, Params, by_options, drawn, drawn_names, keep_learned, moved_by
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
@@ -194,6 +194,8 @@ class RandomAffine(_Affine):
     whole_pixels: bool = False
     mask_fill: float | None = None
 
+    like: ClassVar[Names] = {"albumentations": ("Affine", "ShiftScaleRotate")}
+
 
 @dataclass(frozen=True)
 class RandomRotation(_Affine):
@@ -232,6 +234,8 @@ class RandomRotation(_Affine):
     p: Chance = 1.0
     same_on_batch: bool = False
     mask_fill: float | None = None
+
+    like: ClassVar[Names] = {"albumentations": "Rotate"}
 
     def check(self) -> None:
         super().check()

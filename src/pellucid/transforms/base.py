@@ -36,6 +36,7 @@ from pellucid.types import Fill, ImageSpec, Padding, PaddingMode, Point, RandomN
 
 __all__ = [
     "ANY_IMAGE",
+    "Names",
     "Params",
     "Transform",
     "as_padding",
@@ -58,6 +59,9 @@ __all__ = [
 
 Params = Mapping[str, Tensor]
 """Drawn values of one transform, one row per sample."""
+
+Names = Mapping[str, str | tuple[str, ...]]
+"""By library, what its transforms are called that do what ours does, where that is another name."""
 
 _MOST_PIXELS = (1 << 24) - 1
 """Along one axis; float32, in which coordinates are computed, counts no further."""
@@ -110,6 +114,11 @@ class Transform:
     """For the image and each drawn value: ``exact``, ``almost_everywhere``, ``surrogate: <name>`` or ``none``.
 
     Of this transform on its own. Where an option decides, it is a method under `by_options`.
+    """
+
+    like: ClassVar[Names] = {}
+    """Other libraries' names of what this does, such as ``{"albumentations": "CLAHE"}``; coverage.md and the answer to a name that
+    is not here are read from it.
     """
 
     tied: ClassVar[tuple[str, ...]] = ()

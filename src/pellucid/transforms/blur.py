@@ -20,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, around_one, interval
 from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Sharpen
-from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
 from pellucid.types import EndClip, ImageSpec, Size
 
 __all__ = ["RandomEmboss", "RandomGaussianBlur", "RandomSharpness", "RandomUnsharpMask"]
@@ -62,6 +62,7 @@ class RandomGaussianBlur(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"torchvision": "GaussianBlur", "albumentations": "GaussianBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
 
     def check(self) -> None:
@@ -133,6 +134,7 @@ class RandomSharpness(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"torchvision": "RandomAdjustSharpness", "albumentations": "Sharpen"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
@@ -185,6 +187,7 @@ class RandomUnsharpMask(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "UnsharpMask"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sigma", "amount", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
@@ -233,6 +236,7 @@ class RandomEmboss(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "Emboss"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "share", "strength", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:

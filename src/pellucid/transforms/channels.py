@@ -21,7 +21,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import Color, ColorSpec
-from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["ChannelDropout", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast", "RandomSepia"]
@@ -70,6 +70,7 @@ class ChannelDropout(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomChannelDropout"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "count": "almost_everywhere", "order": "none"}
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
@@ -117,6 +118,7 @@ class RGBShift(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomRGBShift"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "red", "green", "blue", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
@@ -165,6 +167,7 @@ class PlanckianJitter(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomPlanckianJitter"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "temperature", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
@@ -207,6 +210,7 @@ class RandomSepia(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "ToSepia"}
     gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "strength", "gate"), "almost_everywhere")
 
     def segment(self, spec: ImageSpec) -> ColorSpec:

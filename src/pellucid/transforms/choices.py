@@ -20,7 +20,7 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Categorical, Permutation
 from pellucid.random.fields import Chance
 from pellucid.random.learnable import Learnable, Number, flat
-from pellucid.transforms.base import Params, Transform, as_transforms, by_options, ordered
+from pellucid.transforms.base import Names, Params, Transform, as_transforms, by_options, ordered
 
 __all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "branches_of", "exclude", "places_of", "steps_of"]
 
@@ -136,6 +136,7 @@ class OneOf(Choice):
     rounded: bool = False
 
     whole: ClassVar[bool] = True
+    like: ClassVar[Names] = {"torchvision": "RandomChoice"}
 
     def check(self) -> None:
         super().check()
@@ -259,6 +260,7 @@ class Shuffle(Choice):
     same_on_batch: bool = False
 
     whole: ClassVar[bool] = True
+    like: ClassVar[Names] = {"torchvision": "RandomOrder"}
 
     def check(self) -> None:
         super().check()
@@ -304,6 +306,8 @@ class Apply(Choice):
     transforms: tuple[Branch, ...]
     p: Chance = 0.5
     same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"torchvision": "RandomApply"}
 
     @property
     def branches(self) -> tuple[tuple[Transform, ...], ...]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Codec, CodecSpec
-from pellucid.transforms.base import Params, Transform, by_options, drawn
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn
 from pellucid.types import CodecGradient, ImageSpec, Subsampling
 
 __all__ = ["RandomJPEG"]
@@ -67,6 +67,7 @@ class RandomJPEG(Transform):
     same_on_batch: bool = False
 
     white: ClassVar[bool] = True
+    like: ClassVar[Names] = {"torchvision": "JPEG", "albumentations": "ImageCompression"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:

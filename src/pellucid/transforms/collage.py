@@ -22,7 +22,7 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, log_range
 from pellucid.segments import Layers, LayerSpec
-from pellucid.transforms.base import Params, Transform, as_size, drawn, gated, gated_matrix, keep_learned
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, gated_matrix, keep_learned
 from pellucid.transforms.mix import check_classes, everywhere
 from pellucid.types import Fill, ImageSpec, Pairing, Size
 
@@ -83,6 +83,7 @@ class Mosaic(Transform):
     pairing: Pairing = "xor"
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomMosaic"}
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
         "scale": "almost_everywhere",
@@ -163,6 +164,7 @@ class GridShuffle(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomJigsaw", "albumentations": "RandomGridShuffle"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere", "order": "none"}
 
     def check(self) -> None:
@@ -233,6 +235,7 @@ class RandomZoomBlur(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "ZoomBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "factor": "almost_everywhere", "gate": "almost_everywhere"}
 
     def check(self) -> None:

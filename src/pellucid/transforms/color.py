@@ -20,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance
 from pellucid.segments import Color, ColorSpec
-from pellucid.transforms.base import Params, Transform, gated_matrix
+from pellucid.transforms.base import Names, Params, Transform, gated_matrix
 from pellucid.types import ImageSpec
 
 __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale", "RandomInvert"]
@@ -53,6 +53,7 @@ class RandomGrayscale(Transform):
     p: Chance = 0.1
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"torchvision": "Grayscale", "albumentations": "ToGray"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
@@ -92,6 +93,7 @@ class RandomInvert(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "InvertImg"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
     white: ClassVar[bool] = True
 
@@ -131,6 +133,7 @@ class RandomChannelShuffle(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"torchvision": "RandomChannelPermutation", "albumentations": "ChannelShuffle"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "order": "none"}
 
     def segment(self, spec: ImageSpec) -> ColorSpec:

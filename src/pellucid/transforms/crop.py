@@ -21,7 +21,7 @@ from pellucid.random.distributions import Bernoulli, Categorical, Distribution, 
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.random.windows import IoUWindow
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size, by_options, drawn, gated, keep_learned, moved_by
+from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size, by_options, drawn, gated, keep_learned, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"]
@@ -218,6 +218,8 @@ class RandomResizedCrop(Transform):
     antialias: bool = True
     p: Chance = 1.0
     same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "RandomSizedCrop"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:

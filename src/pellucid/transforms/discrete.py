@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import CurveSpec, Tone
-from pellucid.transforms.base import Params, Transform, as_size, by_options, drawn
+from pellucid.transforms.base import Names, Params, Transform, as_size, by_options, drawn
 from pellucid.types import ImageGradient, ImageSpec, Magnitude, Size
 
 __all__ = ["RandomAutoContrast", "RandomCLAHE", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
@@ -91,6 +91,7 @@ class RandomPosterize(_Toned):
 
     curve: ClassVar[str] = "posterize"
     amount: ClassVar[str] = "bits"
+    like: ClassVar[Names] = {"albumentations": "Posterize"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -135,6 +136,7 @@ class RandomSolarize(_Toned):
 
     curve: ClassVar[str] = "solarize"
     amount: ClassVar[str] = "threshold"
+    like: ClassVar[Names] = {"albumentations": "Solarize"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -177,6 +179,7 @@ class RandomEqualize(_Toned):
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "equalize"
+    like: ClassVar[Names] = {"albumentations": "Equalize"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -231,6 +234,7 @@ class RandomCLAHE(_Toned):
 
     curve: ClassVar[str] = "clahe"
     amount: ClassVar[str] = "clip_limit"
+    like: ClassVar[Names] = {"kornia": "RandomClahe", "albumentations": "CLAHE"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -269,4 +273,5 @@ class RandomAutoContrast(_Toned):
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "autocontrast"
+    like: ClassVar[Names] = {"torchvision": "RandomAutocontrast", "albumentations": "AutoContrast"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}

@@ -21,7 +21,7 @@ from pellucid.geometry.bends import FOLDS, Bend
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import symmetric_field
 from pellucid.segments import Warp
-from pellucid.transforms.base import Params, check_choice, drawn, gated
+from pellucid.transforms.base import Names, Params, check_choice, drawn, gated
 from pellucid.transforms.warping import Bending, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -82,6 +82,11 @@ class RandomElastic(Bending):
     mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
+    like: ClassVar[Names] = {
+        "torchvision": "ElasticTransform",
+        "kornia": "RandomElasticTransform",
+        "albumentations": "ElasticTransform",
+    }
 
     @classmethod
     def from_alpha_sigma(

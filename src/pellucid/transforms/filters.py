@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Median
-from pellucid.transforms.base import Params, Transform, as_size, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
 from pellucid.types import ImageSpec, Size
 
 __all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "box", "disk", "distances", "line"]
@@ -62,6 +62,7 @@ class RandomBoxBlur(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "Blur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "width": "almost_everywhere", "gate": "exact"}
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
@@ -148,6 +149,7 @@ class RandomMotionBlur(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "MotionBlur"}
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
         **dict.fromkeys(("length", "degrees"), "almost_everywhere"),
@@ -194,6 +196,7 @@ class RandomDefocusBlur(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "Defocus"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "radius": "almost_everywhere", "gate": "exact"}
 
     def segment(self, spec: ImageSpec) -> ConvolveSpec:
@@ -234,6 +237,7 @@ class RandomMedianBlur(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "MedianBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
 from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, drawn, gated_matrix
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated_matrix
 from pellucid.types import ImageSpec
 
 __all__ = ["RandomHorizontalFlip", "RandomRotation90", "RandomVerticalFlip"]
@@ -73,6 +73,7 @@ class RandomHorizontalFlip(_Flip):
     same_on_batch: bool = False
 
     across: ClassVar[bool] = True
+    like: ClassVar[Names] = {"albumentations": "HorizontalFlip"}
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class RandomVerticalFlip(_Flip):
 
     p: Chance = 0.5
     same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "VerticalFlip"}
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ class RandomRotation90(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "RandomRotate90"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "times": "almost_everywhere", "gate": "almost_everywhere"}
 
     def segment(self, spec: ImageSpec) -> WarpSpec:

@@ -21,7 +21,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform, Uniforms
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.segments import BlendSpec, Patch
-from pellucid.transforms.base import Params, Transform, drawn, gated, keep_learned
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated, keep_learned
 from pellucid.types import Fill, ImageSpec, RandomNoise
 
 __all__ = ["CoarseDropout", "GridDropout", "RandomErasing"]
@@ -116,6 +116,7 @@ class RandomErasing(_Holes):
     mask_value: float | None = None
     hides: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "Erasing"}
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
         **dict.fromkeys(("scale", "ratio", "x", "y", "gate"), "almost_everywhere"),
@@ -186,6 +187,7 @@ class CoarseDropout(_Holes):
     mask_value: float | None = None
     hides: bool = False
 
+    like: ClassVar[Names] = {"albumentations": "Cutout"}
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
         **dict.fromkeys(("count", "height", "width", "x", "y", "gate"), "almost_everywhere"),

@@ -20,7 +20,7 @@ from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, around_one, confined, interval, probability, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
-from pellucid.transforms.base import Params, Transform, by_options, drawn, drawn_names, gated
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, drawn_names, gated
 from pellucid.types import ClipRule, EndClip, ImageSpec
 
 __all__ = [
@@ -143,6 +143,8 @@ class ColorJitter(_Jitter):
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "ColorJiggle"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:

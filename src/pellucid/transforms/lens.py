@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.base import Names, Params, drawn
 from pellucid.transforms.warping import Fitting
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -72,6 +73,8 @@ class LensDistortion(Fitting):
     p: Chance = 1.0
     same_on_batch: bool = False
     mask_fill: float | None = None
+
+    like: ClassVar[Names] = {"albumentations": "OpticalDistortion"}
 
     def check(self) -> None:
         # Of the symmetric part of the map's derivative no eigenvalue is less than this where r <= 1. Positive there, nothing folds.

@@ -22,7 +22,7 @@ from pellucid.random.beta import Beta
 from pellucid.random.distributions import Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval, no_lone_number
 from pellucid.segments import Layers, LayerSpec
-from pellucid.transforms.base import Params, Transform, by_options, drawn, gated, keep_learned
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, gated, keep_learned
 from pellucid.types import ImageSpec, Pairing
 
 __all__ = ["CutMix", "MixUp"]
@@ -85,6 +85,7 @@ class MixUp(Transform):
     pairing: Pairing = "xor"
     same_on_batch: bool = False
 
+    like: ClassVar[Names] = {"kornia": "RandomMixUpV2"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "lam": "exact", "gate": "exact"}
 
     def check(self) -> None:
@@ -139,6 +140,8 @@ class CutMix(Transform):
     pairing: Pairing = "xor"
     edge: float = 0.0
     same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "RandomCutMixV2"}
 
     @by_options
     def gradients(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import BlendSpec, Grain, Noise
-from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["Grained", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
@@ -56,6 +56,7 @@ class RandomGaussianNoise(Transform):
     same_on_batch: bool = False
 
     keyed: ClassVar[bool] = True
+    like: ClassVar[Names] = {"torchvision": "GaussianNoise", "albumentations": ("AdditiveNoise", "GaussNoise")}
     gradients: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("image", "mean", "sigma", "gate"), "almost_everywhere"),
         "words": "none",
@@ -209,6 +210,7 @@ class SaltAndPepper(Grained):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "salt_and_pepper"
+    like: ClassVar[Names] = {"kornia": "RandomSaltAndPepperNoise"}
     gradients: ClassVar[Mapping[str, str]] = {
         "image": "exact",
         **dict.fromkeys(("amount", "salt"), "surrogate: mean"),

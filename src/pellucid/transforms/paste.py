@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Layers, LayerSpec
-from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import ImageSpec, Pairing
 
 __all__ = ["CopyPaste"]
@@ -72,6 +72,7 @@ class CopyPaste(Transform):
     same_on_batch: bool = False
 
     keyed: ClassVar[bool] = True
+    like: ClassVar[Names] = {"kornia": "RandomTransplantation"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "share": "none", "gate": "exact", "words": "none"}
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ from pellucid.geometry.matrices import inverse, scale_shift
 from pellucid.random.distributions import Constant, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.learnable import Learnable
-from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.base import Names, Params, drawn
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -75,6 +75,7 @@ class RandomPerspective(Warping):
     tied: ClassVar[tuple[str, ...]] = _NAMES
 
     projective: ClassVar[bool] = True
+    like: ClassVar[Names] = {"albumentations": "Perspective"}
 
     def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         corners = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.transforms.base import by_options, drawn, drawn_names
+from pellucid.transforms.base import Names, by_options, drawn, drawn_names
 from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip
 
@@ -101,6 +101,7 @@ class RandomPlasmaBrightness(Clouded):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "light"
+    like: ClassVar[Names] = {"albumentations": "PlasmaBrightnessContrast"}
 
 
 @dataclass(frozen=True)
@@ -136,3 +137,4 @@ class RandomPlasmaShadow(Clouded):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "shadow"
+    like: ClassVar[Names] = {"albumentations": "PlasmaShadow"}

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.geometry.matrices import scale_shift
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Params, Transform, as_padding, as_size
+from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "Padding", "Resize", "as_padding"]
@@ -82,6 +82,7 @@ class Resize(_Resized):
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
 
+    like: ClassVar[Names] = {"kornia": "SmallestMaxSize", "albumentations": "SmallestMaxSize"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
     def _target(self, spec: ImageSpec) -> Size:

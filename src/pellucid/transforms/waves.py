@@ -19,7 +19,7 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
-from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.base import Names, Params, drawn
 from pellucid.transforms.warping import Fitting, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
@@ -133,6 +133,7 @@ class RandomThinPlateSpline(Fitting):
     mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
+    like: ClassVar[Names] = {"albumentations": "ThinPlateSpline"}
 
     def check(self) -> None:
         object.__setattr__(self, "points", whole_number("RandomThinPlateSpline.points", self.points, 2, 8))
