@@ -38,6 +38,7 @@ seconds: $(STAMP)
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.
 tables: $(STAMP)
 	$(BIN)/python -m tests.gradient_table
+	$(BIN)/python -m pellucid_bench.coverage
 
 # The documentation site, in site/: built without a network, warnings are errors, every link is followed.
 docs: $(STAMP)

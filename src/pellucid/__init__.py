@@ -32,8 +32,7 @@ from pellucid.renamed import missing as _missing
 from pellucid.renamed import names_here as _names_here
 from pellucid.serialize import register
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
-from pellucid.transforms import ALL
-from pellucid.transforms import __all__ as _transform_names
+from pellucid.transforms import ALL, Lambda
 from pellucid.transforms.base import Transform
 
 __all__ = [
@@ -62,7 +61,7 @@ __all__ = [
     "__version__",
     "functional",
     "register",
-    *_transform_names,
+    *(kind.__name__ for kind in (*ALL, Lambda)),
 ]
 
 

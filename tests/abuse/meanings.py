@@ -6,7 +6,7 @@ A kind maps a value to a `Meaning`, or to None where the value must be refused.
 import math
 import numbers
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 import pellucid
 from pellucid.random.distributions import Bernoulli, Bits, Distribution, MultivariateNormal, Permutation
+from pellucid.transforms.base import _drawn_as
 
 ABOVE_ZERO = math.nextafter(0.0, 1.0)
 LARGEST = torch.finfo(torch.float32).max
@@ -309,7 +310,6 @@ BY_TYPE: dict[str, Kind] = {
 }
 
 BY_NAME: dict[str, Kind] = {
-    "degrees": SYMMETRIC,
     "shear": increasing(SHEAR),
     "RandomAffine.shear": optional(increasing(SHEAR)),
     "RandomAffine.scale": optional(SCALES),
@@ -325,92 +325,27 @@ BY_NAME: dict[str, Kind] = {
     "contrast": FACTOR,
     "saturation": FACTOR,
     "hue": drawn(0, 0.5, pairs=(-0.5, 0.5)),
-    "gamma": drawn(1e-6),
-    "gain": drawn(0),
-    "bits": drawn(0, 8),
-    "threshold": drawn(0, 1),
     "h": number(ABOVE_ZERO),
     "kernel_size": optional(odd(first(TAPS, sequence(TAPS, 2)))),
-    "RandomGaussianBlur.sigma": drawn(1e-3),
-    "RandomGaussianNoise.sigma": drawn(0),
-    "RandomGaussianNoise.mean": drawn(*ANY),
-    "sharpness": FACTOR,
-    "quality": drawn(1, 100),
-    "RandomBrightnessContrast.brightness": SYMMETRIC,
-    "RandomBrightnessContrast.contrast": SYMMETRIC,
-    "HueSaturationValue.saturation": SYMMETRIC,
-    "HueSaturationValue.value": SYMMETRIC,
-    "red": SYMMETRIC,
-    "green": SYMMETRIC,
-    "blue": SYMMETRIC,
-    "PlanckianJitter.temperature": drawn(2000, 25000),
-    "ChannelDropout.count": drawn(0),
-    "CoarseDropout.count": drawn(0, 64),
-    "height": drawn(0, 1),
-    "width": drawn(0, 1),
-    "cells": drawn(1, 32),
-    "RandomBoxBlur.width": drawn(1, 63),
-    "length": drawn(0, 60),
-    "radius": drawn(0, 30),
-    "clip_limit": drawn(1e-3),
     "RandomMedianBlur.kernel_size": odd(first(TAPS, sequence(TAPS, 2))),
-    "tiles": SIZE,
-    "side": drawn(1, 16),
-    "ScaleJitter.scale": drawn(0.05, 20),
-    "GridDropout.ratio": drawn(0, 1),
-    "PoissonGaussianNoise.gain": drawn(0),
-    "PoissonGaussianNoise.sigma": drawn(0),
     "Mixture.alpha": number(0.05, 16),
-    "photons": drawn(1, 80),
-    "amount": drawn(0, 1),
-    "salt": drawn(0, 1),
     "lam": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "num_classes": optional(number(1, whole=True)),
     "edge": number(0),
-    "CopyPaste.share": drawn(0, 1),
     "CopyPaste.sigma": number(0, 10),
     "Mosaic.center": drawn(0, 1),
     "Mosaic.scale": drawn(1e-6, alone=ONE),
     "grid": divides(SIZE, 8),
-    "RandomZoomBlur.factor": drawn(1),
-    "RandomPlasmaFog.strength": drawn(0),
-    "RandomPlasmaBrightness.strength": drawn(0, 1),
-    "RandomRain.strength": drawn(0, 1),
-    "RandomSnow.strength": drawn(0, 1),
-    "RandomSepia.strength": drawn(0, 1),
-    "RandomEmboss.share": drawn(0, 1),
-    "RandomEmboss.strength": drawn(0),
-    "RandomUnsharpMask.sigma": drawn(1e-3, 10),
-    "RandomUnsharpMask.amount": drawn(*ANY),
-    "RandomSnow.angle": drawn(*ANY),
-    "density": drawn(1e-6, 1),
-    "slant": SYMMETRIC,
     "severity": number(1, 5, whole=True),
-    "darkness": drawn(0, 1),
-    "decay": drawn(1, 10),
     "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
     "mask_fill": optional(NUMBER),
     "mask_value": optional(NUMBER),
     "spacing": number(2),
     "RandomElastic.magnitude": drawn(0, 0.48866),
-    "GridDistortion.magnitude": drawn(0, 1 / 3),
     "GridDistortion.cells": first(number(2, 64, whole=True), sequence(number(2, 64, whole=True), 2)),
     "border": choice("free", "locked"),
-    "k1": drawn(-0.3, 1),
-    "k2": drawn(-0.1, 1),
-    "k3": drawn(-0.08, 1),
-    "p1": drawn(-0.1, 0.1),
-    "p2": drawn(-0.1, 0.1),
-    "angle": drawn(0, 60),
-    "pan": drawn(-1, 1),
-    "tilt": drawn(-0.4, 0.4),
-    "acceleration": drawn(-1, 1),
-    "amplitude": drawn(0, 0.1),
-    "period": drawn(16),
-    "phase": drawn(*ANY),
     "points": number(2, 8, whole=True),
-    "RandomThinPlateSpline.magnitude": drawn(0, 0.15),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one
     "weights": optional(_positive(sequence(first(number(0), learned), 3))),
@@ -422,10 +357,22 @@ BY_NAME: dict[str, Kind] = {
 }
 
 
+def _declared(owner: str, field: str) -> Kind | None:
+    """What a field takes that says how it is drawn, where a number stands for itself or for a range around 0 or 1."""
+    read, _ = _drawn_as(next(one for one in fields(getattr(pellucid, owner)) if one.name == field)) or (None, ())
+    name = getattr(getattr(read, "func", None), "__name__", "")
+    if name == "interval":
+        return drawn(read.keywords.get("low", -math.inf), read.keywords.get("high", math.inf))
+    return {"symmetric": SYMMETRIC, "around_one": FACTOR}.get(name)
+
+
 def kind_of(owner: str, field: str, annotation: str) -> Kind:
-    """What a field of a transform takes; a new one needs a line in the tables above."""
+    """What a field of a transform takes; one that no declaration and no type says needs a line in the tables above."""
     if f"{owner}.{field}" in BY_NAME:
         return BY_NAME[f"{owner}.{field}"]
+    declared = _declared(owner, field)
+    if declared is not None:
+        return declared
     if field in OPTIONS:
         stepwise = owner in STEPWISE and field == "clip"
         return choice(*OPTIONS_OF.get(f"{owner}.{field}", OPTIONS[field]), *(("each",) if stepwise else ()))

@@ -22,9 +22,9 @@ from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
 from pellucid.kernels.warp.taps import FILLED_MODES, PADDING_MODES, fold_index
-from pellucid.transforms.base import as_size, check_choice, padding_named
-from pellucid.transforms.resize import Padding, as_padding, fitting_size, letterboxed
-from pellucid.types import ImageSpec, Size
+from pellucid.transforms.base import as_padding, as_size, check_choice, padding_named
+from pellucid.transforms.resize import fitting_size, letterboxed
+from pellucid.types import ImageSpec, Padding, Size
 
 __all__ = ["crop", "letterbox", "longest_max_size", "pad", "pad_if_needed", "resize", "uniform_temporal_subsample"]
 

@@ -25,7 +25,7 @@ from pellucid.transforms.base import Names, Params, by_options, drawn, drawn_nam
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
-__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate", "grown"]
+__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
 
 Pair: TypeAlias = tuple[Range, Range]
 Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair

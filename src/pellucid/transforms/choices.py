@@ -22,7 +22,7 @@ from pellucid.random.fields import Chance
 from pellucid.random.learnable import Learnable, Number, flat
 from pellucid.transforms.base import Names, Params, Transform, as_transforms, by_options, ordered
 
-__all__ = ["Apply", "Choice", "Gate", "OneOf", "Shuffle", "SomeOf", "Step", "branches_of", "exclude", "places_of", "steps_of"]
+__all__ = ["Apply", "OneOf", "Shuffle", "SomeOf"]
 
 Branch: TypeAlias = Transform | tuple[Transform, ...]
 """One transform, or several in a row; none leaves the picture alone."""

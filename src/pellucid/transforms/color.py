@@ -220,7 +220,7 @@ class Denormalize(_Statistics):
     On each target:
         image only.
     Errors:
-        As for `Normalize`.
+        InvalidArgument for statistics of other than the image's channels, and the others of `Normalize`.
 
     Example:
         >>> import torch, pellucid

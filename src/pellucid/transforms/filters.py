@@ -22,7 +22,7 @@ from pellucid.segments import Convolve, ConvolveSpec, Filter, Median
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur", "box", "disk", "distances", "line"]
+__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur"]
 
 _WIDEST = 63.0
 """The most taps along an axis."""

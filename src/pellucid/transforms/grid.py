@@ -23,7 +23,7 @@ from pellucid.transforms.base import Params, as_size, drawn
 from pellucid.transforms.warping import Bending
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
 
-__all__ = ["GridDistortion", "stretched"]
+__all__ = ["GridDistortion"]
 
 
 @dataclass(frozen=True)

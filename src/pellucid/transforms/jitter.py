@@ -23,15 +23,7 @@ from pellucid.segments import Color, ColorSpec, ColorSteps
 from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, drawn_names, gated
 from pellucid.types import ClipRule, EndClip, ImageSpec
 
-__all__ = [
-    "ColorJitter",
-    "RandomBrightness",
-    "RandomContrast",
-    "RandomHue",
-    "RandomPhotometricDistort",
-    "RandomSaturation",
-    "hue_turns",
-]
+__all__ = ["ColorJitter", "RandomBrightness", "RandomContrast", "RandomHue", "RandomPhotometricDistort", "RandomSaturation"]
 
 NAMES = ("brightness", "contrast", "saturation", "hue")
 _RESTING = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}

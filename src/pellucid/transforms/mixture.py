@@ -22,7 +22,7 @@ from pellucid.transforms.base import Params, Transform, by_options, gated
 from pellucid.transforms.choices import Branch, Choice, Step, branches_of, steps_of
 from pellucid.types import ImageSpec
 
-__all__ = ["Mixture", "rounds"]
+__all__ = ["Mixture"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pellucid.segments import BlendSpec, Grain, Noise
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["Grained", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
+__all__ = ["PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
 
 
 @dataclass(frozen=True)

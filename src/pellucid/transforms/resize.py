@@ -19,7 +19,7 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "Padding", "Resize", "as_padding"]
+__all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "Resize"]
 
 
 def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from pellucid.transforms.base import Names, Params, drawn
 from pellucid.transforms.warping import Fitting, cells_of
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
-__all__ = ["RandomThinPlateSpline", "RandomWave", "bent_plate", "spacing_of_points"]
+__all__ = ["RandomThinPlateSpline", "RandomWave"]
 
 _KNOTS = 12.0  # in a period
 
