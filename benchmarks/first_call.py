@@ -79,7 +79,7 @@ def first_calls() -> bool:
 
 
 def shipped() -> bool:
-    from pellucid.compilers.processors import levels_here
+    from pellucid.core.compilers.processors import levels_here
 
     failed = False
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import pellucid
-from pellucid import Pipeline, compilers, constants
+from pellucid import Pipeline
+from pellucid.core import compilers, constants
 from pellucid.kernels import dispatch, resize
 from pellucid.kernels.warp.triton import op
 from pellucid.random import key as keys
@@ -90,7 +91,7 @@ def accelerator(stack, launches):
         mock.patch.object(compilers, "_triton", True),
         mock.patch.object(constants, "_plain", return_value=True),
         mock.patch.object(torch, "autocast", return_value=nullcontext()),  # which knows no meta device
-        *(mock.patch.object(module, "draw_words", words) for module in (keys, pellucid.draw)),
+        *(mock.patch.object(module, "draw_words", words) for module in (keys, pellucid.engine.drawing)),
     ):
         stack.enter_context(patch)
 

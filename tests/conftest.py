@@ -25,13 +25,13 @@ def pytest_collection_modifyitems(items, config):
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    from pellucid import alone
+    from pellucid.pipeline import transform_calls
     from pellucid.random import stream
 
     torch.manual_seed(0)
     # What has no seed draws the same whatever ran before.
     monkeypatch.setattr(stream, "_made", itertools.count())
-    alone.solo.cache_clear()
+    transform_calls.solo.cache_clear()
 
 
 @pytest.fixture

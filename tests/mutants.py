@@ -37,15 +37,15 @@ PARTS = {
         ],
     ),
     "draws": (
-        ["random/[bdfklnsw]*.py", "random/continuous.py", "random/philox.py", "random/multivariate.py", "draw.py"],
+        ["random/[bdfklnsw]*.py", "random/continuous.py", "random/philox.py", "random/multivariate.py", "engine/drawing.py"],
         ["tests/contract/test_values.py", "tests/draws", "tests/estimators/test_closed_forms.py", "tests/learn/test_edges.py"],
     ),
     "lowering": (
-        ["lowering/*.py", "plan/*.py"],
+        ["engine/lowering/*.py", "engine/plan/*.py"],
         ["tests/contract/test_values.py", "tests/tape", "tests/test_canvases.py", "tests/test_fusion.py", "tests/test_openings.py"],
     ),
     "targets": (
-        ["boxes/*.py", "kinds.py", "apply.py", "instances.py", "laid.py", "maps.py"],
+        ["boxes/*.py", "targets/*.py", "pipeline/applying.py", "pipeline/maps.py"],
         [
             "tests/boxes",
             *CONTRACT[::-1],

@@ -10,8 +10,8 @@ import torch
 
 import pellucid as P
 from pellucid import InvalidArgument, InvalidType, Key, Pipeline, Record
+from pellucid.core.files import whole
 from pellucid.policy import RandomChoice
-from pellucid.writing import whole
 from tests.cases import CASES
 
 

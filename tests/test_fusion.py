@@ -33,9 +33,9 @@ from pellucid import (
     Resize,
     execute,
 )
-from pellucid.explain import explain
+from pellucid.engine.plan import make_plan
 from pellucid.kernels import dispatch
-from pellucid.plan import make_plan
+from pellucid.pipeline.explanation import explain
 from pellucid.types import ImageSpec
 
 pytestmark = pytest.mark.usefixtures("shapes_checked")

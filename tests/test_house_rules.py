@@ -24,10 +24,10 @@ GRAPH = [
     *SOURCE.glob("geometry/*.py"),
     *SOURCE.glob("color/*.py"),
     *SOURCE.glob("segments/*.py"),
-    *(path for path in SOURCE.glob("lowering/*.py") if path.name not in TAPED),
-    SOURCE / "execute.py",
-    SOURCE / "apply.py",
-    SOURCE / "draw.py",
+    *(path for path in SOURCE.glob("engine/lowering/*.py") if path.name not in TAPED),
+    SOURCE / "engine" / "execution.py",
+    SOURCE / "pipeline" / "applying.py",
+    SOURCE / "engine" / "drawing.py",
 ]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 FORBIDDEN = {"detach", "item", "numpy", "tolist", "data", "cpu"}
@@ -49,7 +49,7 @@ FACTORIES = {
 """Functions of torch's whose tensors lie on the default device where none is named."""
 
 
-@pytest.mark.parametrize("folder", ["registration", "kernels", "functional", "geometry", "color", "lowering"])
+@pytest.mark.parametrize("folder", ["registration", "kernels", "functional", "geometry", "color", "engine/lowering"])
 def test_what_computes_says_where_its_tensors_lie(folder):
     """A function that is called by itself must not depend on torch's default device."""
     for path in sorted(SOURCE.glob(f"{folder}/**/*.py")):

@@ -23,8 +23,8 @@ from pellucid import (
     RandomVerticalFlip,
     Shuffle,
 )
-from pellucid.lowering import lowered, tapes
-from pellucid.plan import make_plan
+from pellucid.engine.lowering import lowered, tapes
+from pellucid.engine.plan import make_plan
 from pellucid.types import ImageSpec
 
 FLIP, TURN, JITTER = RandomHorizontalFlip(), RandomRotation(10), ColorJitter(0.2, 0.2, 0.2)

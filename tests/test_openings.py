@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid import Key, Pipeline, execute
-from pellucid.lowering import Openings
+from pellucid import Key, Pipeline
+from pellucid.engine import execution
+from pellucid.engine.lowering import Openings
 from pellucid.policy import TrivialAugmentWide
 
 RARE = [
@@ -57,7 +58,7 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
         ours, record = augment(before, key=Key(3, step), return_record=True)
         again = augment.apply(before, record)
         with monkeypatch.context() as patch:
-            patch.setattr(execute.Openings, "of", classmethod(lambda cls, *_: used.append(1)))
+            patch.setattr(execution.Openings, "of", classmethod(lambda cls, *_: used.append(1)))
             theirs = augment(before, key=Key(3, step))
         assert torch.equal(ours, theirs)
         assert torch.equal(again, theirs)
@@ -76,8 +77,8 @@ def test_samples_whose_last_steps_are_curves_keep_their_places():
 
 def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
     seen = []
-    bend = execute.curve.tone_of_bytes
-    monkeypatch.setattr(execute.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or bend(image, *rest))
+    bend = execution.curve.tone_of_bytes
+    monkeypatch.setattr(execution.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or bend(image, *rest))
     augment = Pipeline([P.RandomEqualize(p=0.6), P.RandomRotation(20, p=0.5)], seed=3)
     _, record = augment(pictures(), return_record=True)
     assert sum(seen) == int(record.params[0]["gate"].sum())
@@ -92,7 +93,7 @@ def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
 def test_gradients_and_open_passes_take_all_samples(transforms, monkeypatch):
     found = []
     of = Openings.of
-    monkeypatch.setattr(execute.Openings, "of", classmethod(lambda cls, *given: found.append(of(*given)) or found[-1]))
+    monkeypatch.setattr(execution.Openings, "of", classmethod(lambda cls, *given: found.append(of(*given)) or found[-1]))
     Pipeline(transforms, seed=1)(pictures())
     assert found == [None]
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pellucid
 from pellucid import ALL, Pipeline, Record
-from pellucid.options import Options
+from pellucid.targets.options import Options
 
 NAMES = {
     *(kind.__name__ for kind in ALL),

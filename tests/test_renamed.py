@@ -5,7 +5,7 @@ from functools import reduce
 import pytest
 
 import pellucid.policy
-from pellucid.renamed import names_here
+from pellucid.core.foreign_names import names_here
 
 HERE = names_here(pellucid.ALL)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pellucid
 from pellucid import functional
-from pellucid.renamed import names_here
+from pellucid.core.foreign_names import names_here
 from pellucid_bench.peers.torchvision_import import torchvision_v2
 
 __all__ = ["FUNCTIONS", "MISSING", "OURS", "classes_of", "functions_of", "main", "page"]

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.estimators.expected import evaluations, expected_loss
-from pellucid.estimators.site import Site
+from pellucid.pipeline.estimators.expected import evaluations, expected_loss
+from pellucid.pipeline.estimators.site import Site
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Normal, Raw, Uniform
 from pellucid.random.learnable import Learnable, softplus_inverse
 

@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid.core.files import whole
 from pellucid.functional import get_perspective_transform, warp
-from pellucid.writing import whole
 from pellucid_bench.aligners import GAIN, OURS, methods
 from pellucid_bench.compare import Row
 from pellucid_bench.reach import pictures, sequences

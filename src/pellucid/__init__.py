@@ -5,13 +5,16 @@ Must not: import numba, triton, matplotlib, typer or rich.
 Read next: ``pipeline.py``.
 """
 
-from pellucid import alone as alone  # lets transforms be called on their own
 from pellucid import functional
 from pellucid._version import __version__
+from pellucid.core.foreign_names import missing as _missing
+from pellucid.core.foreign_names import names_here as _names_here
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
-from pellucid.kinds import TargetKind
 from pellucid.pipeline import Pipeline
-from pellucid.ragged import RaggedRecord
+from pellucid.pipeline import transform_calls as transform_calls  # lets transforms be called on their own
+from pellucid.pipeline.ragged import RaggedRecord
+from pellucid.pipeline.records import Record
+from pellucid.pipeline.serialization import register
 from pellucid.random import (
     Bernoulli,
     Beta,
@@ -27,10 +30,7 @@ from pellucid.random import (
     Smooth,
     Uniform,
 )
-from pellucid.record import Record
-from pellucid.renamed import missing as _missing
-from pellucid.renamed import names_here as _names_here
-from pellucid.serialize import register
+from pellucid.targets.kinds import TargetKind
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
 from pellucid.transforms import ALL, Lambda
 from pellucid.transforms.base import Transform

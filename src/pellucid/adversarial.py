@@ -2,7 +2,7 @@
 
 Owns: `Adversary`, `PatchAdversary`, `eot`, `flow_attack`, `max_up`, `AugMax`.
 Must not: draw, search or resample by itself; pipelines and functions do.
-Read next: ``worst.py``, ``docs/worst-case.md``.
+Read next: ``pipeline/worst_draws.py``, ``docs/worst-case.md``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.engine.overlays import Sticker, read_sticker
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap
 from pellucid.geometry.matrices import scale_shift
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.records import Record
+from pellucid.pipeline.view_draws import View
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
-from pellucid.record import Record
-from pellucid.several import View
-from pellucid.sticker import Sticker, read_sticker
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 

@@ -9,7 +9,7 @@ import torch
 
 import pellucid
 from pellucid import Key, Pipeline
-from pellucid.serialize import transforms_from_list
+from pellucid.pipeline.serialization import transforms_from_list
 from tests.abuse.hostile import pool
 from tests.abuse.meanings import Meaning, kind_of
 from tests.abuse.verdicts import attempt, sample, settle

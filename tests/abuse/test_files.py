@@ -8,7 +8,7 @@ import tomli_w
 import torch
 
 from pellucid import Key, Pipeline
-from pellucid.serialize import transforms_to_list
+from pellucid.pipeline.serialization import transforms_to_list
 from tests.abuse.hostile import FILE_VALUES
 from tests.abuse.meanings import EITHER, kind_of
 from tests.abuse.test_constructors import BASES, declared

@@ -10,13 +10,13 @@ import torch
 
 import pellucid as P
 from pellucid import InvalidArgument, InvalidType, Learnable, Pipeline, Record, Smooth, Uniform
+from pellucid.core.files import parsed
 from pellucid.data import Indexed, Order, Prefetcher
 from pellucid.data.folders import shard_of
 from pellucid.features import CollapseGuard, load_descriptor
 from pellucid.features.data.arrays import read_arrays
 from pellucid.learn.data import load_pictures
 from pellucid.training import TrainState, World, join_world, load_checkpoint, save_checkpoint
-from pellucid.writing import parsed
 
 register = importlib.import_module("pellucid.cli.register")
 

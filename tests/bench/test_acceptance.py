@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pellucid import Pipeline
-from pellucid.plan import Run, make_plan
+from pellucid.engine.plan import Run, make_plan
 from pellucid.types import ImageSpec
 from pellucid_bench.memory import peak_extra_bytes
 from pellucid_bench.peers import ours

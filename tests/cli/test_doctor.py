@@ -10,8 +10,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from pellucid import __version__, compilers
+from pellucid import __version__
 from pellucid.cli import app
+from pellucid.core import compilers
 
 doctor = importlib.import_module("pellucid.cli.doctor")
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from pellucid import ColorJitter, Learnable, Normalize, Pipeline, RandomAffine, RandomCrop, RandomGaussianBlur, compilers
+from pellucid import ColorJitter, Learnable, Normalize, Pipeline, RandomAffine, RandomCrop, RandomGaussianBlur
 from pellucid.cli import app
+from pellucid.core import compilers
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 
 import pellucid
 from pellucid import InvalidArgument, InvalidType, Pipeline, RandomAffine, RandomHorizontalFlip, RandomPerspective, TargetKind
-from pellucid.kinds import KINDS
+from pellucid.targets.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-targets.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)

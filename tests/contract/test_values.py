@@ -198,7 +198,7 @@ def test_serialisation_round_trip(case, tmp_path):
 
 @every
 def test_plan_is_static_hashable_and_printable(case):
-    from pellucid.plan import make_plan
+    from pellucid.engine.plan import make_plan
     from tests.cases import spec_of
 
     plan = make_plan((case.transform,), spec_of(case))

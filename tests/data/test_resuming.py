@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import pellucid
-from pellucid import writing
+from pellucid.core import files
 from pellucid.data.folders import Job
 from tests.data import hostile
 from tests.data.conftest import FLIP, call, contents, picture, saved
@@ -226,7 +226,7 @@ def test_a_kill_blocks_nothing(number, tmp_path):
     """Seven files are flushed: what the folder is, and for each of two pictures its labels, itself, and the note on it."""
     source, words, _ = sources(tmp_path, "yolo")
     file, out = saved(tmp_path, FLIP), tmp_path / "out"
-    before, left = writing.flush, [number]
+    before, left = files.flush, [number]
 
     def flush(path):
         left[0] -= 1
@@ -236,7 +236,7 @@ def test_a_kill_blocks_nothing(number, tmp_path):
 
     child = os.fork()
     if not child:
-        writing.flush = flush
+        files.flush = flush
         call(source, out, "-p", file, *words)
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
@@ -293,7 +293,7 @@ def test_ranks_find_each_other_at_every_moment_of_their_beginning(tmp_path):
     source, words, _ = sources(tmp_path, "yolo")
     file = saved(tmp_path, FLIP)
     for number in range(2):
-        out, before, seen = tmp_path / f"out{number}", writing.flush, []
+        out, before, seen = tmp_path / f"out{number}", files.flush, []
 
         def flush(path, before=before, seen=seen, number=number, out=out):
             if len(seen) == number:
@@ -302,11 +302,11 @@ def test_ranks_find_each_other_at_every_moment_of_their_beginning(tmp_path):
             seen.append(path)
             before(path)
 
-        writing.flush = flush
+        files.flush = flush
         try:
             call(source, out, "-p", file, *words, "--shard", "1/2")
         finally:
-            writing.flush = before
+            files.flush = before
         assert sorted(shown(out)) == ["a_0.png", "a_0.txt", "b_0.png", "b_0.txt"]
 
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from pellucid import Key, Pipeline, RandomAffine, RandomGaussianNoise, RandomHorizontalFlip, compilers
+from pellucid import Key, Pipeline, RandomAffine, RandomGaussianNoise, RandomHorizontalFlip
+from pellucid.core import compilers
 from pellucid.random import compiled
 from pellucid.random.key import draw_words
 from pellucid.random.normals import normal_pairs

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pellucid import ColorJitter, LogUniform, Normal, Pipeline, RandomErasing, RandomResizedCrop, RandomRotation, RandomScale
-from pellucid.draw import draw_params, draw_uniforms, params_of
-from pellucid.lowering import Replayed
+from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.lowering import Replayed
 from pellucid.types import ImageSpec
 
 ROUNDED = [

@@ -21,8 +21,8 @@ from pellucid import (
     RandomRotation,
     RandomVerticalFlip,
 )
+from pellucid.engine.plan import make_plan
 from pellucid.errors import InvalidType
-from pellucid.plan import make_plan
 from pellucid.policy import RandomChoice, rand_augment
 from pellucid.random import stream
 from pellucid.types import ImageSpec
@@ -63,7 +63,7 @@ def test_slots_that_meet_are_resolved(monkeypatch):
 
 def test_slots_are_the_same_in_every_process():
     code = (
-        "from pellucid import RandomAffine; from pellucid.plan import make_plan; from pellucid.types import ImageSpec;"
+        "from pellucid import RandomAffine; from pellucid.engine.plan import make_plan; from pellucid.types import ImageSpec;"
         "print(make_plan((RandomAffine(10),), ImageSpec(3, 8, 8)).slots)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "3"}

@@ -23,7 +23,7 @@ from pellucid import (
     Pipeline,
     Uniform,
 )
-from pellucid.estimators import entropy, kl_divergence
+from pellucid.pipeline.estimators import entropy, kl_divergence
 from tests.draws.test_learning import FIELDS
 
 L, F64 = Learnable, torch.float64

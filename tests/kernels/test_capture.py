@@ -11,10 +11,11 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import pellucid
-from pellucid import Key, Pipeline, compilers, constants
+from pellucid import Key, Pipeline
+from pellucid.core import compilers, constants
+from pellucid.core.caches import Recent
 from pellucid.kernels import dispatch
 from pellucid.policy import RandomChoice
-from pellucid.recent import Recent
 from tests.cases import CASES, MEAN, STD
 
 META = torch.device("meta")

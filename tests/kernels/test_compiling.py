@@ -17,8 +17,8 @@ import pytest
 from llvmlite import binding
 
 import pellucid
-from pellucid import compilers
-from pellucid.compilers import claims, compiling
+from pellucid.core import compilers
+from pellucid.core.compilers import claims, compiling
 from pellucid.kernels import jit, levels
 from pellucid.kernels.threads import scratch
 
@@ -138,9 +138,9 @@ def test_another_process_finds_the_translation(tmp_path):
 
 def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
     """Each has looked for what is there before the other has written."""
-    (tmp_path / "kernel.py").write_text("from pellucid.compilers import translated\n\n\ndef twice(x):\n    return 2 * x\n")
+    (tmp_path / "kernel.py").write_text("from pellucid.core.compilers import translated\n\n\ndef twice(x):\n    return 2 * x\n")
     code = (
-        "import os, sys, numpy as np, kernel; from pellucid.compilers import translated\n"
+        "import os, sys, numpy as np, kernel; from pellucid.core.compilers import translated\n"
         "replace = os.replace\n"
         "def late(*paths): os.replace = replace; print('compiled', flush=True); input(); replace(*paths)\n"
         "kinds = [{'int': int, 'float': np.float32}[word] for word in sys.argv[1].split('+')]\n"
@@ -164,7 +164,7 @@ def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
 
 ONE = """
 import os, sys, time, numpy as np, kernel
-from pellucid.compilers import claims, translated
+from pellucid.core.compilers import claims, translated
 replace, sleep = os.replace, time.sleep
 def late(*paths): os.replace = replace; print("compiled", flush=True); input(); replace(*paths)
 def seen(seconds): time.sleep = sleep; print("waits", flush=True); sleep(seconds)

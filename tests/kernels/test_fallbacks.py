@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import pellucid
-from pellucid import compilers
+from pellucid.core import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels.dispatch import choose
 
@@ -100,11 +100,11 @@ def test_a_device_for_which_triton_cannot_launch(missing, monkeypatch):
     monkeypatch.setattr(compilers, "_triton", None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.delitem(sys.modules, "pellucid.compilers.triton_probe", raising=False)
+    monkeypatch.delitem(sys.modules, "pellucid.core.compilers.triton_probe", raising=False)
     expected = r"(AssertionError: libcuda|RuntimeError: 0 active drivers)"  # what Triton says where there is no device
     if missing == "C compiler":
         expected = "RuntimeError: Failed to find C compiler"
-        sys.modules["pellucid.compilers.triton_probe"] = probe = types.ModuleType("pellucid.compilers.triton_probe")
+        sys.modules["pellucid.core.compilers.triton_probe"] = probe = types.ModuleType("pellucid.core.compilers.triton_probe")
 
         def launchable():
             raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable.")
@@ -117,7 +117,7 @@ def test_a_device_for_which_triton_cannot_launch(missing, monkeypatch):
     assert "C compiler" in str(told[0].message)
     with pytest.raises(ImplementationError, match="needs Triton, which does not work here"):
         choose("triton", available=("triton", "reference"), device="cuda")
-    monkeypatch.delitem(sys.modules, "pellucid.compilers.triton_probe", raising=False)
+    monkeypatch.delitem(sys.modules, "pellucid.core.compilers.triton_probe", raising=False)
 
 
 @pytest.mark.slow  # everything is compiled anew

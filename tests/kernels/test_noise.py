@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness, compilers
-from pellucid.explain import explain
+from pellucid import ColorJitter, Pipeline, RandomErasing, RandomGaussianBlur, RandomGaussianNoise, RandomSharpness
+from pellucid.core import compilers
+from pellucid.engine.plan import make_plan
 from pellucid.kernels.blend import gaussian_field, noise, poisson_quantile, reference
-from pellucid.plan import make_plan
+from pellucid.pipeline.explanation import explain
 from pellucid.random import patterns
 from pellucid.types import ImageSpec
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients

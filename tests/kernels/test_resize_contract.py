@@ -12,7 +12,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 import pellucid
-from pellucid import compilers
+from pellucid.core import compilers
 from pellucid.errors import ImplementationError
 from pellucid.functional import resize as resize_functional
 from pellucid.kernels import resize as kernels
@@ -147,7 +147,7 @@ def test_the_common_pipeline_is_one_compiled_pass(dtype):
     image = (255 * image).to(torch.uint8) if dtype == torch.uint8 else image
     pipeline, slow = (pellucid.Pipeline(TRANSFORMS, dtype=torch.float32, impl=impl) for impl in ("auto", "reference"))
     assert "antialiased, within the crop of [0], by cpu" in pipeline.explain(image)
-    with mock.patch("pellucid.execute.settled", wraps=kernels.settled) as passes:
+    with mock.patch("pellucid.engine.execution.settled", wraps=kernels.settled) as passes:
         ours = pipeline(image, key=pellucid.Key(1, 2))
     assert passes.call_args.args[0] is image  # read as it is
     assert passes.call_count == 1

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 import pellucid
 from pellucid import Normalize, Pipeline
 from pellucid.cli import app
-from pellucid.compilers import ahead, kept
-from pellucid.compilers.processors import LEVELS, level_keys, levels_here
+from pellucid.core.compilers import ahead, kept
+from pellucid.core.compilers.processors import LEVELS, level_keys, levels_here
 
 LEVEL = next(iter(levels_here()), None)
 needs_level = pytest.mark.skipif(LEVEL is None, reason="this processor has none of the levels that code is shipped for")
 KERNEL = """
-from pellucid.compilers import translated
+from pellucid.core.compilers import translated
 
 def twice(x):
     return 2 * x

@@ -8,7 +8,7 @@ import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
-from pellucid import compilers
+from pellucid.core import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.warp.packing import pack

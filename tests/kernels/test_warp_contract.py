@@ -11,7 +11,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 import pellucid
-from pellucid import compilers
+from pellucid.core import compilers
 from pellucid.errors import ImplementationError
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.warp import AVAILABLE, unsupported

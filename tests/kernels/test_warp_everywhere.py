@@ -136,7 +136,10 @@ def test_pipelines_convert_nothing_before_or_after_the_pass(dtype, out, learned)
     record = pipeline.draw(image, key=Key(3, 4))
     record = record.requires_grad_() if learned else record
     expected = wide.apply(image, record)
-    with mock.patch("pellucid.single.as_colors", side_effect=AssertionError), mock.patch("pellucid.execute.as_bytes") as rounds:
+    with (
+        mock.patch("pellucid.engine.passes.as_colors", side_effect=AssertionError),
+        mock.patch("pellucid.engine.execution.as_bytes") as rounds,
+    ):
         found = pipeline.apply(image, record)
     assert not rounds.called
     assert found.dtype == out

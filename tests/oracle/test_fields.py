@@ -20,10 +20,10 @@ from pellucid import (
     RandomElastic,
     RandomHorizontalFlip,
 )
+from pellucid.engine.plan import Run
 from pellucid.geometry.bends import FOLDS, Bend, displaced, inverted
 from pellucid.kernels.warp import pack, warp
 from pellucid.kernels.warp.packing import Link
-from pellucid.plan import Run
 
 
 def random_bend(rows=3, gh=7, gw=9, spacing=(8.0, 5.0), reach=0.45, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import pellucid as P
 from pellucid import Pipeline
-from pellucid.record import Record
+from pellucid.pipeline.records import Record
 from pellucid.transforms.choices import Choice
 
 __all__ = ["alone", "path_of", "trees"]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import pellucid as P
 from pellucid import Key, Pipeline
+from pellucid.engine.plan import Run, make_plan
 from pellucid.errors import InvalidArgument, InvalidType
-from pellucid.plan import Run, make_plan
 from pellucid.types import ImageSpec
 from tests.policy.paths import BARRIERS, COLORS, CROPS, PLAIN, WARPS, alone, trees
 

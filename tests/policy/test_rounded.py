@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid import Key, Pipeline, execute
+from pellucid import Key, Pipeline
+from pellucid.engine import execution
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from tests.policy.test_published import pictures as two_pictures
 
@@ -57,12 +58,12 @@ def pictures(batch=12, channels=3, size=(21, 34)):
 def both(transforms, x, monkeypatch, key, **options):
     """What lists of operations make, and what passes make; and whether there were lists."""
     augment, listed = Pipeline(transforms, seed=1, **options), []
-    apply = execute.bytewise.apply
+    apply = execution.bytewise.apply
     with monkeypatch.context() as patch:
-        patch.setattr(execute.bytewise, "apply", lambda *given: listed.append(1) or apply(*given))
+        patch.setattr(execution.bytewise, "apply", lambda *given: listed.append(1) or apply(*given))
         ours = augment(x, key=key)
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "operations_of", lambda *_: None)
+        patch.setattr(execution, "operations_of", lambda *_: None)
         return ours, augment(x, key=key), bool(listed)
 
 

@@ -9,8 +9,8 @@ from PIL import Image
 
 import pellucid
 from pellucid import Key, Learnable, Pipeline, Uniform
-from pellucid.pillow import pixels_of_pillow
-from pellucid.ragged import calls
+from pellucid.pipeline.ragged import calls
+from pellucid.targets.pillow import pixels_of_pillow
 from pellucid.types import ImageSpec
 from tests.cases import CASES
 

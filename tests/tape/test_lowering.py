@@ -23,11 +23,11 @@ from pellucid import (
     RandomSaturation,
     RandomVerticalFlip,
 )
-from pellucid.draw import draw_params, draw_uniforms, params_of
-from pellucid.lowering import Lowered, Replayed
-from pellucid.plan import Run
+from pellucid.core.tape import TapeError, cached_recording, recording
+from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.lowering import Lowered, Replayed
+from pellucid.engine.plan import Run
 from pellucid.policy import TrivialAugmentWide
-from pellucid.tape import TapeError, cached_recording, recording
 from tests.cases import CASES, IDS, MEAN, STD, images
 
 CPU = torch.device("cpu")
@@ -124,7 +124,7 @@ def test_images_agree(name, monkeypatch):
     pipeline = Pipeline(PIPELINES[name], seed=4)
     ours, record = pipeline(x, return_record=True)
     played = len(recording._recordings.get(id(record.plan.owner), {}))
-    monkeypatch.setattr("pellucid.lowering.lowered.is_plain_eager", lambda: False)
+    monkeypatch.setattr("pellucid.engine.lowering.lowered.is_plain_eager", lambda: False)
     theirs = pipeline.apply(x, record)
     assert played or not record.plan.draws
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
@@ -136,7 +136,7 @@ def test_gradients_to_images_agree(name, monkeypatch):
     x = plan_and_params(name)[0].double().requires_grad_()
     pipeline = Pipeline(PIPELINES[name], seed=4)
     ours, record = pipeline(x, return_record=True)
-    monkeypatch.setattr("pellucid.lowering.lowered.is_plain_eager", lambda: False)
+    monkeypatch.setattr("pellucid.engine.lowering.lowered.is_plain_eager", lambda: False)
     theirs = pipeline.apply(x, record)
     grad = torch.rand(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     gradients = [torch.autograd.grad(out, x, grad)[0] for out in (ours, theirs)]

@@ -29,11 +29,11 @@ from pellucid import (
     Resize,
     Transform,
 )
+from pellucid.core.caches import Recent
+from pellucid.core.tape import Number, Recording, TapeError, record, recorder, recording
+from pellucid.engine.plan import Plans, make_plan
 from pellucid.geometry.matrices import scale_shift
-from pellucid.plan import Plans, make_plan
-from pellucid.recent import Recent
 from pellucid.segments import Warp, WarpSpec
-from pellucid.tape import Number, Recording, TapeError, record, recorder, recording
 from pellucid.types import ImageSpec
 from tests.cases import CASES, IDS, MEAN, STD
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, plain, record
 from pellucid.geometry.matrices import affine_src_from_dst, inverse
-from pellucid.tape import Recording, TapeError, cached_recording, is_plain_eager, plain, record
 
 F64 = torch.float64
 

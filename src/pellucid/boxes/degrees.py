@@ -2,7 +2,7 @@
 
 Owns: the formats ``cxcywhr`` and ``xywhr`` in degrees, and ``xyxyxyxy``.
 Must not: know tensor classes, or be offered as formats of our own: one angle has one unit.
-Read next: ``../tv.py``.
+Read next: ``../targets/torchvision.py``.
 """
 
 import torch

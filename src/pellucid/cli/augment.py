@@ -1,7 +1,7 @@
 """``pellucid augment``: folders of pictures, with what is annotated on them, to disk.
 
 Owns: the command.
-Must not: touch pictures; ``data/folders.py`` does.
+Must not: touch pictures; ``../data/folders.py`` does.
 Read next: ``../data/folders.py``.
 """
 

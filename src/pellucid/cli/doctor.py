@@ -2,7 +2,7 @@
 
 Owns: the facts that are printed, and a self test of a few seconds.
 Must not: fail where something is missing; it says so.
-Read next: ``../compilers/__init__.py``.
+Read next: ``../core/compilers/__init__.py``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     import torch
 
     from pellucid._version import __version__
-    from pellucid.compilers import numba_works, triton_works
+    from pellucid.core.compilers import numba_works, triton_works
 
     yield "pellucid", f"{__version__} in {Path(__file__).parents[1]}"
     yield "python", f"{platform.python_version()} ({sys.executable})"

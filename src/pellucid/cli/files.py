@@ -11,8 +11,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pellucid.core.files import whole
 from pellucid.errors import invalid
-from pellucid.writing import whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pellucid.pipeline import Pipeline
-    from pellucid.record import Record
+    from pellucid.pipeline.records import Record
     from pellucid.transforms.base import Transform
 
 __all__ = ["Entry", "entries", "example", "facts", "fragment", "gallery", "photograph"]

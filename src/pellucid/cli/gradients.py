@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
-    from pellucid.record import Record
+    from pellucid.pipeline.records import Record
 
 __all__ = [
     "STEPS",

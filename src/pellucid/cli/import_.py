@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid
-from pellucid.writing import parsed
 
 __all__ = ["import_"]
 

@@ -124,7 +124,7 @@ def _tile(sample: dict[str, Any], transforms: tuple[Any, ...]) -> Image:
 
     from pellucid.cli.draw import draw_targets
     from pellucid.cli.files import to_picture, to_tensor
-    from pellucid.figures import displayable
+    from pellucid.pipeline.figures import displayable
 
     picture = to_picture(displayable(transforms, sample["image"]))
     longest = max(picture.size)

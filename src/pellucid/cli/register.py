@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid
-from pellucid.writing import parsed
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,8 +17,8 @@ from pellucid.cli.draw import draw_outline, draw_targets, heat
 from pellucid.cli.files import to_picture
 from pellucid.cli.gradients import pixel_gradient
 from pellucid.cli.sheet import contact_sheet
-from pellucid.maps import back
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.maps import back
 from pellucid.random import Key
 from pellucid.transforms.affine import RandomAffine
 from pellucid.transforms.blur import RandomGaussianBlur
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
-    from pellucid.record import Record
+    from pellucid.pipeline.records import Record
 
 __all__ = ["Show", "augmented", "before_and_after", "flagship", "gradient_sheet"]
 

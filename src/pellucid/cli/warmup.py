@@ -2,7 +2,7 @@
 
 Owns: which pipelines, for which pictures.
 Must not: know which kernels there are; `Pipeline.warmup` calls pipelines as their users do.
-Read next: ``../compilers/__init__.py``.
+Read next: ``../core/compilers/__init__.py``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def warmup(
         _import(import_)
         return
     from pellucid.cli.waiting import waiting
-    from pellucid.compilers import numba_works
-    from pellucid.compilers.ahead import exported
+    from pellucid.core.compilers import numba_works
+    from pellucid.core.compilers.ahead import exported
     from pellucid.pipeline import Pipeline
 
     shape = channels, *parse_size("--size", size)
@@ -80,7 +80,7 @@ def warmup(
 
 
 def _processor_named(name: str) -> str | None:
-    from pellucid.compilers.processors import levels_here
+    from pellucid.core.compilers.processors import levels_here
 
     here = levels_here()
     if name != "this" and name not in here:
@@ -89,8 +89,8 @@ def _processor_named(name: str) -> str | None:
 
 
 def _import(folder: Path) -> None:
-    from pellucid.compilers.ahead import imported
-    from pellucid.compilers.kept import COMPILED
+    from pellucid.core.compilers.ahead import imported
+    from pellucid.core.compilers.kept import COMPILED
 
     if not any(folder.glob("*.nbc")):
         raise invalid("--import", expected="a folder that `pellucid warmup --export` wrote", got=repr(str(folder)))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.luma import LUMA
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 
 __all__ = ["apply_to_vector", "channel_weights", "compose", "luma_map"]
 

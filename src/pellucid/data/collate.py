@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import get_worker_info
 
-from pellucid.arrays import as_tensor, is_array
 from pellucid.boxes.degrees import DEGREES
 from pellucid.data.decoding import BACKENDS, decode, decode_labels
 from pellucid.data.drafts import Drafts
@@ -27,9 +26,10 @@ from pellucid.data.samples import Sample
 from pellucid.errors import invalid, wrong_type
 from pellucid.kernels.pages import in_shared_memory
 from pellucid.kernels.threads import run_split
-from pellucid.kinds import BOXES, IMAGE, TargetKind, classes_in, kind_in
 from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
+from pellucid.targets.arrays import as_tensor, is_array
+from pellucid.targets.kinds import BOXES, IMAGE, TargetKind, classes_in, kind_in
 
 __all__ = ["Collate", "collate"]
 

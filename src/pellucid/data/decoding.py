@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ImplementationError, InvalidArgument, invalid
-from pellucid.pillow import pixels_of_pillow
 from pellucid.random.arguments import check_choice
+from pellucid.targets.pillow import pixels_of_pillow
 from pellucid.types import Size
 
 __all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pellucid.core.files import whole
 from pellucid.errors import invalid
-from pellucid.writing import whole
 
 __all__ = ["NOTES", "Manifest", "Note", "digest"]
 

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import Tensor, nn
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet, width_of
 from pellucid.features.keypoint_net import KeypointNet
-from pellucid.writing import parsed
 
 __all__ = [
     "DESCRIPTOR_FILE",

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.axes import CHANNELS_FIRST, check_axes
+from pellucid.core.axes import CHANNELS_FIRST, check_axes
 from pellucid.errors import invalid, wrong_type
 from pellucid.types import FLOATING
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.constants import wide_dtype
+from pellucid.core.constants import wide_dtype
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import CHANNELS_LAST, open_image
 from pellucid.functional.remap import remap

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
@@ -47,7 +47,7 @@ def extract_patches(
 
     Args:
         image: floating point.
-        frames: where the patches lie, see ``features/frames.py``; N may be 0.
+        frames: where the patches lie, see ``../features/frames.py``; N may be 0.
         size: a patch's (height, width), or its side.
         antialias: False reads the image itself, however far apart the samples are.
         blur: standard deviation of the antialiasing blur where samples are many pixels apart, in distances between samples. The

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.constants import wide_dtype
+from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import read_numbers
 from pellucid.functional.images import CHANNELS_LAST, open_image

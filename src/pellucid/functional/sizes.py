@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import FillValue, read_fill
 from pellucid.functional.images import close_image, open_image, read_dtype

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import slopes_of, transform_points
 

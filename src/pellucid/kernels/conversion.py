@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.compilers import numba_works
+from pellucid.core.compilers import numba_works
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 from pellucid.kernels.warp.dtypes import rounded, to_colors
-from pellucid.tape import is_plain_eager
 
 __all__ = ["as_bytes", "as_colors", "in_levels"]
 

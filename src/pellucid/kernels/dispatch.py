@@ -7,7 +7,7 @@ Read next: ``warp/__init__.py``.
 
 from __future__ import annotations
 
-from pellucid.compilers import numba_works, triton_works
+from pellucid.core.compilers import numba_works, triton_works
 from pellucid.errors import ImplementationError, invalid
 
 __all__ = ["IMPLEMENTATIONS", "choose"]

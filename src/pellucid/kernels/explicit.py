@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from pellucid.core.tape import is_plain_eager
 from pellucid.errors import ImplementationError
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures, listed
-from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "as_it_is", "batched", "empty_gradients", "implementation", "register", "run"]
 

@@ -20,7 +20,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.extending import intrinsic
 
-from pellucid.compilers import quick_compiling, translated
+from pellucid.core.compilers import quick_compiling, translated
 
 try:
     from numba.core.codegen import JITCodeLibrary

@@ -21,9 +21,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid
 from pellucid.training import World
-from pellucid.writing import parsed
 
 __all__ = ["Batches", "Pictures", "Task", "find_data", "load_pictures", "small_task"]
 

@@ -1,7 +1,7 @@
 """The small version: Augerino on a few digits, and the rotation whose right width is known.
 
 Owns: what the demo runs.
-Must not: take two minutes, or word its report; ``cli/learned.py`` does.
+Must not: take two minutes, or word its report; ``../cli/learned.py`` does.
 Read next: ``../cli/learn.py``.
 """
 

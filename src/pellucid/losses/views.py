@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.losses.maps import Reduction, reduce, working_dtype
 

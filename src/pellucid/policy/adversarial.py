@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import cos_sin_degrees, from_rows, scale_shift
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.serialization import register
 from pellucid.random import Bernoulli, Distribution, Normal, Uniform
 from pellucid.random.arguments import finite_number, texts
 from pellucid.random.distributions import Bits, Offset
@@ -27,7 +28,6 @@ from pellucid.random.fields import Chance
 from pellucid.random.numbers import as_number
 from pellucid.segments import BlendSpec, Color, ColorSpec, Convolve, ConvolveSpec, Noise, Patch, WarpSpec
 from pellucid.segments import Warp as Warped
-from pellucid.serialize import register
 from pellucid.transforms import Apply
 from pellucid.transforms.base import Params, Transform, gated
 from pellucid.types import ImageSpec

@@ -19,7 +19,7 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.arguments import finite_number
 from pellucid.random.distribution import Distribution

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.compilers import numba_works, translated
-from pellucid.tape import Rows, is_plain_eager
+from pellucid.core.compilers import numba_works, translated
+from pellucid.core.tape import Rows, is_plain_eager
 
 __all__ = ["draw_rows", "draw_words", "field_words", "symmetric_field", "triton_works"]
 

@@ -17,7 +17,7 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice
 from pellucid.random.distribution import Distribution

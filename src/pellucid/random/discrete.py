@@ -1,7 +1,7 @@
 """Discrete distributions: gates and choices.
 
 Owns: `Bernoulli`, `Categorical`, their straight-through surrogates, and the names of their estimators.
-Must not: evaluate a loss; ``pellucid.estimators`` does, where an estimator needs one.
+Must not: evaluate a loss; ``pellucid.pipeline.estimators`` does, where an estimator needs one.
 Read next: ``internal.py``, ``fields.py``.
 """
 
@@ -17,7 +17,7 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant, scalar
+from pellucid.core.constants import constant, scalar
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution

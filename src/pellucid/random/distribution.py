@@ -42,7 +42,7 @@ class Distribution:
     boxes: ClassVar[bool] = False
     """Whether ``sample`` reads the boxes of each sample, as ``raw["boxes"]`` (b, n, 4) and ``raw["valid"]`` (b, n)."""
     estimator: str = "reparameterised"
-    """How the gradient to the distribution's own numbers is formed; see ``pellucid.estimators``."""
+    """How the gradient to the distribution's own numbers is formed; see ``pellucid.pipeline.estimators``."""
     names: ClassVar[tuple[str, ...]] = ()
     """The fields that hold its numbers."""
 

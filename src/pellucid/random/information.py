@@ -2,7 +2,7 @@
 
 Owns: entropy and Kullback-Leibler divergence, as differentiable functions of a distribution's current numbers, by way of torch's.
 Must not: draw.
-Read next: ``../estimators/parameters.py``.
+Read next: ``../pipeline/estimators/parameters.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 import torch.distributions as D
 from torch import Tensor
 
-from pellucid.constants import scalar, wide_dtype
+from pellucid.core.constants import scalar, wide_dtype
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Raw
 

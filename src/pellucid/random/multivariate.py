@@ -17,7 +17,7 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import scalar
+from pellucid.core.constants import scalar
 from pellucid.errors import invalid
 from pellucid.random.arguments import items
 from pellucid.random.distribution import Distribution

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.constants import wide_dtype
+from pellucid.core.constants import wide_dtype
 
 __all__ = ["HALF_PI", "LOG_2", "ROOT_HALF", "SHIFTS", "normal_pairs", "series"]
 

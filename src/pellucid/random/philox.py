@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from pellucid.constants import constant, wide_dtype
+from pellucid.core.constants import constant, wide_dtype
 
 __all__ = ["philox4x32", "round_keys", "uniforms"]
 

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from pellucid.constants import pinned
+from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice

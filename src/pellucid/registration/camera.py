@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import pinned
+from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap, resize
 from pellucid.random.arguments import finite_number, whole_number

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.constants import pinned
+from pellucid.core.constants import pinned
 from pellucid.functional.patches import check_frames, extract_patches
 from pellucid.random.arguments import check_choice
 from pellucid.registration.maps import MODELS, basis
@@ -46,7 +46,7 @@ def refine_matches(
     Args:
         fixed: the picture whose points stay, floating point.
         moving: the picture whose points are refined.
-        fixed_frames, moving_frames: image_from_patch of both points of each match, see ``features/frames.py``.
+        fixed_frames, moving_frames: image_from_patch of both points of each match, see ``../features/frames.py``.
         model: what may differ between the two patches, as of :func:`pellucid.registration.align`.
         reach: how far a point may move, in pixels of the moving picture.
         steps: at most.

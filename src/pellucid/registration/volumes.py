@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.constants import pinned
+from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice
 from pellucid.registration.descent import flat_at_the_end

@@ -2,7 +2,7 @@
 
 Owns: `Chain`, which folds segments in order into prologue, one fused colour map with its fill, and epilogue.
 Must not: touch pixels; it works on matrices alone.
-Read next: ``../plan/make.py``.
+Read next: ``../engine/plan/make.py``.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from pellucid._version import __version__
+from pellucid.core.files import flush
 from pellucid.errors import InvalidArgument, invalid
 from pellucid.training.state import Stateful, TrainState
-from pellucid.writing import flush
 
 __all__ = ["DamagedCheckpoint", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
 

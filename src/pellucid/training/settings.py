@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid, wrong_type
-from pellucid.writing import parsed
 
 __all__ = ["Amount", "Count", "Number", "Positive", "RunSettings", "Share", "check_ranges", "described", "read_settings"]
 

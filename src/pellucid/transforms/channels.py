@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.temperature import LIMITS, gains_of
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, symmetric

@@ -2,7 +2,7 @@
 
 Owns: OneOf, SomeOf, Shuffle, Apply, and `Step`.
 Must not: draw, plan, or gate anything; a choice only says which of its branches are open.
-Read next: ``../plan/schedule.py``.
+Read next: ``../engine/plan/schedule.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pellucid.constants import wide_dtype
+from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Categorical, Permutation

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
 from pellucid.random.arguments import whole_number

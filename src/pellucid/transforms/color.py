@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.color.maps import luma_map
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance

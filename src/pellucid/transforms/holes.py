@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform, Uniforms
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number

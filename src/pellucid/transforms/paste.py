@@ -2,7 +2,7 @@
 
 Owns: CopyPaste.
 Must not: see masks; it says how many objects are pasted, and where layers get them is not its business.
-Read next: ``../instances.py``.
+Read next: ``../targets/instances.py``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.geometry.bends import Bend, fitted, sampled
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, by_options, drawn_names, gated, gated_matrix, moved_by

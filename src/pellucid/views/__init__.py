@@ -5,8 +5,8 @@ Must not: draw or resample; the pipeline does.
 Read next: ``tta.py``, ``docs/views.md``.
 """
 
-from pellucid.maps import ViewMap
-from pellucid.several import View
+from pellucid.pipeline.maps import ViewMap
+from pellucid.pipeline.view_draws import View
 from pellucid.views.cutouts import cutouts
 from pellucid.views.siamese import same_draw
 from pellucid.views.tta import TTA

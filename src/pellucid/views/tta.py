@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid, wrong_type
-from pellucid.kinds import kind_of
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.records import Record
 from pellucid.random import Key
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
-from pellucid.record import Record
+from pellucid.targets.kinds import kind_of
 from pellucid.types import Size
 from pellucid.views.merge import merged_boxes, merged_maps, merged_masks, merged_points, merged_scores
 

@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.files import parsed
 from pellucid.errors import invalid
-from pellucid.writing import parsed
 
 __all__ = ["read_arrays", "read_idx"]
 

@@ -2,7 +2,7 @@
 
 Owns: how the two views are drawn, and how much they must overlap.
 Must not: resample or change colours itself; the pipeline does.
-Read next: ``../../record.py`` for ``record.matrix``; ``patch_pairs.py`` for pairs of patches.
+Read next: ``../../pipeline/records.py`` for ``record.matrix``; ``patch_pairs.py`` for pairs of patches.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pellucid.errors import invalid
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import transform_points
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.records import Record
 from pellucid.random import Key, Normal
-from pellucid.record import Record
 from pellucid.transforms import (
     RandomAffine,
     RandomCrop,

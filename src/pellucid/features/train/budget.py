@@ -14,8 +14,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from pellucid.core.files import parsed, whole
 from pellucid.errors import invalid
-from pellucid.writing import parsed, whole
 
 __all__ = ["decide_steps"]
 

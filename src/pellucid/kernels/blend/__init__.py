@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.compilers import numba_works
+from pellucid.core.compilers import numba_works
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.blend import cpu, reference, triton
 from pellucid.kernels.blend.cpu import paint as painting
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive, implementation, run
-from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch", "poisson_quantile"]
 

@@ -2,7 +2,7 @@
 
 Owns: `grain`, by the law's name.
 Must not: draw; fields come from two words per sample.
-Read next: ``../../execute.py``.
+Read next: ``../../engine/execution.py``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.color.luma import LUMA
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.convolve import dense
 from pellucid.kernels.convolve.lines import motion, zoomed
 from pellucid.random.patterns import uniform_field

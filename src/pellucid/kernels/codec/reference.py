@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.codec.tables import CHROMINANCE, COSINES, LUMINANCE, SUBSAMPLINGS, quantisation
 
 __all__ = ["INTEGERS", "Rounding", "compress"]

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 
 __all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SLOPES", "SPREAD", "SUBSAMPLINGS", "quantisation"]
 

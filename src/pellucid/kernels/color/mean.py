@@ -15,11 +15,11 @@ from jaxtyping import Bool, Float, Int64, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pellucid.compilers import numba_works
-from pellucid.constants import wide_dtype
+from pellucid.core.compilers import numba_works
+from pellucid.core.constants import wide_dtype
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.several import Pictures, rows_of
 from pellucid.kernels.threads import elements, run_split
-from pellucid.tape import is_plain_eager
 
 __all__ = ["mean_color", "pixels_of", "with_mean"]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.color.mix import compose
 from pellucid.kernels.jumps import curved
 from pellucid.segments.chain import AffineStage, CurveStage, HueStage, Stage

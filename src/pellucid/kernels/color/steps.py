@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.color import cpu, reference, triton
 from pellucid.kernels.explicit import Primitive, implementation, run
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.geometry.rectangles import cover
 from pellucid.kernels.warp import Resample, pack
 from pellucid.kernels.warp.dtypes import rounded, to_colors

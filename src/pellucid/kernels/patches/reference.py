@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.patches.layout import BINOMIAL, Level, levels_of
 from pellucid.types import Size
 

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import forward_mode
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
@@ -27,7 +28,6 @@ from pellucid.kernels.warp.around import between_stages, blurred_colors, compile
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
-from pellucid.tape import is_plain_eager
 
 __all__ = ["AVAILABLE", "compute", "resize", "settled", "settles"]
 

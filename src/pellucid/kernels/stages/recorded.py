@@ -2,7 +2,7 @@
 
 Owns: the rules for operations that only a derivative tells from others: a clamp, an extreme of channels, a detached value.
 Must not: simplify: a program means what its reference means.
-Read next: ``derived.py``, ``../../tape/recorder.py``.
+Read next: ``derived.py``, ``../../core/tape/recorder.py``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from pellucid.core.tape import record
+from pellucid.core.tape.instructions import Op
+from pellucid.core.tape.rules import RULES, Recorder, Rule, pointwise
 from pellucid.kernels.stages.program import Program, Step
-from pellucid.tape import record
-from pellucid.tape.instructions import Op
-from pellucid.tape.rules import RULES, Recorder, Rule, pointwise
 
 __all__ = ["recorded"]
 

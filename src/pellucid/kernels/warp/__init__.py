@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels import color
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose

@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.several import Pictures
@@ -25,7 +26,6 @@ from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, STAGES
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
-from pellucid.tape import is_plain_eager
 
 __all__ = [
     "Stages",

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.constants import wide_dtype
+from pellucid.core.constants import wide_dtype
 from pellucid.kernels.warp.chain import coordinates
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index, keys_cubic, tent
 from pellucid.types import Size

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.stages.chain import (
     FIRST_MIX,
     GROUND,

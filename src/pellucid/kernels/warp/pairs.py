@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.threads import run_split
-from pellucid.tape import is_plain_eager
 
 __all__ = ["paired"]
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from pellucid.constants import constant
+from pellucid.core.constants import constant
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.chain import coordinates, follow, laid_over
 from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors

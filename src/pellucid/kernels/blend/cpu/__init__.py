@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.explicit import empty_gradients, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 from pellucid.random.normals import series
-from pellucid.tape import is_plain_eager
 
 __all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward", "poisson_counts"]
 

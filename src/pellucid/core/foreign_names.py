@@ -1,0 +1,39 @@
+"""What other libraries' names are called here.
+
+Owns: the names that no transform declares in ``like``, and the error for a name that is not here.
+Must not: import anything of the package.
+Read next: ``../interop/torchvision.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["missing", "names_here"]
+
+_NOTHING = "nothing: a pipeline takes PIL images, arrays and bytes as they are"
+
+_OTHERS: dict[str, tuple[str, ...]] = {
+    "Pipeline": ("AugmentationSequential", "Compose", "ImageSequential", "ReplayCompose", "Sequential", "VideoSequential"),
+    _NOTHING: ("ConvertImageDtype", "PILToTensor", "ToDtype", "ToImage", "ToTensor", "ToTensorV2"),
+    **{f"policy.{name}": (name,) for name in ("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide")},
+}
+
+
+def names_here(kinds: Iterable[Any]) -> dict[str, str]:
+    """By torchvision's, albumentations' and kornia's names, ours: those that transforms declare, and the others."""
+    declared = {kind.__name__: kind.like.values() for kind in kinds}
+    flat = {
+        ours: [name for names in theirs for name in ((names,) if isinstance(names, str) else names)]
+        for ours, theirs in declared.items()
+    }
+    return {name: ours for table in (flat, _OTHERS) for ours, names in table.items() for name in names}
+
+
+def missing(module: str, name: str, here: dict[str, str]) -> AttributeError:
+    """The error for a name that the package lacks; it says what another library's is called here."""
+    text = f"module {module!r} has no attribute {name!r}"
+    if name in here:
+        text += f"; here that is {here[name]}. pellucid.interop imports whole pipelines of other libraries."
+    return AttributeError(text, name=name)

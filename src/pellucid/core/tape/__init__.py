@@ -1,0 +1,13 @@
+"""Small tensor programs, recorded once for one sample and replayed for a whole batch in one compiled call.
+
+Owns: `record`, which runs tensor code and writes down its scalar arithmetic, `Tape`, which replays it, and `Recording`, a tape
+    with the structure of the result.
+Must not: know what the code computes; the code stays the specification, and the path for gradients, tracing and other devices.
+Read next: ``recorder.py``.
+"""
+
+from pellucid.core.tape.number import Number, settled
+from pellucid.core.tape.recorder import Rows, Tape, TapeError, is_plain_eager, record
+from pellucid.core.tape.recording import Recording, cached_recording, plain
+
+__all__ = ["Number", "Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record", "settled"]

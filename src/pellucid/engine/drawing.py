@@ -1,0 +1,205 @@
+"""Drawing: one hash evaluation gives every parameter of every sample.
+
+Owns: turning (seed, step, index) and the plan into Params.
+Must not: see images.
+Read next: ``execution.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pellucid.core.compilers import numba_works
+from pellucid.core.constants import constant
+from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, record
+from pellucid.engine.lowering import Replayed
+from pellucid.engine.plan import Draw, Plan, for_size
+from pellucid.kernels.threads import memory
+from pellucid.random.compiled import draw_rows
+from pellucid.random.distribution import Distribution
+from pellucid.random.key import draw_words
+from pellucid.random.philox import uniforms
+
+__all__ = ["DrawnParams", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of"]
+
+DrawnParams = tuple[dict[str, Tensor], ...]
+"""For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
+
+
+def draw_params(
+    plan: Plan,
+    seed: Int64[Tensor, ""],
+    step: Int64[Tensor, ""],
+    index: Int64[Tensor, "b"],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+) -> Sequence[Mapping[str, Tensor]]:
+    """Draw every parameter of the plan; ``tuple(...)`` makes `DrawnParams` of the result, which may wait until it is looked at.
+
+    Args:
+        plan: says what is drawn and from which words.
+        seed, step: scalars.
+        index: names the samples.
+        learned: unbounded parameters behind each learned distribution, by (transform, name); scalars or one per sample.
+
+    Gradient:
+        learned: as the distributions declare.
+    """
+    if learned:
+        return params_of(plan, draw_uniforms(plan, seed, step, index), learned)
+    return draw_each([plan], seed, step, [index])[0]
+
+
+def draw_each(
+    plans: Sequence[Plan], seed: Int64[Tensor, ""], step: Int64[Tensor, ""], indices: Sequence[Int64[Tensor, "b"]]
+) -> list[Sequence[Mapping[str, Tensor]]]:
+    """The same, of what is not learned, for samples of several sizes: some of them for each plan of the same transforms."""
+    kinds: dict[int, list[int]] = {}
+    for k, plan in enumerate(plans if len(plans) > 1 else ()):
+        kinds.setdefault(id(plan.owner), []).append(k)
+    if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
+        drawn: dict[int, Sequence[Mapping[str, Tensor]]] = {}
+        for some in kinds.values():
+            found = draw_each([plans[k] for k in some], seed, step, [indices[k] for k in some])
+            drawn.update(zip(some, found, strict=True))
+        return [drawn[k] for k in range(len(plans))]
+    plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
+    if not plan.draws:
+        return [tuple({} for _ in plan.steps)] * len(plans)
+    if index.is_cpu and len(index) and is_plain_eager() and numba_works():
+        tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
+        if tape is not None:
+            return _replayed(tape, plans, int(seed), int(step), index, indices)
+    u = draw_uniforms(plan, seed, step, index)
+    if len(plans) == 1:
+        return [params_of(plan, u, {})]
+    counts = [len(some) for some in indices]
+    if all(one.draws == plan.draws for one in plans):
+        steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, {})]
+        return [tuple({name: parts[i] for name, parts in values.items()} for values in steps) for i in range(len(plans))]
+    return [params_of(one, some, {}) for one, some in zip(plans, u.split(counts), strict=True)]
+
+
+def _replayed(
+    tape: _Tape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
+) -> list[Sequence[Mapping[str, Tensor]]]:
+    """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
+    exponential, say, are among its inputs.
+    """
+    count = len(tape.rounded)
+    rows = draw_rows(seed, step, index, tape.slots, tape.keep, (*(0,) * count, *plans[0].size_in))
+    if len(plans) == 1:
+        if count:
+            rows[:, -2 - count : -2] = tape.values(rows, plans[0])
+        return [Replayed(rows, tape.unpack, tape.recording.play)]
+    drawn: list[Sequence[Mapping[str, Tensor]]] = []
+    alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
+    if alike:  # whatever the size
+        rows[:, -2 - count : -2] = tape.values(rows, plans[0])
+    stop = 0
+    for plan, some in zip(plans, indices, strict=True):
+        start, stop = stop, stop + len(some)
+        rows[start:stop, -2:] = plan.size_in
+        if count and not alike:
+            rows[start:stop, -2 - count : -2] = tape.values(rows[start:stop], plan)
+        drawn.append(Replayed(rows[start:stop], tape.unpack, tape.recording.play))
+    return drawn
+
+
+class _Tape:
+    """The part of a plan's draws that is the same in every call, whatever the size."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.slots, self.keep = _slots(plan, torch.device("cpu"))
+        self.rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
+        planned = for_size(plan)
+
+        def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
+            return self.unpack(planned(height, width), words)
+
+        self.recording = Recording(drawn, [(4 * len(plan.slots) + len(self.rounded),), *plan.size_in], exact=True)
+
+    def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
+        """The values that are rounded, side by side; ``rows`` begin with the words."""
+        u = uniforms(torch.from_numpy(rows[:, : 4 * len(self.slots)]))  # how far apart numbers lie may decide a last bit
+        found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]
+        return np.stack(found, 1)
+
+    def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
+        """Turns words, and the values behind them, into drawn values."""
+        count = 4 * len(plan.slots)
+        values = words[:, count:].unbind(1)
+        known = {(draw.transform, draw.name): value for draw, value in zip(self.rounded_of(plan), values, strict=True)}
+        return params_of(plan, uniforms(words[:, :count]), {}, known)
+
+    def rounded_of(self, plan: Plan) -> list[Draw]:
+        """The draws of those values."""
+        return [draw for draw in plan.draws if (draw.transform, draw.name) in self.rounded]
+
+
+def _is_rounded(distribution: Distribution) -> bool:
+    """Whether the last bit of its one number is a matter of libraries, as that of an exponential is."""
+    if distribution.vector or distribution.words > 1 or distribution.affine() is not None:
+        return False
+    try:
+        record(lambda u: [distribution.sample(u[:, 0], {})], [(1,)], exact=True)
+    except TapeError:
+        return True
+    return False
+
+
+def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """The slots of the hash, and which of them see the sample's index (None: all)."""
+    keep = constant([0 if shared else 1 for shared in plan.shared], torch.int64, device) if any(plan.shared) else None
+    return constant(plan.slots, torch.int64, device), keep
+
+
+def draw_uniforms(
+    plan: Plan, seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"]
+) -> Float[Tensor, "b words"]:
+    """The uniforms in (0, 1) that every draw of the plan maps to its value."""
+    slots, keep = _slots(plan, index.device)
+    return uniforms(draw_words(seed, step, index, slots, keep))
+
+
+def params_of(
+    plan: Plan,
+    u: Float[Tensor, "b words"],
+    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
+    known: Mapping[tuple[int, str], Float[Tensor, "b"]] = MappingProxyType({}),
+) -> DrawnParams:
+    """Map uniforms to the values of every draw, but for those that are ``known``."""
+    device = u.device
+    params: DrawnParams = tuple({} for _ in plan.steps)
+    shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
+    affine = set()
+    for draw in plan.draws:
+        pair = draw.distribution.affine()
+        if pair is not None:
+            shift[draw.word], scale[draw.word] = pair
+            affine.add(draw.word)
+    linear = (constant(shift, u.dtype, device) + constant(scale, u.dtype, device) * u).unbind(1)
+    for draw in plan.draws:
+        if (draw.transform, draw.name) in known:
+            value = known[draw.transform, draw.name]
+        elif draw.word in affine:
+            value = linear[draw.word]
+        else:
+            distribution = draw.distribution
+            source = words_of(draw, u)
+            raw = {name: tensor.to(u.dtype) for name, tensor in learned.get((draw.transform, draw.name), {}).items()}
+            value = distribution.sample(source, raw)
+        params[draw.transform][draw.name] = value
+    return params
+
+
+def words_of(draw: Draw, u: Float[Tensor, "b words"]) -> Float[Tensor, "b *own"]:
+    """The uniforms of one draw: a row where it takes several or gives a row."""
+    words = draw.distribution.words
+    return u[:, draw.word : draw.word + words] if draw.distribution.vector or words > 1 else u[:, draw.word]

@@ -1,0 +1,544 @@
+"""Executing a plan: Params in, pixels, boxes and points out.
+
+Owns: the order of passes, and what each kind of target goes through.
+Must not: draw, parse user input, or decide what is fused (the plan did).
+Read next: ``../targets/parsing.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor
+
+from pellucid.core.constants import constant, wide_dtype
+from pellucid.core.tape import is_plain_eager
+from pellucid.engine.lowering import Lowered, Openings, as_bend, copies, keeps_levels, operations_of
+from pellucid.engine.lowering.compose import Geometry, unmoved
+from pellucid.engine.overlays import Sticker, goes_along
+from pellucid.engine.passes import apply_open, compute_dtype, in_units, patch_value
+from pellucid.engine.plan import Canvas, Group, Part, Run, Single, sources
+from pellucid.errors import invalid
+from pellucid.geometry.bends import Bend, BentMap
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.paths import Hop, places_of
+from pellucid.geometry.rectangles import cover
+from pellucid.kernels import blend, bytewise, color, curve
+from pellucid.kernels.conversion import as_bytes, in_levels
+from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.layers import layers
+from pellucid.kernels.nearest import nearest, read
+from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.resize import resize, settled, settles
+from pellucid.kernels.rows import put, taken
+from pellucid.kernels.several import Pictures
+from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
+from pellucid.kernels.warp.packing import canvas_kind, unpack
+from pellucid.kernels.warp.taps import FILLED_MODES
+from pellucid.segments import (
+    BlendSpec,
+    Layers,
+    LayerSpec,
+    Mixture,
+    Patch,
+    Warp,
+    WarpSpec,
+)
+from pellucid.transforms.mixture import Mixture as MixtureTransform
+from pellucid.types import ImageSpec, Size
+
+__all__ = [
+    "apply_field",
+    "apply_image",
+    "backwards",
+    "forwards",
+    "hops",
+    "hops_before",
+    "shown",
+    "stretches",
+    "total_src_from_dst",
+    "unwarp",
+]
+
+BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
+"""The map to a canvas from the next one, and that one's (height, width)."""
+
+
+def hops(lowered: Lowered) -> list[BackHop]:
+    """From canvas to canvas across the whole plan: the map to the one from the next, and the next one's (height, width).
+
+    Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
+    """
+    plan = lowered.plan
+    total = total_src_from_dst(lowered)
+    if len(plan.hops) == 1 and not plan.bends:
+        assert total is not None
+        return [(total, plan.size_out)]
+    return [_hop(lowered, indices) for indices in plan.hops]
+
+
+def hops_before(lowered: Lowered, index: int) -> list[BackHop]:
+    """The hops from the input to what a step sees."""
+    parts = (tuple(i for i in indices if i < index) for indices in lowered.plan.hops)
+    return [_hop(lowered, part) for part in parts if part]
+
+
+def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
+    """What `hops` gives, cut at layers, and at holes that hide boxes: the hops before, between and after them, and each of these as
+    the number of its step.
+    """
+    plan, hiding = lowered.plan, lowered.plan.hiding
+    if not plan.moving_layers and not hiding:
+        return [hops(lowered)]
+    parts: list[tuple[int, ...]] = []
+    for indices in plan.hops:
+        for n, index in enumerate(indices):  # no groupby: Dynamo cannot trace it
+            if n and not any(parts[-1][-1] < step <= index for step in hiding):
+                parts[-1] = (*parts[-1], index)
+            else:
+                parts.append((index,))
+    found: list[list[BackHop] | int] = []
+    for indices in sorted([*parts, *((index,) for index in hiding)]):
+        if indices[0] in (*plan.moving_layers, *hiding):
+            found.append(indices[0])
+        elif found and isinstance(found[-1], list):
+            found[-1].append(_hop(lowered, indices))
+        else:
+            found.append([_hop(lowered, indices)])
+    return found
+
+
+def forwards(hops: Sequence[BackHop]) -> list[Hop]:
+    """To each canvas from the one before, and its size."""
+    return [(inverse(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops]
+
+
+def backwards(lowered: Lowered) -> list[Hop]:
+    """From the result to the input, where nothing is cut off; one map where there is no field."""
+    total = total_src_from_dst(lowered)
+    if lowered.plan.bends:
+        return [(step, None) for step, _ in reversed(hops(lowered))]
+    return [(unmoved(wide_dtype(lowered.device), lowered.device) if total is None else total, None)]
+
+
+def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
+    """The map across some warps, of which one at most has a field."""
+    total: Tensor | None = None  # on from the field, if there was one
+    bent: tuple[Tensor, Bend] | None = None
+    for index in indices:
+        segment = lowered.segment(index)
+        assert isinstance(segment, Warp)
+        total = segment.src_from_dst if total is None else total @ segment.src_from_dst
+        if segment.bend is not None:
+            assert bent is None
+            bent, total = (total, segment.bend), None
+    size = lowered.plan.size_after(indices[-1])
+    if bent is None:
+        assert total is not None
+        return total, size
+    src_from_mid, bend = bent
+    still = unmoved(src_from_mid.dtype, lowered.device)
+    return BentMap(still if total is None else total, bend, src_from_mid), size
+
+
+def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
+    """Output pixel to input pixel across the whole plan, fields left aside; None where nothing moves."""
+    total: Tensor | None = None
+    for layer in lowered.plan.moving_layers:
+        raise invalid(
+            f"the map of {type(lowered.plan.steps[layer].transform).__name__}",
+            expected="transforms that show one picture through one map",
+            got=f"one that shows several reads, which have neither one matrix nor an inverse (step {layer})",
+            fix=f"record.step(i) has those of the steps before it; record.params[{layer}] what was drawn for it.",
+        )
+    for group in lowered.plan.groups:
+        matrix = lowered.geometry(group).total if isinstance(group, Run) else None
+        if matrix is not None:
+            total = matrix if total is None else total @ matrix
+    return total
+
+
+def apply_image(
+    lowered: Lowered,
+    image: Shaped[Tensor, "b c h w"] | Pictures,
+    *,
+    impl: str,
+    dtype: torch.dtype,
+    scale: float | None = None,
+    over: Sticker | None = None,
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send images through every pass.
+
+    Args:
+        lowered: the plan and its values.
+        image: floating point in [0, 1] units, or uint8; fills are in its own units. Pictures of several sizes where the first pass
+            brings them to one.
+        impl: which implementation computes.
+        dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
+        scale: 255 where pictures were bytes before earlier passes, whose levels steps keep to; default: by the image's dtype.
+        over: what lies over images, which are floating point then: read once by a first pass that is a warp, else laid on them.
+    """
+    scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
+    groups = lowered.plan.groups
+    if isinstance(image, Pictures):
+        first, groups, computed = groups[0], groups[1:], compute_dtype(image.dtype)
+        image = _apply_group(first, lowered, image, scale, impl, computed if groups else dtype)
+        if not groups:
+            return image
+    if lowered.plan.parts and scale == 255.0:
+        return _in_parts(lowered.plan.parts, lowered, image, impl, dtype)
+    if over is not None and groups and goes_along(groups[0]):
+        first, groups = groups[0], groups[1:]
+        image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
+    elif over is not None:
+        image = over.on(image)
+    paints = bool(groups) and isinstance(groups[-1], Single)
+    return (_passes if paints else _through)(groups, lowered, image, scale, impl, dtype)
+
+
+def _in_parts(
+    parts: Sequence[Part], lowered: Lowered, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send what were bytes through passes of which some end in bytes."""
+    levels = torch.uint8 if lowered.taped and not needs_grad(image) else compute_dtype(image.dtype)
+    image = in_levels(image, levels)
+    for number, part in enumerate(parts, 1):
+        if not part.rounds:
+            ends = dtype if number == len(parts) else levels
+            image = _passes(part.groups, lowered, image, 255.0, impl, ends)
+            image = image if number == len(parts) else in_levels(image, levels)
+            continue
+        operations = operations_of(lowered, part, image.shape) if impl != "reference" and levels == torch.uint8 else None
+        for group in part.groups if operations is None else ():
+            image = in_levels(_through((group,), lowered, image, 255.0, impl, levels), levels)
+        image = image if operations is None else bytewise.apply(image, operations)
+    return image if not parts[-1].rounds or image.dtype == dtype else as_bytes(in_units(image), dtype)
+
+
+def _passes(
+    groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send images through these passes, of which the last may paint over what the others make."""
+    painted = _painted(groups, lowered, image, dtype, impl) if groups and isinstance(groups[-1], Single) else None
+    if painted is None:
+        return _through(groups, lowered, image, scale, impl, dtype)
+    alone = len(groups) == 1
+    out = image.clone(memory_format=torch.contiguous_format) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
+    if not out.numel():
+        return out
+    if not _is_new(out, image):
+        return apply_open(painted, out, scale, impl)
+    blend.paint(out, painted.box.to(compute_dtype(dtype)), patch_value(painted, out, impl))
+    return out
+
+
+def _through(
+    groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
+) -> Shaped[Tensor, "b c2 h2 w2"]:
+    """Send images through these passes, the last of which makes numbers of this dtype."""
+    openings = Openings.of(lowered, image, groups)
+    if openings is not None:
+        return _apply_sparsely(openings, lowered, image, impl, dtype)
+    for group, after in pairwise(groups):
+        # Bytes that are moved stay bytes where a run reads them: a quarter of the memory.
+        kept = lowered.taped and image.dtype == torch.uint8 and isinstance(after, Run) and keeps_levels(lowered.plan, group)
+        image = _apply_group(group, lowered, image, scale, impl, torch.uint8 if kept else compute_dtype(image.dtype))
+    last = groups[-1] if groups else None
+    return as_bytes(in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+
+
+def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
+    """The last pass, where it is rectangles that can be painted over what the others make, or over a copy, without a gradient."""
+    *before, last = groups
+    if not isinstance(last, Single) or not lowered.taped or not blend.paints(impl, image.device):
+        return None
+    # Bytes where nothing is rounded in between, numbers behind a run.
+    levels = image.dtype == dtype == torch.uint8 and (not before or (len(before) == 1 and copies(lowered.plan, before[0])))
+    numbers = dtype in (torch.float32, torch.float64) and dtype == compute_dtype(image.dtype)
+    if not levels and not (numbers and before and isinstance(before[-1], Run)):
+        return None
+    segment = lowered.segment(last.index)
+    return segment if isinstance(segment, Patch) and not needs_grad(image, segment.box, segment.value) else None
+
+
+def _is_new(out: Tensor, image: Tensor) -> bool:
+    """Whether memory is nobody else's, and in order."""
+    return out.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
+
+
+def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
+    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between."""
+    computed = compute_dtype(image.dtype)
+    size = (len(image), image.shape[1], *openings.size)
+    out = in_large_pages(torch.empty(size, dtype=dtype))
+    between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # what is not written costs nothing
+    if len(openings.resting):
+        still = taken(image, openings.resting)
+        put(out, openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
+    for group, rows, first, last in openings:
+        part = taken(image if first else between, rows)
+        made = _apply_group(group, lowered.of(rows), part, 255.0, impl, dtype if last else computed)
+        put(out if last else between, rows, made)
+    return out
+
+
+def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """One pass, from whatever the image is to this dtype."""
+    if isinstance(group, Run) and group.settled:
+        return _settled(group, lowered, image, scale, impl, dtype)
+    if isinstance(group, Run):
+        image, resample = _pass_of(group, lowered, image, scale)
+        return _passed(group, image, resample.returning(dtype), impl)
+    assert isinstance(image, Tensor)
+    segment = lowered.segment(group.index)
+    if isinstance(segment, Layers):
+        return _apply_layers(lowered, group.index, image, dtype, impl, scale)
+    if lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32):
+        bend = as_bend(segment)
+        if bend is not None:
+            return curve.tone_of_bytes(image, bend, dtype)
+    if isinstance(segment, Mixture):
+        return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
+    return as_bytes(apply_open(segment, in_units(image), scale, impl), dtype)
+
+
+def _apply_layers(
+    lowered: Lowered,
+    index: int,
+    image: Tensor,
+    dtype: torch.dtype | None,
+    impl: str,
+    scale: float = 1.0,
+    fill: float | None = None,
+    interpolation: str = "bilinear",
+) -> Tensor:
+    """Layers of pictures, or of fields with what these show outside."""
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(segment, Layers)
+    assert isinstance(spec, LayerSpec)
+    opacity, box, src_from_dst, paint = segment.opacity, segment.box, segment.src_from_dst, segment.fill
+    channels, rows = image.shape[1], torch.arange(len(image), device=image.device)
+    paint = paint if isinstance(paint, tuple) else (paint,)
+    colors = tuple(number / scale for number in paint) if fill is None else (fill,)
+    offset, plane = shown(lowered, index, len(image)) - rows[:, None], None
+    if spec.pastes and index in lowered.cutouts:
+        soft, hard = lowered.cutouts[index]
+        plane = hard.to(soft.dtype) if interpolation == "nearest" else soft
+    elif spec.pastes:  # nobody knows of objects
+        offset, opacity = offset[:, :1], opacity[:, :1]
+    return layers(
+        image,
+        offset,
+        opacity.to(compute_dtype(image.dtype)),
+        box,
+        None if src_from_dst is None else src_from_dst[:, :, :2],
+        plane,
+        ground=colors * (channels // len(colors)),
+        covers=spec.covers,
+        edge=segment.edge,
+        dtype=dtype,
+        interpolation=interpolation,
+        impl=impl,
+    )
+
+
+def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) -> Int64[Tensor, "b k"]:
+    """Which sample each read of a layer shows, of so many rows: clips meet frame by frame."""
+    spec = lowered.plan.segments[index]
+    assert isinstance(spec, LayerSpec)
+    return sources(spec, rows, lowered.frames if frames is None else frames, lowered.device)
+
+
+def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl: str, scale: float) -> Tensor:
+    """The picture and its chains, each through the passes of a plan of its own, added up by their shares."""
+    mixture = lowered.plan.steps[index].transform
+    assert isinstance(mixture, MixtureTransform)
+    share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
+    total, spec = share[:, None, None, None] * in_units(image), ImageSpec(image.shape[1], image.shape[2], image.shape[3])
+    for k, (chain, params) in enumerate(zip(mixture.chains, segment.chains, strict=True)):
+        same = mixture.chains.index(chain) if is_plain_eager() else k  # equal chains share a plan
+        plan = lowered.plan_beside((index, same), chain, spec)
+        inside = Lowered(plan, params, lowered.device, lowered.slopes, lowered.frames)
+        weight = ((1.0 - share) * weights[:, k])[:, None, None, None]
+        total = total + weight * apply_image(inside, image, impl=impl, dtype=total.dtype, scale=scale)
+    return total
+
+
+def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """A run that resamples, with what lies over the picture."""
+    assert isinstance(run, Run)
+    _, resample = _pass_of(run, lowered, over.on(image) if run.pivot else image, scale)
+    src_from_dst = lowered.geometry(run).total
+    assert src_from_dst is not None
+    return over.along(image, resample.returning(dtype), src_from_dst, partial(resize if run.separable else warp, impl=impl))
+
+
+def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float) -> tuple[Any, Resample]:
+    """A run's pass over pictures, and these as it is to read them."""
+    computed = compute_dtype(image.dtype)
+    if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
+        image = in_units(image) if isinstance(image, Tensor) else image.each(in_units)
+    frame = lowered.frame(run) if run.framing else None
+    image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
+    return image, lowered.resample(run, mean, scale, computed)
+
+
+def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+    """A run of crops and resizes, whose result is read for its mean before it gets its colours."""
+    computed = compute_dtype(image.dtype)
+    samples, channels = image.shape[:2]
+    (before, after), opened = run.apart, lowered.opened(run, (samples, channels), scale, computed)
+    if opened is not None and run.separable and settles(impl, lowered.device) and not needs_grad(image):
+        return settled(image, opened, dtype)
+    moves = lowered.resample(before, None, scale, computed) if opened is None else opened.resample.without_colors()
+    made, mean = color.with_mean(_passed(run, image, moves.returning(computed), impl))
+    colors = lowered.resample(after, mean, scale, computed) if opened is None else opened.at(mean).without_moves()
+    colors = colors.returning(dtype)
+    return _colored(made, colors) if implementation(impl, made, colors) == "reference" else warp(made, colors, impl=impl)
+
+
+def _passed(run: Run, image: Tensor | Pictures, resample: Resample, impl: str) -> Tensor:
+    """A run's pass over pictures."""
+    if run.separable and run.warps:
+        return resize(image, resample, impl=impl)
+    if not run.warps and isinstance(image, Tensor) and implementation(impl, image, resample) == "reference":
+        return _colored(image, resample)
+    # Nearest warps have a gradient to their maps that kernels know nothing of.
+    return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)
+
+
+def _colored(image: Tensor, resample: Resample) -> Tensor:
+    """Colour alone, without a gather."""
+    image = color.stages(in_units(image), resample.prologue)
+    _, matrix, offset, stages, _ = unpack(resample, image.shape[1])
+    if matrix is not None:
+        image = color.affine(image, matrix, offset)
+    return as_bytes(color.stages(image, (*stages, *resample.epilogue)), resample.recipe.dtype or image.dtype)
+
+
+def apply_field(
+    lowered: Lowered,
+    field: Shaped[Tensor, "b c h w"],
+    *,
+    interpolation: str,
+    padding_mode: str | None,
+    fill: float,
+    impl: str,
+    groups: Sequence[Group] | None = None,
+    masks: bool = False,
+) -> Shaped[Tensor, "b c h2 w2"]:
+    """Send masks, heatmaps or depth through the geometry alone.
+
+    Args:
+        lowered: the plan and its values.
+        field: floating point, or integers with ``nearest``.
+        interpolation: as in the warp kernel.
+        padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
+        fill: what lies outside.
+        impl: which implementation computes.
+        groups: the passes, if not all of the plan's.
+        masks: what steps say of masks goes for these: their own fills, and values under holes.
+
+    Gradient:
+        field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
+        for integers, which carry no gradient.
+    """
+    for group in lowered.plan.groups if groups is None else groups:
+        if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
+            kept = field.dtype if field.is_floating_point() else None
+            field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)
+        if masks and isinstance(group, Single) and group.index in lowered.plan.hiding:
+            field = _under_holes(lowered, group.index, field)
+        if not isinstance(group, Run) or not group.warps:
+            continue
+        geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)
+        outside = partial(_outside, lowered, fill=fill, masks=masks, like=field)
+        field = _warped_field(group, geometry, field, interpolation, padding_mode, outside, impl, lowered.slopes)
+    return field
+
+
+def _under_holes(lowered: Lowered, index: int, field: Tensor) -> Tensor:
+    """Masks, where a step's rectangles hold the centre of a pixel what it says of them."""
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(segment, Patch)
+    assert isinstance(spec, BlendSpec)
+    if spec.mask_value is None:
+        return field
+    holes = cover(segment.box, (field.shape[2], field.shape[3]), 0.0).any(1)
+    return torch.where(holes[:, None], torch.full((), spec.mask_value, dtype=field.dtype, device=field.device), field)
+
+
+def _outside(lowered: Lowered, layer: Run | Canvas, *, fill: float, masks: bool, like: Tensor) -> Tensor | None:
+    """What fields show outside: the fill of all, or of masks what the warps say that do not exclude one another."""
+    specs = [(i, lowered.plan.segments[i]) for i in layer.fills] if masks else []
+    own = [(i, spec.mask_fill) for i, spec in specs if isinstance(spec, WarpSpec)]
+    numbers = [(i, fill if number is None else number) for i, number in own] or [(-1, fill)]
+    like = like.new_ones((1, like.shape[1]), dtype=compute_dtype(like.dtype))
+    if len({number for _, number in numbers}) == 1:
+        return constant((numbers[0][1],) * like.shape[1], like.dtype, like.device)[None] if numbers[0][1] else None
+    gates = [(lowered.opened_by_choices(i), number) for i, number in numbers]
+    rows = [number * like if gate is None else gate.to(like.dtype)[:, None] * number * like for gate, number in gates]
+    return reduce(torch.add, rows)
+
+
+def _warped_field(
+    run: Run,
+    geometry: Geometry,
+    field: Tensor,
+    interpolation: str,
+    padding_mode: str | None,
+    outside: Callable[[Run | Canvas], Tensor | None],
+    impl: str,
+    slopes: Tensor | None,
+) -> Tensor:
+    coordinates = compute_dtype(field.dtype)
+    geometry = geometry.to(coordinates)
+    assert geometry.src_from_dst is not None
+    links = []
+    for link, canvas in zip(geometry.links, run.canvases, strict=True):
+        mode = padding_mode if padding_mode and canvas.exposes else canvas.padding_mode
+        shows = canvas.exposes and mode in FILLED_MODES
+        kind = canvas_kind(mode, hard=canvas.hard or interpolation == "nearest")
+        links.append(link._replace(kind=kind, fill=outside(canvas) if shows else None))
+    followed = padding_mode if run.fills or not links else None
+    resample = pack(
+        geometry.src_from_dst if run.projective else geometry.src_from_dst[:, :2],
+        size=run.size_out,
+        interpolation=interpolation,
+        padding_mode=followed or run.padding_mode,
+        fill=outside(run),
+        window=geometry.window,
+        links=links,
+        slopes=slopes,
+    )
+    return read(field, resample, impl=impl)
+
+
+def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
+    """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
+
+    Args:
+        image: the end of the path.
+        back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
+        canvases_of: (height, width) of those between.
+        impl: which implementation computes.
+        options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
+
+    Gradient:
+        image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
+    """
+    if any(isinstance(each, BentMap) for each in back):
+        places = places_of(back, canvases_of, options["size"], len(image))
+        return read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl=impl)
+    src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
+    # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
+    links = [
+        Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
+        for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)
+    ]
+    return read(image, pack(src_from_dst, links=links, **options), impl=impl)

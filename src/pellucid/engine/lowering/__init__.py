@@ -1,0 +1,28 @@
+"""Lowering: from drawn values to the small tensors every pass needs.
+
+Owns: segments, their composition per run, and what computes it: ordinary tensor code, or a tape of it.
+Must not: touch images, draw, or decide what is fused (the plan did).
+Read next: ``compose.py``.
+"""
+
+from pellucid.engine.lowering.compose import Composed
+from pellucid.engine.lowering.lowered import Cutout, Lowered
+from pellucid.engine.lowering.openings import Openings, as_bend, copies, keeps_levels, may_close
+from pellucid.engine.lowering.operations import operations_of
+from pellucid.engine.lowering.replayed import Replayed, together
+from pellucid.engine.lowering.segments_of import opened
+
+__all__ = [
+    "Composed",
+    "Cutout",
+    "Lowered",
+    "Openings",
+    "Replayed",
+    "as_bend",
+    "copies",
+    "keeps_levels",
+    "may_close",
+    "opened",
+    "operations_of",
+    "together",
+]

@@ -1,0 +1,272 @@
+"""Composing a run: its geometry as one map, its colours as one, and its fill, in tensor code.
+
+Owns: what a pass needs beside the image. This is the specification; tapes are recordings of it.
+Must not: touch images: the one thing it knows of them is their mean colour.
+Read next: ``tapes.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from pellucid.color.maps import apply_to_vector
+from pellucid.core.constants import constant, wide_dtype
+from pellucid.core.tape import Number
+from pellucid.engine.lowering.segments_of import Segments, widened
+from pellucid.engine.plan import Canvas, Plan, Run
+from pellucid.geometry.matrices import scale_shift
+from pellucid.kernels import color
+from pellucid.kernels.warp.packing import Link, canvas_kind
+from pellucid.kernels.warp.taps import half_up
+from pellucid.segments import Color, Curve, Segment, Tone, Warp
+from pellucid.segments.chain import Chain, FillColors, Stage
+from pellucid.segments.specs import ColorSpec, WarpSpec
+from pellucid.types import Fill, Size
+
+__all__ = ["Composed", "Geometry", "Link", "compose", "frame", "geometry", "unmoved"]
+
+
+class Geometry(NamedTuple):
+    """A run's maps: to the source from the first canvas (from the result, where there is none), and on from canvas to canvas."""
+
+    src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
+    window: Float[Tensor, "b_or_1 4"] | None
+    links: tuple[Link, ...] = ()
+
+    def to(self, dtype: torch.dtype) -> Geometry:
+        """This geometry in another precision."""
+        src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
+        return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
+
+    @property
+    def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
+        """From the result to the source, whatever lies between."""
+        return None if self.src_from_dst is None else _product([self.src_from_dst, *(link.mid_from_dst for link in self.links)])
+
+
+class Composed(NamedTuple):
+    """A run but for the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue.
+
+    Colour alone has no map and no prologue. ``links`` lead from canvas to canvas on to the result.
+    """
+
+    src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
+    window: Float[Tensor, "b_or_1 4"] | None
+    fill: Float[Tensor, "b_or_1 c2"] | None
+    matrix: Float[Tensor, "b_or_1 c2 c"] | None
+    offset: Float[Tensor, "b_or_1 c2"] | None
+    prologue: tuple[Stage, ...]
+    epilogue: tuple[Stage, ...]
+    links: tuple[Link, ...] = ()
+
+
+def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
+    """The map of a run that moves nothing."""
+    return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
+
+
+def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
+    """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave.
+
+    Args:
+        run, segment_of: the run and its segments.
+        device: of the drawn values.
+        nearest: the precision in which nearest reads will round the coordinates, where they do.
+    """
+    if not run.warps:
+        return Geometry(None, None)
+    parts: list[list[Tensor]] = [[]]  # of each map
+    between: list[tuple[Any, Tensor | None]] = []  # two of them: rectangle or grid, displacements
+    facing: Tensor | None = None
+    pictures: dict[int, list[Canvas]] = {}
+    for canvas in run.canvases:
+        pictures.setdefault(canvas.at, []).extend([] if canvas.bends else [canvas])
+    for index in run.warps:
+        warp = _warp(segment_of(index))
+        if nearest is not None and run.moved and index == run.resample_at:
+            facing = _product([one for part in parts for one in part])
+        for canvas in pictures.get(index, ()):
+            between.append((_cut(warp) if canvas.windowed else _rectangle(canvas.size, device), None))
+            parts.append([])
+        parts[-1].append(warp.src_from_dst)
+        if warp.bend is not None:
+            between.append((warp.bend.grid, warp.bend.control))
+            parts.append([])
+    maps = [_product(part) if part else unmoved(wide_dtype(device), device) for part in parts]
+    if facing is not None and nearest is not None:
+        maps[0] = _half_way_back(facing, run.size_in, nearest) @ maps[0]
+    kinds = (canvas_kind(canvas.padding_mode, hard=canvas.hard or run.interpolation == "nearest") for canvas in run.canvases)
+    links = tuple(
+        Link(kind, mid_from_dst, window, control=control)
+        for kind, mid_from_dst, (window, control) in zip(kinds, maps[1:], between, strict=True)
+    )
+    return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
+
+
+def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Int64[Tensor, "b_or_1 4"]:
+    """The pixels of the source that a run's first crops leave, as :func:`pellucid.kernels.color.pixels_of` counts them.
+
+    Args:
+        run, segment_of: the run and its segments.
+        size: of the picture behind those crops.
+        device: of the drawn values.
+    """
+    ends = _rectangle(size, device) + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
+    edges = _sent_back(ends, _product([_warp(segment_of(index)).src_from_dst for index in run.framing]))
+    return color.pixels_of(edges, _rectangle(run.size_in, device))
+
+
+def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:
+    return reduce(torch.matmul, maps)
+
+
+def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torch.dtype) -> Float[Tensor, "b 3 3"]:
+    """A shift by less than any map of pixels onto pixels can tell, along the axes that a flip or turn has reversed.
+
+    Nearest rounds half-way points up. What lies half-way in the frame that is interpolated must go up there, and so down here.
+    """
+    reversed_axes = src_from_mid[:, :2, :2].sum(-1) < 0  # b 2
+    back = reversed_axes.to(src_from_mid.dtype) * (-2.0 * (half_up(1, dtype) - 0.5))
+    return scale_shift(1.0, back[:, 0] * size[1], 1.0, back[:, 1] * size[0], src_from_mid)
+
+
+def compose(
+    plan: Plan,
+    run: Run,
+    segment_of: Segments,
+    mean: Float[Tensor, "b c"] | None,
+    scale: float,
+    device: torch.device,
+    nearest: torch.dtype | None = None,
+) -> Composed:
+    """Everything a run's pass needs.
+
+    Args:
+        plan, run, segment_of: the run and its segments.
+        mean: the images' mean colour, where ``run.pivot`` says that a colour map needs it.
+        scale: the image's own units per unit (255 for 8-bit input), in which fills are.
+        device: of the drawn values.
+        nearest: as in :func:`geometry`.
+    """
+    src_from_dst, window, links = geometry(run, segment_of, device, nearest)
+    chain = Chain(mean)
+    fills: dict[int, FillColors] = {}
+    if not run.warps:
+        chain.mark_resample()  # as if a map that moves nothing came first
+    marks = {*run.fills, *(index for canvas in run.canvases for index in canvas.fills)}
+    for index in run.indices:
+        segment = segment_of(index)
+        if isinstance(segment, Color):
+            spec = plan.segments[index]
+            assert isinstance(spec, ColorSpec)
+            chain.add(segment, spec.clip)
+        elif isinstance(segment, Curve | Tone):
+            chain.bend(segment, scale)
+        if index in marks:
+            fills[index] = chain.mark_fill()
+        if index == run.resample_at:
+            chain.mark_resample()
+    chain.finish()
+    matrix, offset = chain.fused or (None, None)
+    channels = plan.specs[run.indices[0]].channels
+
+    def fill_of(layer: Run | Canvas) -> Tensor | None:
+        return _fill(plan, layer, fills, segment_of, channels, scale, device)
+
+    links = tuple(link._replace(fill=fill_of(canvas)) for link, canvas in zip(links, run.canvases, strict=True))
+    fill = fill_of(run)
+    return Composed(src_from_dst, window, fill, matrix, offset, tuple(chain.prologue), tuple(chain.epilogue), links)
+
+
+def _warp(segment: Segment) -> Warp:
+    assert isinstance(segment, Warp)
+    return segment
+
+
+def _fill(
+    plan: Plan,
+    layer: Run | Canvas,
+    colors: Mapping[int, FillColors],
+    segment_of: Segments,
+    channels: int,
+    scale: float,
+    device: torch.device,
+) -> Tensor | None:
+    """The fill as the resample must show it: with the colour maps that follow its warp; of alternatives, that of the open one."""
+    if layer.padding_mode not in ("zeros", "constant"):
+        return None
+    found: list[tuple[int, Tensor | None]] = []
+    for index in layer.fills:
+        spec = plan.segments[index]
+        assert isinstance(spec, WarpSpec)
+        found.append((index, _one_fill(layer.padding_mode, spec.fill, colors[index], channels, scale, device)))
+    if all(fill is None for _, fill in found):
+        return None
+    nothing = _fill_vector(0.0, channels, device)
+    rows = [(segment_of.opened(index), nothing if fill is None else fill) for index, fill in found]
+    chosen = [fill if gate is None or len(rows) == 1 else gate[:, None] * fill for gate, fill in rows]
+    return reduce(torch.add, chosen)
+
+
+def _one_fill(padding_mode: str, own: Fill, colors: FillColors, channels: int, scale: float, device: torch.device) -> Tensor | None:
+    if padding_mode == "zeros" and own in (0, 0.0) and not colors.stages and (colors.map is None or colors.map[1] is None):
+        return None
+    fill = _fill_vector(own, channels, device) / scale
+    if colors.stages:
+        fill = color.stages(fill[:, :, None, None], colors.stages)[:, :, 0, 0]
+    return apply_to_vector(colors.map, fill)
+
+
+def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tensor, "1 c"]:
+    numbers = (float(fill),) if isinstance(fill, int | float) else tuple(float(f) for f in fill)
+    return constant(numbers * (channels // len(numbers)), wide_dtype(device), device)[None]
+
+
+def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tensor, "b 4"]:
+    """The rectangle sampling may not leave, in pixel centres of the run's input: the crops', else the whole image."""
+    total: Tensor | None = None
+    before: Tensor | None = None
+    bounds = {canvas.at: canvas for canvas in run.windows}
+    for index in run.warps[: 1 + run.warps.index(run.windows[-1].at)] if bounds else ():
+        warp = _warp(segment_of(index))
+        if index in bounds:
+            gate = segment_of.opened(index)
+            window = _cut(warp) if bounds[index].windowed else widened(_rectangle(bounds[index].size, device), gate)
+            if total is None and gate is not None:  # nothing may bound this sample but its picture
+                total = _rectangle(run.size_in, device)
+            window = window if before is None else _sent_back(window, before)
+            total = window if total is None else _common(total, window)
+        before = warp.src_from_dst if before is None else before @ warp.src_from_dst
+    return _rectangle(run.size_in, device) if total is None else total
+
+
+def _cut(warp: Warp) -> Float[Tensor, "b 4"]:
+    """A crop's own rectangle; where one of its ends is not finite, none is, and nothing is read there."""
+    assert warp.window is not None
+    return warp.window + 0.0 * warp.window.sum(-1, keepdim=True)
+
+
+def _rectangle(size: Size, device: torch.device) -> Float[Tensor, "1 4"]:
+    lengths: tuple[Any, Any] = size
+    if not any(isinstance(length, Number) for length in lengths):
+        return constant((0.0, 0.0, size[1] - 1.0, size[0] - 1.0), wide_dtype(device), device)[None]
+    ends = torch.eye(4, dtype=wide_dtype(device), device=device)[2:]
+    return (ends[0] * (size[1] - 1.0) + ends[1] * (size[0] - 1.0))[None]
+
+
+def _sent_back(window: Float[Tensor, "b 4"], before: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 4"]:
+    """An upright rectangle's corners through a map under which it stays upright: flips, turns, crops, resizes."""
+    x, y = (window[:, None, i::2] * before[:, :2, i, None] for i in (0, 1))  # b axis end
+    ends = x + y + before[:, :2, 2:]
+    return torch.cat((torch.minimum(ends[..., 0], ends[..., 1]), torch.maximum(ends[..., 0], ends[..., 1])), -1)
+
+
+def _common(first: Tensor, second: Tensor) -> Tensor:
+    """Where two rectangles meet."""
+    return torch.cat((torch.maximum(first[:, :2], second[:, :2]), torch.minimum(first[:, 2:], second[:, 2:])), -1)

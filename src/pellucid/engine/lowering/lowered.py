@@ -1,0 +1,338 @@
+"""A plan with its values, lowered as far as somebody asks.
+
+Owns: the choice between tensor code and tape, and not doing anything twice.
+Must not: differ: a tape computes what it recorded.
+Read next: ``../execution.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from pellucid.core.compilers import numba_works
+from pellucid.core.constants import wide_dtype
+from pellucid.core.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.engine.lowering.compose import Geometry, compose, frame, geometry, unmoved
+from pellucid.engine.lowering.replayed import Replayed, joined
+from pellucid.engine.lowering.segments_of import Segments
+from pellucid.engine.lowering.slopes import play_along, play_open
+from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
+from pellucid.engine.plan import Plan, Plans, Run, make_plan
+from pellucid.kernels.warp.layout import BENDS
+from pellucid.kernels.warp.packing import Opened, Resample, pack
+from pellucid.segments import Segment, Warp
+from pellucid.transforms.base import Transform
+from pellucid.transforms.warping import Bending
+from pellucid.types import ImageSpec
+
+__all__ = ["Cutout", "Lowered"]
+
+_Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
+"""(plan, run, its segments, mean colour) -> a named tuple of tensors."""
+_OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
+"""(plan, its segments) -> tensors, in any nesting of tuples."""
+
+_MOST_RECORDED = 8192
+"""Passes times steps of a plan beyond which passes are not recorded: each tape begins with all steps."""
+
+
+class Cutout(NamedTuple):
+    """What a layer pastes, pixel by pixel.
+
+    Args:
+        opacity: how much of it shows, where the layer is open.
+        hard: what labels take it to cover.
+    """
+
+    opacity: Float[Tensor, "b h w"]
+    hard: Bool[Tensor, "b h w"]
+
+
+class Lowered:
+    """One call's values on their way to the passes; made for one call.
+
+    Args:
+        plan: what is fused with what.
+        params: the drawn values, on ``device``.
+        device: of the images and everything else.
+        slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
+        frames: of each sample.
+        taped: what `taped` says, where that is known.
+        parts: of a list, the samples of each size on their own, and where they stand. What no tape says for all of them at once is
+            put together of theirs, or raises TapeError where it goes different ways.
+
+    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
+    which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
+    masks fills it in, before any picture is laid.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        params: Params,
+        device: torch.device,
+        slopes: Tensor | None = None,
+        frames: int = 1,
+        taped: bool | None = None,
+        parts: Sequence[tuple[Lowered, tuple[int, ...]]] = (),
+    ) -> None:
+        self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
+        self._parts = parts
+        self._sizes = _sizes(parts) if parts else None
+        self.cutouts: dict[int, Cutout] = {}
+        self._segments = Segments(plan, params, device)
+        self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
+        self._taped = (
+            taped
+            if taped is not None
+            else (
+                device.type == "cpu"
+                and is_plain_eager()
+                and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
+                and numba_works()
+            )
+        )
+
+    @property
+    def taped(self) -> bool:
+        """Whether nothing asks for a gradient, nothing traces, and values may be read."""
+        return self._taped
+
+    def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
+        """This call for some of its samples only."""
+        params = self.params
+        some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
+        slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
+        parts = _some_parts(self._parts, rows) if self._parts else ()
+        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped, parts=parts)
+
+    def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
+        """The plan of a chain that one of the steps holds, made once for images of one kind."""
+        options: dict[str, Any] = {"fuse": self.plan.fuse, "canvas": self.plan.canvas, "same_on_batch": False}
+        if self.plan.kind is None:
+            return make_plan(transforms, spec, **options)
+        plans = cached_recording(self.plan.kind, place, lambda: Plans(transforms, **options))
+        assert plans is not None
+        return plans.of(spec)
+
+    def segment(self, index: int) -> Segment:
+        """A step's segment."""
+        return self._segments(index)
+
+    def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
+        """How far the choices above a step open it; None where nothing can close it."""
+        return self._segments.opened(index)
+
+    def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
+        """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
+        nearest = nearest if run.moved else None
+        at = run.indices, nearest
+        if at not in self._geometry:
+            function = partial(_geometry, nearest, self.device)
+            self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
+        return self._geometry[at]
+
+    def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
+        """What the run's first crops leave of its source, as in :func:`frame`."""
+        found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
+        return found
+
+    def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
+        """The run's pass as one value, its numbers of this dtype."""
+        nearest = dtype if run.moved and run.interpolation == "nearest" else None
+        function = partial(_resample, scale, nearest, self.device)
+        made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
+        return made._replace(slopes=self.slopes)
+
+    def opened(self, run: Run, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Opened | None:
+        """The same pass before the mean, of this shape, is known; None where no tape tells."""
+        if not self._taped or run.bends:
+            return None
+        nearest = dtype if run.moved and run.interpolation == "nearest" else None
+        function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64, device="cpu")
+        key, recorded = (run.indices, ("resample", scale, nearest)), partial(_of_run, function, run.indices, self.device)
+        tape, rows = self._tape(key, run.indices, recorded, unknown)
+        if tape is None or rows is None or not len(rows):
+            return None
+        try:
+            found = play_open(tape.recording, rows, shape[1], dtype, mixed=self._sizes is not None)
+        except TapeError:  # for this size
+            found = None
+        return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
+
+    def _lower(
+        self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
+    ) -> Any:
+        """The function's result, played from its tape or else computed; with ``follow``, a gradient goes on to the mean."""
+        followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
+        still = mean if followed is None else followed.detach()
+        bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
+        apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
+        if self._taped and (bent is None or apart) and (still is None or plain([still])):
+            indices = run.indices if key[0] == "resample" else run.warps
+            tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
+            if tape is not None and rows is not None and len(rows):
+                try:
+                    recording = tape.recording
+                    if followed is None:
+                        played = recording.play(rows, dtype, mixed=self._sizes is not None)
+                    else:
+                        played = play_along(recording, rows, followed, dtype, mixed=self._sizes is not None)
+                except TapeError:  # for this size
+                    played = None
+                if played is not None:
+                    return played if bent is None else _put_in(played, self._segments(bent), dtype)
+        if self._parts:
+            means = [None if mean is None else mean[list(where)] for _, where in self._parts]
+            each = [
+                part._lower(part.plan.run_of(run.indices), key, function, own, dtype, follow=follow)
+                for (part, _), own in zip(self._parts, means, strict=True)
+            ]
+            return joined(each, [where for _, where in self._parts])
+        return function(self.plan, run, self._segments, mean).to(dtype)
+
+    def of_all(self, key: Any, function: _OfPlan) -> Any:
+        """What a function makes of every step at once, in float64."""
+        if self._taped:
+            tape, rows = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
+            if tape is not None and rows is not None and len(rows):
+                try:
+                    return tape.recording.play(rows, mixed=self._sizes is not None)
+                except TapeError:  # for this size
+                    pass
+        if self._parts:
+            return joined([part.of_all(key, function) for part, _ in self._parts], [where for _, where in self._parts])
+        return function(self.plan, self._segments)
+
+    def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
+        """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
+        if key[0] is not None and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
+            return None, None
+        channels = 0 if mean is None else mean.shape[1]
+        plan, params, size = self.plan, self.params, self.plan.size_in if self._sizes is None else self._sizes
+        if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
+            words = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
+            return words, None if words is None else words.rows(params, size, mean)
+        tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, indices, channels))
+        return tape, None if tape is None else tape.rows(params, size, mean)
+
+
+def _sizes(parts: Sequence[tuple[Lowered, tuple[int, ...]]]) -> Rows:
+    """Height and width of every sample."""
+    sizes = np.empty((sum(len(where) for _, where in parts), 2))
+    for part, where in parts:
+        sizes[list(where)] = part.plan.size_in
+    return sizes
+
+
+def _some_parts(parts: Sequence[tuple[Lowered, tuple[int, ...]]], rows: Tensor) -> list[tuple[Lowered, tuple[int, ...]]]:
+    """What is left of each part, where of a list some samples are left."""
+    found, ranks = [], {place: rank for rank, place in enumerate(rows.tolist())}
+    for part, where in parts:
+        kept = [k for k, place in enumerate(where) if place in ranks]
+        if kept:
+            own = part if len(kept) == len(where) else part.of(torch.tensor(kept, device=rows.device))
+            found.append((own, tuple(ranks[where[k]] for k in kept)))
+    return found
+
+
+class _Some(Sequence[Mapping[str, Tensor]]):
+    """The values of some samples, taken out step by step as somebody asks for them."""
+
+    def __init__(self, params: Params, rows: Int64[Tensor, "n"]) -> None:
+        self._params, self._rows = params, rows
+        self._known: dict[int, dict[str, Tensor]] = {}
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if at not in self._known:
+            self._known[at] = {name: value[self._rows] for name, value in self._params[at].items()}
+        return self._known[at]
+
+
+def _geometry(
+    nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
+) -> Geometry:
+    del plan, mean
+    return geometry(run, segment_of, device, nearest)
+
+
+def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Int64[Tensor, "b_or_1 4"]:
+    del mean
+    return frame(run, plan.size_after(run.framing[-1]), segment_of, device)
+
+
+def _resample(
+    scale: float,
+    nearest: torch.dtype | None,
+    device: torch.device,
+    plan: Plan,
+    run: Run,
+    segment_of: Segments,
+    mean: Tensor | None,
+) -> Resample:
+    composed = compose(plan, run, segment_of, mean, scale, device, nearest)
+    src_from_dst = composed.src_from_dst
+    if src_from_dst is None:
+        src_from_dst = unmoved(wide_dtype(device), device)
+    return pack(
+        src_from_dst if run.projective else src_from_dst[:, :2],
+        size=run.size_out,
+        interpolation=run.interpolation,
+        padding_mode=run.padding_mode,
+        fill=composed.fill,
+        matrix=composed.matrix,
+        offset=composed.offset,
+        window=composed.window,
+        footprint=None if run.separable else run.footprint,
+        antialias=run.footprint is not None or not run.separable,
+        links=composed.links,
+        prologue=composed.prologue,
+        epilogue=composed.epilogue,
+    )
+
+
+def _of_run(
+    function: _Function,
+    indices: tuple[int, ...],
+    device: torch.device,
+    plan: Plan,
+    values: Mapping[int, Mapping[str, Tensor]],
+    mean: Tensor | None,
+) -> Any:
+    """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
+    return function(plan, plan.run_of(indices), Segments(plan, values, device, fields=False), mean)
+
+
+def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:
+    """A resample that was recorded without its field, with it."""
+    assert isinstance(segment, Warp)
+    assert segment.bend is not None
+    assert resample.links is not None
+    bend, links = segment.bend, resample.links
+    # By NumPy: see `symmetric_field`.
+    control = torch.from_numpy(bend.control.numpy().astype(np.float32 if dtype == torch.float32 else np.float64))
+    at = next(k for k, kind in enumerate(resample.recipe.canvases) if kind in BENDS)
+    rows = max(len(links), len(bend.grid))
+    own = torch.cat((links[:, at, :-4].expand(rows, -1), bend.grid.to(dtype).expand(rows, -1)), 1)
+    parts = (links[:, :at].expand(rows, -1, -1), own[:, None], links[:, at + 1 :].expand(rows, -1, -1))
+    return resample._replace(links=torch.cat(parts, 1), table=control)
+
+
+def _of_plan(
+    function: _OfPlan, device: torch.device, plan: Plan, values: Mapping[int, Mapping[str, Tensor]], mean: Tensor | None
+) -> Any:
+    """A function of every step of a plan, while it is recorded."""
+    del mean
+    return function(plan, Segments(plan, values, device))

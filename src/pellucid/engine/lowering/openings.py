@@ -1,0 +1,170 @@
+"""Which samples of a batch of bytes each pass changes.
+
+Owns: `Openings`: for every pass the samples that it changes, and whether it is the first or the last to do so.
+Must not: touch pixels, or look at values that a gradient goes to.
+Read next: ``../execution.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor
+
+from pellucid.core.tape import Rows, cached_recording
+from pellucid.engine.lowering.lowered import Lowered
+from pellucid.engine.lowering.segments_of import Segments
+from pellucid.engine.plan import Group, Plan, Run
+from pellucid.kernels.curve import Bend, bend_of
+from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, SegmentSpec, Tone
+from pellucid.types import Size
+
+__all__ = ["Opening", "Openings", "as_bend", "copies", "gate_of", "keeps_levels", "may_close"]
+
+_CLIPS = ("end", "each", True)
+
+
+class Opening(NamedTuple):
+    """Samples for which a pass is the first that changes them or not, and the last or not."""
+
+    group: Group
+    rows: Int64[Tensor, "n"]
+    first: bool
+    last: bool
+
+
+class Openings:
+    """The passes of a plan, each with the samples in which some step of it is open.
+
+    ``meets`` says whether two of them change one sample, ``resting`` names the samples that none changes.
+
+    Args:
+        groups: the passes.
+        open_in: (passes, samples), whether a pass changes a sample.
+        size: (height, width) behind the passes.
+    """
+
+    def __init__(self, groups: Sequence[Group], open_in: Rows, size: Size) -> None:
+        self._groups, self._open_in, self.size = groups, open_in, size
+        counts = open_in.cumsum(0)
+        self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
+        self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
+
+    @classmethod
+    def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> Openings | None:
+        """Which samples each of these passes changes; None unless these are bytes, nothing needs a gradient, and some pass skips a
+        sample.
+
+        A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
+        """
+        if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
+            return None
+        plan, size_in = lowered.plan, (image.shape[2], image.shape[3])
+        size = _one_size(groups, size_in)
+        if size is None:
+            return None
+        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
+            return None
+        if len(groups) == 1 and copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
+            return None
+        if not may_close(lowered, groups):
+            return None
+        steps: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
+        open_in = np.ones((len(groups), len(image)), bool)
+        for g, group in enumerate(groups):
+            indices = _indices(group)
+            gates = [steps[index] for index in indices]
+            known = {
+                i: gate.numpy() != 0.0
+                for i, gate in zip(indices, gates, strict=True)
+                if gate is not None and len(gate) == len(image)
+            }
+            if len(known) == len(gates) and (g > 0 or size_in == size):
+                open_in[g] = np.any(list(known.values()), 0)
+            if not _bounded(plan, group):
+                break
+        return None if open_in.all() else cls(groups, open_in, size)
+
+    def __iter__(self) -> Iterator[Opening]:
+        """Pass by pass."""
+        for g, group in enumerate(self._groups):
+            rows = self._open_in[g].nonzero()[0]
+            kinds = self._kinds[g, rows]
+            for kind in np.unique(kinds)[::-1]:
+                some = rows if (kinds == kind).all() else rows[kinds == kind]
+                yield Opening(group, torch.from_numpy(some), bool(kind & 2), bool(kind & 1))
+
+
+def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
+    """Whether one of these passes may change some samples and not others."""
+
+    def found() -> bool:
+        gates: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
+        return any(all(gates[index] is not None for index in _indices(group)) for group in groups)
+
+    return cached_recording(lowered.plan.owner, ("closes", *map(_indices, groups)), found) is not False
+
+
+def as_bend(segment: Segment | None) -> Bend | None:
+    """The curve that bytes are looked up in, where a segment is one."""
+    if isinstance(segment, Curve):
+        return bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
+    return bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
+
+
+def _indices(group: Group) -> tuple[int, ...]:
+    return group.indices if isinstance(group, Run) else (group.index,)
+
+
+def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
+    """How far each sample's step is open, of every step; None: always."""
+    return tuple(None if _always(spec) else gate_of(segments, index) for index, spec in enumerate(plan.segments))
+
+
+def _always(spec: SegmentSpec | None) -> bool:
+    """Of a choice, or a function, which sees the whole batch."""
+    return spec is None or isinstance(spec, CallSpec)
+
+
+def gate_of(segments: Segments, index: int) -> Float[Tensor, "b"] | None:
+    """How far a step is open: as far as the choices above it and its own probability say; None where nothing closes it."""
+    gates = [gate for gate in (segments.opened(index), segments.drawn(index).get("gate")) if gate is not None]
+    return reduce(torch.mul, gates) if gates else None
+
+
+def _one_size(groups: Sequence[Group], size_in: Size) -> Size | None:
+    """The size in which every pass ends, so that only the first may have read another; None if there is no such."""
+    sizes = [run.size_out for run in groups if isinstance(run, Run)]
+    size = sizes[-1] if sizes else size_in
+    first = bool(groups) and isinstance(groups[0], Run)
+    return size if set(sizes) <= {size} and (first or size_in == size) else None
+
+
+def copies(plan: Plan, group: Group) -> bool:
+    """Whether a pass moves whole pixels and does nothing else."""
+    if not isinstance(group, Run) or group.colors:
+        return False
+    return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
+
+
+def keeps_levels(plan: Plan, group: Group) -> bool:
+    """Whether what a pass makes of bytes are bytes, without rounding."""
+    return copies(plan, group) and _bounded(plan, group)
+
+
+def _bounded(plan: Plan, group: Group) -> bool:
+    """Whether a pass leaves what is in [0, 1] there."""
+    if not isinstance(group, Run):
+        segment = plan.segments[group.index]
+        clip = getattr(plan.steps[group.index].transform, "clip", None)
+        return clip in _CLIPS or (segment.bounded if isinstance(segment, CurveSpec) else isinstance(segment, CodecSpec))
+    if group.colors:
+        last = plan.segments[group.colors[-1]]
+        return last.bounded if isinstance(last, CurveSpec) else getattr(last, "clip", None) in _CLIPS
+    fills = {getattr(plan.segments[i], "fill", 0.0) for i in group.warps}
+    return fills == {0.0} and group.interpolation in ("nearest", "bilinear")

@@ -1,0 +1,114 @@
+"""The segments of a plan's steps from drawn values, each as far open as the choices above it say.
+
+Owns: what choices do to a step: they multiply its gate, or pull its segment to rest where it is a warp or has none.
+Must not: know what choices there are.
+Read next: ``compose.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.core.constants import wide_dtype
+from pellucid.engine.plan import Plan
+from pellucid.segments import Color, Segment, Warp, WarpSpec
+from pellucid.transforms.base import Transform, gated, gated_matrix
+from pellucid.transforms.choices import Choice, Gate
+from pellucid.transforms.warping import Bending
+from pellucid.types import ImageSpec
+
+__all__ = ["Segments", "opened", "widened"]
+
+Params = Sequence[Mapping[str, Tensor]] | Mapping[int, Mapping[str, Tensor]]
+"""Drawn values by step; those of the steps asked for, and of the choices above them."""
+
+_WIDE = 1e6
+"""Pixels that no picture reaches, and that float32 still counts."""
+
+
+class Segments:
+    """Each step's segment, computed once.
+
+    Args:
+        plan: the steps.
+        params: drawn values.
+        device: of the drawn values.
+        fields: whether warps that bend have theirs; without, they have four knots that move nothing.
+    """
+
+    def __init__(self, plan: Plan, params: Params, device: torch.device, *, fields: bool = True) -> None:
+        self.plan, self._params, self._device, self._fields = plan, params, device, fields
+        self._known: dict[int, Segment] = {}
+        self._open: dict[Gate, Tensor | None] = {}
+
+    def __call__(self, index: int) -> Segment:
+        """The segment of a step."""
+        if index not in self._known:
+            self._known[index] = self._lowered(index)
+        return self._known[index]
+
+    def opened(self, index: int) -> Float[Tensor, "b"] | None:
+        """How far the choices above a step open it; None where nothing can close it."""
+        return opened(self.plan, self._params, index)
+
+    def drawn(self, index: int) -> Mapping[str, Tensor]:
+        """A step's own values."""
+        return self._params[index]
+
+    def _lowered(self, index: int) -> Segment:
+        transform, spec, values = self.plan.steps[index].transform, self.plan.specs[index], self._params[index]
+        like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)
+        if not self._fields and isinstance(transform, Bending):
+            return transform.without_field(like)
+        gate = self.opened(index)
+        if gate is None:
+            return transform.lower(values, spec, like)
+        if takes_gate(transform, spec):
+            values = {**values, "gate": values["gate"] * gate if "gate" in values else gate}
+            return transform.lower(values, spec, like)
+        return _resting(transform.lower(values, spec, like), gate)
+
+
+def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
+    """How far the choices above a step open it; None where nothing can close it."""
+    found = []
+    for at, turn, branch in plan.steps[index].gates:
+        choice = plan.steps[at].transform
+        assert isinstance(choice, Choice)
+        share = choice.opened(params[at], turn, branch)
+        if share is not None:
+            found.append(share)
+    return reduce(torch.mul, found) if found else None
+
+
+def takes_gate(transform: Transform, spec: ImageSpec) -> bool:
+    """Whether a transform has a probability, and so a way to rest; a warp's may be another size, so it is pulled to rest."""
+    return "gate" in transform.gradients and not isinstance(transform.segment(spec), WarpSpec)
+
+
+def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
+    """The segment where the gate is open, rest elsewhere."""
+    values = {"gate": gate}
+    if isinstance(segment, Warp):
+        window = None if segment.window is None else widened(segment.window, gate)
+        bend = None if segment.bend is None else segment.bend._replace(control=gated(values, segment.bend.control, 0.0))
+        return Warp(gated_matrix(values, segment.src_from_dst), window, bend)
+    assert isinstance(segment, Color)
+    offset, pivot, hue = (
+        None if part is None else gated(values, part, 0.0) for part in (segment.offset, segment.pivot, segment.hue_shift)
+    )
+    post = None if segment.post is None else gated_matrix(values, segment.post)
+    return Color(gated_matrix(values, segment.matrix), offset, pivot, hue, post, segment.plain_pivot)
+
+
+def widened(window: Float[Tensor, "b_or_1 4"], gate: Float[Tensor, "b"] | None) -> Float[Tensor, "b_or_1 4"]:
+    """A rectangle that bounds nothing where the gate is shut."""
+    if gate is None:
+        return window
+    ends = torch.eye(4, dtype=window.dtype, device=window.device)
+    return gated({"gate": gate}, window, _WIDE * (ends[2] + ends[3] - ends[0] - ends[1]))

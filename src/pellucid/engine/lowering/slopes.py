@@ -1,0 +1,90 @@
+"""A tape's derivative to what it may get from an image: its mean colour.
+
+Owns: `play_along` and `play_open`, for recordings of resamples.
+Must not: be used for values that depend on the mean in any other way than by an affine map.
+Read next: ``lowered.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.core.tape import Recording, Rows
+from pellucid.kernels.warp.packing import Opened, Resample
+
+__all__ = ["play_along", "play_open"]
+
+
+def play_along(
+    recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype, *, mixed: bool = False
+) -> Resample | None:
+    """Play a recording of resamples, with a gradient from their colours to the mean; None where stages lie around them.
+
+    Args:
+        recording: gives a `Resample`.
+        rows: its inputs, of which the last c are the mean.
+        mean: the same again, with its graph.
+        dtype: of the result.
+        mixed: whether samples have sizes of their own.
+    """
+    played, slopes = _probed(recording, rows, mean.shape[1], with_mean=True, mixed=mixed)
+    if slopes is None:
+        return None
+    followed = _Following.apply(mean, played.params.to(dtype), slopes)
+    return played.to(dtype)._replace(params=followed)
+
+
+def play_open(recording: Recording, rows: Rows, channels: int, dtype: torch.dtype, *, mixed: bool = False) -> Opened | None:
+    """Play a recording of resamples whose mean is not known yet; None where stages lie around them.
+
+    Args:
+        recording: gives a `Resample`.
+        rows: its inputs, of which the last are the mean, which is not looked at.
+        channels: of the mean.
+        dtype: of what says where to read.
+        mixed: as in :meth:`pellucid.core.tape.Recording.play`.
+    """
+    played, slopes = _probed(recording, rows, channels, with_mean=False, mixed=mixed)
+    return None if slopes is None else Opened(played.to(dtype)._replace(params=played.params), slopes)
+
+
+def _probed(
+    recording: Recording, rows: Rows, channels: int, *, with_mean: bool, mixed: bool = False
+) -> tuple[Resample, Float[Tensor, "b n c"] | None]:
+    """The resample, at its inputs or else at a mean of zero, and the slopes of its colours to the mean.
+
+    The colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
+    channel is constant: the colours at a mean of one unit in that channel, less the colours at a mean of zero.
+    """
+    first = int(with_mean)
+    probes = np.stack([rows] * (first + 1 + channels))  # the inputs themselves, a mean of 0, and a unit of each channel
+    probes[first, :, -channels:] = 0.0
+    probes[first + 1 :, :, -channels:] = np.eye(channels)[:, None]
+    played: Resample = recording.play(probes.reshape(-1, rows.shape[1]), mixed=mixed)
+    if played.prologue or played.epilogue:
+        return played, None
+    samples = len(rows)
+    mapping, window, params, _, links, *_ = (None if part is None else part[:samples] for part in played[1:7])
+    every = played.params.unflatten(0, (-1, samples))
+    base, units = every[first], every[first + 1 :]
+    return Resample(played.recipe, mapping, window, params, None, links), (units - base).permute(1, 2, 0)  # type: ignore[arg-type]
+
+
+class _Following(torch.autograd.Function):
+    """(mean, numbers computed from it, their slopes (b, n, c)) -> the numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, mean: Tensor, numbers: Tensor, slopes: Tensor) -> Tensor:
+        del mean
+        ctx.save_for_backward(slopes)
+        return numbers.view_as(numbers)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (slopes,) = ctx.saved_tensors
+        return (grads[0].to(slopes.dtype)[:, :, None] * slopes).sum(1), None, None

@@ -1,0 +1,158 @@
+"""One segment that is a pass of its own, over the samples that it changes.
+
+Owns: which kernel computes a segment, its gate, and its numbers in the image's dtype.
+Must not: know of plans, or of what comes before and after.
+Read next: ``../kernels/blend/__init__.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.core.tape import is_plain_eager
+from pellucid.kernels import blend, codec, color, convolve, curve
+from pellucid.kernels.blend.laws import grained
+from pellucid.kernels.called import called
+from pellucid.kernels.conversion import as_colors
+from pellucid.segments import (
+    Call,
+    Codec,
+    ColorSteps,
+    Convolve,
+    Curve,
+    Filter,
+    Grain,
+    Hsv,
+    Median,
+    Noise,
+    Patch,
+    Segment,
+    Sharpen,
+    Tone,
+)
+
+__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "patch_value"]
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Coordinates and colours are computed in float32, in float64 for float64 images."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def in_units(image: Tensor) -> Tensor:
+    """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
+    return as_colors(image, compute_dtype(image.dtype))
+
+
+def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
+    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
+    active = _active(segment) if is_plain_eager() else None
+    if active is None or not active.is_cpu or len(active) != len(image):
+        return apply_single(segment, image, scale, impl)
+    rows = active.nonzero().squeeze(1)
+    if len(rows) == len(image):
+        return apply_single(segment, image, scale, impl)
+    chosen = type(segment)(*(_rows(part, rows) for part in segment))
+    return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
+
+
+def _active(segment: Segment) -> Tensor | None:
+    """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
+    if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
+        return None
+    if isinstance(segment, Patch | Median) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # their kernels look
+        return None
+    gate: Tensor | None = getattr(segment, "gate", None)
+    asked, active = [] if gate is None else [gate], gate
+    if isinstance(segment, Noise):
+        asked, active = [segment.mean, segment.sigma], (segment.mean != 0) | (segment.sigma != 0)
+    elif isinstance(segment, Convolve):
+        asked, active = [segment.vertical, segment.horizontal], _spreads(segment.vertical) | _spreads(segment.horizontal)
+    return None if any(part.requires_grad for part in asked) else active
+
+
+def _spreads(kernel: Float[Tensor, "b k"]) -> Tensor:
+    """Whether a kernel does more than pass on its middle."""
+    middle = kernel.shape[1] // 2
+    return (kernel[:, middle] != 1) | (kernel.count_nonzero(1) > 1)
+
+
+def _rows(part: Any, rows: Tensor) -> Any:
+    """A segment's numbers for some of the samples; what all samples share, and what is no number, stays as it is."""
+    if isinstance(part, tuple):
+        return tuple(_rows(each, rows) for each in part)
+    return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
+
+
+def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
+    """One segment on all samples; ``scale`` is 255 for what were bytes."""
+    dtype = image.dtype
+    if isinstance(segment, ColorSteps):
+        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
+        return color.jitter_steps(image, segment.order, factors, impl=impl)
+    if isinstance(segment, Convolve):
+        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+    if isinstance(segment, Filter):
+        filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
+        return color.clip(filtered) if segment.clip else filtered
+    if isinstance(segment, Median):
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return convolve.median(image, segment.taps, gate, impl=impl)
+    if isinstance(segment, Sharpen):
+        return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
+    if isinstance(segment, Tone):
+        amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
+        return curve.tone(
+            image,
+            segment.name,
+            amount,
+            gate,
+            image_gradient=segment.image_gradient,
+            magnitude=segment.magnitude,
+            h=segment.h,
+            scale=scale,
+            tiles=segment.tiles,
+            impl=impl,
+        )
+    if isinstance(segment, Curve):
+        return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
+    if isinstance(segment, Call):
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
+    if isinstance(segment, Hsv):
+        hue, saturation, value = (part.to(dtype) for part in segment[:3])
+        gate = None if segment.gate is None else segment.gate.to(dtype)
+        return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
+    if isinstance(segment, Codec):
+        quality, gate, subsampling, slopes, h = segment
+        gate = None if gate is None else gate.to(dtype)
+        return codec.jpeg(image, quality, gate, subsampling=subsampling, image_gradient=slopes, magnitude="secant", h=h, impl=impl)
+    if isinstance(segment, Noise):
+        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
+        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
+    if isinstance(segment, Grain):
+        result = _mixed(grained(segment, image, impl), image, segment.gate)
+        return color.clip(result) if segment.clip else result
+    assert isinstance(segment, Patch)
+    return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)
+
+
+def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
+    """The result where the gate is open, the image as it was elsewhere."""
+    if gate is None:
+        return result
+    gate = gate.to(image.dtype)[:, None, None, None]
+    return gate * result + (1.0 - gate) * image
+
+
+def patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
+    """What rectangles show: colours, or noise for every pixel."""
+    dtype = compute_dtype(image.dtype)
+    if segment.value is not None:
+        return segment.value.to(dtype)
+    assert segment.words is not None
+    return blend.gaussian_field(segment.words, (image.shape[1], image.shape[2], image.shape[3]), dtype, impl=impl)

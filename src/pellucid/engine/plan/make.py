@@ -1,0 +1,297 @@
+"""Making a plan: what is fused with what, decided from shapes alone.
+
+Owns: sizes along the steps, grouping them into runs, and where each draw finds its random words.
+Must not: hold tensors or look at values.
+Read next: ``schedule.py``, ``runs.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.core.caches import Recent
+from pellucid.core.compilers import numba_works
+from pellucid.core.tape import Recording, is_plain_eager, settled
+from pellucid.engine.plan.runs import Pending, cuts
+from pellucid.engine.plan.schedule import order_of
+from pellucid.engine.plan.tree import Tree
+from pellucid.engine.plan.values import Draw, Group, Kind, Part, Plan, Run, Single
+from pellucid.errors import invalid
+from pellucid.random.distributions import Bernoulli, Distribution, Smooth
+from pellucid.random.stream import slot_of
+from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
+from pellucid.transforms.base import Transform
+from pellucid.transforms.choices import Choice, Step, exclude, steps_of
+from pellucid.transforms.mixture import rounds
+from pellucid.types import ImageSpec
+
+__all__ = ["Plans", "ends_of", "for_size", "make_plan"]
+
+_NAMES = {
+    ColorSpec: "Color",
+    CurveSpec: "Curve",
+    ConvolveSpec: "Convolve",
+    BlendSpec: "Blend",
+    CodecSpec: "Codec",
+    LayerSpec: "Layers",
+    CallSpec: "Call",
+}
+
+
+class Plans:
+    """The plans of a list of transforms for images of any kind.
+
+    Planning is recorded with numbers in the place of sizes: where another size does not change what is fused with what, its plan is
+    the recorded one with other numbers, and shares its recordings.
+
+    Args:
+        transforms, fuse, canvas, same_on_batch: as :func:`make_plan` takes them.
+    """
+
+    def __init__(self, transforms: tuple[Transform, ...], *, fuse: bool, canvas: str, same_on_batch: bool) -> None:
+        self._plan = partial(_for_size, transforms, fuse=fuse, canvas=canvas, same_on_batch=same_on_batch)
+        self._recorded: Recent[int, Recording] = Recent(8)  # by channels
+        self._made: Recent[ImageSpec, Plan] = Recent(64)
+
+    def __getstate__(self) -> dict[str, object]:  # a copy makes its own
+        return {"_plan": self._plan, "_recorded": Recent(8), "_made": Recent(64)}
+
+    def of(self, spec: ImageSpec) -> Plan:
+        """The plan for one kind of image."""
+        if torch.compiler.is_compiling():
+            return self._plan(spec.channels, *spec.size)
+        return self._made.get(spec, lambda: self._make(spec))
+
+    def _make(self, spec: ImageSpec) -> Plan:
+        plan = partial(self._plan, spec.channels)
+        if not (is_plain_eager() and numba_works()):
+            return plan(*spec.size)
+        recording = self._recorded.get(spec.channels, lambda: Recording(plan, spec.size))
+        made: Plan = recording.play(np.array([spec.size], np.float64))
+        return made
+
+
+def _for_size(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
+    return make_plan(transforms, ImageSpec(channels, height, width), **options)
+
+
+def for_size(plan: Plan) -> Callable[[int, int], Plan]:
+    """What plans the same again for another (height, width), in a recording for plans of this kind; it keeps no plan."""
+    return partial(_again, plan.transforms, plan.specs[0].channels, fuse=plan.fuse, canvas=plan.canvas)
+
+
+def _again(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
+    plan = _for_size(transforms, channels, height, width, **options)
+    settled(height)  # what planning looks at is alike for all plans of a kind
+    return plan
+
+
+def make_plan(
+    transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool = True, canvas: str = "each", same_on_batch: bool = False
+) -> Plan:
+    """Plan the transforms for one kind of image.
+
+    Args:
+        transforms: in order.
+        spec: channels, height and width of the input.
+        fuse: compose runs; off gives the step-by-step semantics.
+        canvas: ``each``: what a step cuts off, no later one sees; ``image``: a run sees the whole of its source.
+        same_on_batch: share every draw across the batch.
+    """
+    if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
+        raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
+    steps = steps_of(transforms)
+    specs: list[ImageSpec] = []
+    segments: list[SegmentSpec | None] = []
+    specs.append(_through(transforms, spec, specs, segments, nested=False))
+    draws, slots, shared = _layout(steps, specs, same_on_batch)
+    tree = Tree(segments, specs, partial(exclude, steps), _excluding(steps), _resizing(steps, segments, specs), canvas)
+    order = order_of(transforms, segments)
+    groups = _groups(order, tree, fuse=fuse)
+    _check_sizes(steps, groups, tree)
+    rounded = [rounds(steps, index) for index in range(len(steps))]
+    in_bytes = _parts(_groups(order, tree._replace(rounded=rounded), fuse=fuse), rounded, segments) if any(rounded) else ()
+    hops = _hops(groups, tree)
+    kind = None if torch.compiler.is_compiling() else Kind()
+    looking = tuple(draw for draw in draws if draw.distribution.boxes)
+    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
+    layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
+    parts = steps, tuple(specs), tuple(segments), tuple(groups)
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, layers, in_bytes, kind)
+
+
+def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
+    """What is fused with what."""
+    groups: list[Group] = []
+    pending = Pending(tree)
+    last = None
+    for index in order:
+        segment, choice = tree.segments[index], tree.resizing[index]
+        if not pending.takes(index, fuse=fuse):
+            groups += [*pending.closed(), Single(index, _NAMES[type(segment)])]
+        elif fuse or (choice is not None and choice == last):
+            groups += pending.add(index)
+        else:
+            groups += [*pending.closed(), *pending.add(index)]
+        last = choice
+    return groups + pending.closed()
+
+
+def _parts(groups: Sequence[Group], rounded: Sequence[bool], segments: Sequence[SegmentSpec | None]) -> tuple[Part, ...]:
+    """Passes cut where pictures of bytes are bytes; a mixture stands alone."""
+    parts: list[Part] = []
+    alone = False
+    for group in groups:
+        index = group.indices[0] if isinstance(group, Run) else group.index
+        mixes = isinstance(segments[index], CallSpec)
+        if not parts or parts[-1].rounds != rounded[index] or alone or (mixes and rounded[index]):
+            parts.append(Part((), rounded[index]))
+        parts[-1] = parts[-1]._replace(groups=(*parts[-1].groups, group))
+        alone = mixes and rounded[index]
+    return tuple(parts)
+
+
+def ends_of(transforms: Sequence[Transform], spec: ImageSpec) -> ImageSpec:
+    """What comes out of transforms for one kind of image."""
+    return _through(transforms, spec, [], [], nested=False)
+
+
+def _through(
+    transforms: Sequence[Transform], spec: ImageSpec, specs: list[ImageSpec], segments: list[SegmentSpec | None], *, nested: bool
+) -> ImageSpec:
+    """Add what comes before each step, and what it lowers to, in the order the tree is written; returns what comes out."""
+    for transform in transforms:
+        specs.append(spec)
+        if isinstance(transform, Choice):
+            segments.append(None)
+            for turn in range(transform.turns):
+                ends = [_through(branch, spec, specs, segments, nested=True) for branch in transform.branches]
+                spec = _one_size(transform, ends, None if transform.whole and turn + 1 == transform.turns == 1 else spec)
+            continue
+        segment = transform.segment(spec)
+        _check_fill(transform, segment, spec.channels)
+        if nested:
+            _check_inside(transform, segment)
+        segments.append(segment)
+        spec = spec.resized(segment.size) if isinstance(segment, WarpSpec) else spec
+    return spec
+
+
+def _one_size(choice: Choice, ends: list[ImageSpec], before: ImageSpec | None) -> ImageSpec:
+    """The size that all branches end in; that before the choice, where none may be taken or another follows."""
+    sizes = [end.size for end in ends] + ([] if before is None else [before.size])
+    if any(size != sizes[0] for size in sizes):
+        each = ", ".join(f"[{i}] {height}x{width}" for i, (height, width) in enumerate(end.size for end in ends))
+        must = "branches that end in one size" if before is None else f"branches that keep the size, {sizes[-1][0]}x{sizes[-1][1]}"
+        fix = "A batch keeps one size: end every branch in a Resize or crop to the same one, or put it after the choice."
+        raise invalid(type(choice).__name__, expected=must, got=each, fix=fix)
+    return ends[0]
+
+
+def _check_inside(transform: Transform, segment: SegmentSpec) -> None:
+    """Raise for what cannot rest while another branch is taken."""
+    name = type(transform).__name__
+    if transform.units is not None:
+        raise invalid(
+            name, expected="a place before or after a choice", got="one inside", fix="A batch has one unit of brightness."
+        )
+    if "gate" not in transform.gradients and not isinstance(segment, WarpSpec | ColorSpec):
+        raise invalid(name, expected="a transform with a probability p, inside of a choice", got="one without", fix="Give it p.")
+
+
+def _excluding(steps: Sequence[Step]) -> list[int | None]:
+    """For each step, the outermost choice around it whose branches exclude one another."""
+    choices = {i: step.transform for i, step in enumerate(steps) if isinstance(step.transform, Choice)}
+    found = {i for i, choice in choices.items() if choice.excludes((0, 0), (0, 1))}
+    return [next((gate.choice for gate in step.gates if gate.choice in found), None) for step in steps]
+
+
+def _resizing(steps: Sequence[Step], segments: list[SegmentSpec | None], specs: list[ImageSpec]) -> list[int | None]:
+    """For each step, the outermost choice around it in which sizes change."""
+    changing = {gate.choice for i, step in enumerate(steps) if _resizes(segments[i], specs[i]) for gate in step.gates}
+    return [next((gate.choice for gate in step.gates if gate.choice in changing), None) for step in steps]
+
+
+def _resizes(segment: SegmentSpec | None, spec: ImageSpec) -> bool:
+    return isinstance(segment, WarpSpec) and segment.size != spec.size
+
+
+def _check_sizes(steps: Sequence[Step], groups: list[Group], tree: Tree) -> None:
+    """Raise where a pass would begin between pictures of different sizes: amid a choice that changes them."""
+    seen: dict[int, tuple[int, int]] = {}  # by choice: the group of its first change of size, and that step
+    for number, group in enumerate(groups):
+        for index in group.indices if isinstance(group, Run) else ():
+            choice = tree.resizing[index]
+            if choice is None or not _resizes(tree.segments[index], tree.specs[index]):
+                continue
+            begun, first = seen.setdefault(choice, (number, index))
+            if begun != number:
+                both = " and ".join(type(steps[i].transform).__name__ for i in (first, index))
+                raise invalid(
+                    type(steps[choice].transform).__name__,
+                    expected="branches whose changes of size can be one pass: crops, resizes and pads of one padding mode, "
+                    "interpolation and antialiasing, with nothing between them that needs a pass of its own",
+                    got=f"{both}, which need two",
+                    fix="Put rotations, blurs and the like after the crops, or bring all branches to one size after the choice.",
+                )
+
+
+def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
+    """The hops of a plan."""
+    found: list[list[int]] = []
+    left: list[int] = []  # of the last of them, the warps that leave something out, and whether one bends
+    bends = False
+    entered: set[int] = set()
+    for group in groups:
+        layer = tree.segments[group.index] if isinstance(group, Single) else None
+        if isinstance(group, Single) and isinstance(layer, LayerSpec) and layer.moves:
+            found += [[group.index], []]
+            left, bends = [], False
+        warps = group.warps if isinstance(group, Run) else ()
+        for part in ((warps,) if warps else ()) if tree.rule == "image" else ((i,) for i in warps):  # one canvas for all of them
+            leaves = any(tree.warp(i).exposes for i in part)
+            choice = tree.resizing[part[0]]
+            if choice is not None and choice not in entered:  # its branches begin on one canvas
+                entered.add(choice)
+                leaves = True
+            bent = sum(tree.warp(j).bends for j in part)
+            if not found or bent + bends > 1 or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
+                found.append([])
+                left, bends = [], False
+            found[-1] += part
+            left += [j for j in part if tree.warp(j).exposes or cuts(tree.warp(j), tree.specs[j].size)]
+            bends |= bent > 0
+    return tuple(tuple(indices) for indices in found if indices)
+
+
+def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> None:
+    fill = getattr(segment, "fill", getattr(transform, "fill", 0.0))
+    if isinstance(fill, tuple | list) and len(fill) != 1 and len(fill) != channels:
+        raise invalid(f"{type(transform).__name__}.fill", expected=f"one number, or {channels} (one per channel)", got=fill)
+
+
+def _layout(
+    steps: Sequence[Step], specs: list[ImageSpec], same_on_batch: bool
+) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
+    """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
+    draws: list[Draw] = []
+    slots: dict[int, bool] = {}  # in their order, each with whether its draw is shared
+    for index, (transform, *_) in enumerate(steps):
+        for name, distribution in transform.draws(specs[index]).items():
+            if _certain(distribution):
+                continue
+            draws.append(Draw(index, name, distribution, 4 * len(slots)))
+            for block in range(-(-distribution.words // 4)):
+                slot = slot_of(index, type(transform).__name__, name, block, taken=slots)
+                slots[slot] = same_on_batch or getattr(transform, "same_on_batch", False)
+    return tuple(draws), tuple(slots), tuple(slots.values())
+
+
+def _certain(distribution: Distribution) -> bool:
+    """A gate that is always open need not be drawn."""
+    return isinstance(distribution, Bernoulli) and distribution.p == 1.0 and distribution.temperature is None

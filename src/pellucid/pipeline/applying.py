@@ -1,0 +1,426 @@
+"""Applying a record to every target of a batch, forwards and backwards.
+
+Owns: what each kind of target goes through, dtypes in and out, validity of boxes and keypoints.
+Must not: draw or plan.
+Read next: ``module.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.boxes import box_area, convert_boxes
+from pellucid.core.constants import pinned, wide_dtype
+from pellucid.engine.execution import (
+    apply_field,
+    apply_image,
+    backwards,
+    forwards,
+    hops,
+    hops_before,
+    stretches,
+    total_src_from_dst,
+    unwarp,
+)
+from pellucid.engine.lowering import Lowered
+from pellucid.engine.lowering.compose import unmoved
+from pellucid.engine.overlays import Sticker
+from pellucid.engine.passes import compute_dtype
+from pellucid.engine.plan import Plan, Run
+from pellucid.errors import invalid
+from pellucid.functional.fills import Factor
+from pellucid.functional.reaching import read_scale
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.paths import Hop, expanded, follow
+from pellucid.geometry.vectors import mirrors
+from pellucid.kernels.several import Pictures
+from pellucid.pipeline.records import Record
+from pellucid.segments import Warp
+from pellucid.targets.containers import Form
+from pellucid.targets.dropping import sieved
+from pellucid.targets.instances import Instances, instances_of
+from pellucid.targets.kinds import BOXES, IMAGE, VALID, turned_along
+from pellucid.targets.layers import laid_rows, mixed_labels, rows_beside_holes
+from pellucid.targets.options import Options
+from pellucid.targets.parsing import Entry, Parsed, batch_of, flatten, unflatten
+from pellucid.targets.torchvision import wrap_like
+from pellucid.transforms.choices import exclude
+from pellucid.types import Size
+
+__all__ = ["apply_targets", "boxes_seen", "finished", "image_of", "invert_targets", "inverted", "results_of"]
+
+
+@pinned
+def apply_targets(
+    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
+) -> Any:
+    """Replay a record on a batch, of which something may lie over the images; slopes to drawn values as `gradient_scale` says."""
+    if options.drop_invalid and parsed.lead and any(entry.kind.move for entry in parsed.entries):
+        raise invalid(
+            "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
+        )
+    untouched = parsed.untouched
+    if record.plan.moving_layers:
+        untouched = mixed_labels(_lowered(record, parsed), parsed, options)
+    return finished(results_of(record, parsed, options, gradient_scale, over), untouched, parsed.form, options)
+
+
+def results_of(
+    record: Record,
+    parsed: Parsed,
+    options: Options,
+    gradient_scale: Factor = 0.0,
+    over: Sticker | None = None,
+    known_images: Mapping[str, Tensor] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """What becomes of each entry, by key, and the flags of validity; nothing is done for images that are known."""
+    plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
+    known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
+    result: dict[str, Any] = {}
+    for entry in parsed.entries:
+        if entry.key in known_images:
+            continue
+        flat = flatten(entry, parsed.lead, plan.size_in)
+        if entry.key in known or entry.kind.move:
+            out, valid = known.get(entry.key) or _rows(lowered, entry, flat, parsed.lead, options)
+            if valid is not None:
+                valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
+                result[f"{entry.key}_valid"] = valid
+        elif entry.kind is IMAGE:
+            out = image_of(lowered, flat, options, over)
+        else:
+            out = _field(lowered, entry, flat, options)
+        if entry.kind.turn or entry.key in options.pairs:
+            following = _following(lowered, entry, len(flat))
+            ways = (backwards(lowered), forwards(hops(following))) if plan.bends or following is not lowered else None
+            out = _turned(entry, out, total_src_from_dst(lowered), ways, plan.size_out, options, result)
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out, plan), entry.tensor, plan.size_out)
+    if options.return_valid and not parsed.form.bare:
+        result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
+    return result
+
+
+def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, tuple[Tensor, Tensor | None]]:
+    """Masks of objects, and the boxes beside them with their validity, by key: they decide what layers paste of pictures."""
+    found: dict[str, tuple[Tensor, Tensor | None]] = {}
+    for masks in instances_of(lowered, parsed, options):
+        entry = masks.boxes
+        if entry is not None:
+            flat = flatten(entry, parsed.lead, lowered.plan.size_in)
+            found[entry.key] = _rows(lowered, entry, flat, parsed.lead, options, masks)
+        for index in lowered.plan.moving_layers if entry is None else ():
+            masks.lay(index, None)
+        found[masks.key] = masks.end(), None
+        lowered.cutouts |= masks.cutouts
+    return found
+
+
+def finished(result: dict[str, Any], untouched: dict[str, Any], form: Form, options: Options, count: int | None = None) -> Any:
+    """A result in the form of what came, without the rows that are gone where those are not wanted.
+
+    Args:
+        result: what was transformed, by key.
+        untouched: the rest.
+        form: of what came.
+        options: of the pipeline.
+        count: how many pictures a list has.
+    """
+    drop = options.drop_invalid and not form.bare
+    return form.closed(sieved(result, untouched, options, count) if drop else {**result, **untouched})
+
+
+def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> Any:
+    """Undo a record's geometry on a batch; asked for it, also say which share of each pixel the result had shown."""
+    result = inverted(record, parsed, options, return_valid=return_valid)
+    closed = parsed.form.closed({**result, **parsed.untouched})
+    return (closed, result["valid"]) if return_valid and parsed.form.bare else closed
+
+
+def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> dict[str, Any]:
+    """What becomes of each entry, by key."""
+    plan, lowered = record.plan, _lowered(record, parsed)
+    device = lowered.device
+    src_from_dst = total_src_from_dst(lowered)
+    result: dict[str, Any] = {}
+    for entry in parsed.entries:
+        flat = flatten(entry, parsed.lead, plan.size_out)
+        if entry.kind.move:
+            out, _ = _moved(entry, flat, backwards(lowered), options)
+        elif src_from_dst is None:
+            out = flat.clone()
+        else:
+            mode = options.interpolation_of(entry.kind)
+            out = _unwarp(flat, forwards(hops(lowered)), plan.size_in, mode, options)
+        if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
+            following = _following(lowered, entry, len(flat))
+            ways = (forwards(hops(lowered)), backwards(following)) if plan.bends or following is not lowered else None
+            out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
+        result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in, plan), entry.tensor, plan.size_in)
+    if return_valid:
+        samples, frames = batch_of(parsed)
+        valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
+        if src_from_dst is not None:
+            valid = _unwarp(valid, forwards(hops(lowered)), plan.size_in, "bilinear", options)
+        result["valid"] = _led(valid, parsed)
+    return result
+
+
+def _lowered(record: Record, parsed: Parsed, gradient_scale: Factor = 0.0) -> Lowered:
+    """The record's values on the device of the batch."""
+    device = parsed.entries[0].tensor.device if parsed.entries else record.device
+    slopes = _slopes(gradient_scale, parsed, device)
+    return Lowered(record.plan, _params(record, parsed, device), device, slopes, batch_of(parsed)[1])
+
+
+def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Tensor | None:
+    """How many pixels slopes are blurred by, once per frame."""
+    scale, _ = read_scale(gradient_scale, device)
+    if scale is None:
+        return None
+    samples, frames = batch_of(parsed)
+    if scale.shape[0] not in (1, samples):
+        raise invalid("gradient_scale", expected=f"1 or {samples} of them, as there are samples", got=scale.shape[0])
+    return scale.repeat_interleave(frames, 0) if scale.shape[0] > 1 else scale
+
+
+def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:
+    """The record's values on the batch's device, once per frame; of a record of one sample for every sample."""
+    samples, frames = batch_of(parsed)
+    params = record.params if record.device == device else record.to(device).params
+    each = samples if record.samples == 1 else 1
+    if frames * each == 1 and not record.plan.smooth:
+        return params
+    if each > 1:
+        params = tuple({name: value.repeat_interleave(each, 0) for name, value in values.items()} for values in params)
+    return Record(record.plan, params, samples)._frames(frames).params
+
+
+def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Sticker | None = None) -> Tensor:
+    """What becomes of images, or of pictures of several sizes that the first pass brings to one."""
+    plan, channels = lowered.plan, image.shape[1]
+    if channels != plan.specs[0].channels:
+        raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
+    out_dtype = options.dtype or image.dtype
+    if out_dtype == torch.uint8 and _ends_normalised(plan):
+        if options.dtype is not None:
+            raise invalid(
+                "dtype",
+                expected="a floating-point dtype for a pipeline that normalises",
+                got="torch.uint8, which holds no negative numbers",
+                fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
+            )
+        out_dtype = torch.float32
+    out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype, over=over)
+    # An empty plan must not hand the input back: results never alias it.
+    return out if plan.groups else out.clone()
+
+
+def _ends_normalised(plan: Plan) -> bool:
+    """Whether the last change of units is a normalisation."""
+    units = [transform.units for transform in plan.transforms if transform.units is not None]
+    return units[-1:] == ["normalised"]
+
+
+def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:
+    mode = options.interpolation_of(entry.kind)
+    fill = options.mask_fill if entry.kind.name == "mask" else 0.0
+    floating = flat.is_floating_point()
+    masks = entry.kind.name == "mask"
+    if not floating:
+        _check_label("mask_fill", fill, flat.dtype)
+    if masks and not floating:
+        _check_own_labels(lowered.plan, flat.dtype)
+    work = flat if floating or mode == "nearest" else flat.to(torch.float32)
+    out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl, masks=masks)
+    if not floating and mode != "nearest":
+        out = torch.round(out)
+    movers = lowered.plan.moving_layers or lowered.plan.hiding
+    moved = movers or any(isinstance(group, Run) and group.warps for group in lowered.plan.groups)
+    return out.to(flat.dtype) if moved else flat.clone()
+
+
+def _following(lowered: Lowered, entry: Entry, rows: int) -> Lowered:
+    """What vectors of each frame end in: it, or under maps that move through a clip the next frame; those of the last in it."""
+    frames = lowered.frames
+    if frames < 2 or not (entry.kind.reaches and lowered.plan.smooth):
+        return lowered
+    places = torch.arange(rows, device=lowered.device).unflatten(0, (-1, frames))
+    return lowered.of(torch.cat((places[:, 1:], places[:, -1:]), 1).flatten())
+
+
+def _turned(
+    entry: Entry,
+    out: Tensor,
+    src_from_dst: Tensor | None,
+    ways: tuple[list[Hop], list[Hop]] | None,
+    size: Size,
+    options: Options,
+    result: dict[str, Any],
+) -> Tensor:
+    """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``.
+
+    Args:
+        ways: with a field or a moving map, from pixels of ``out`` to where they were read, and back to what vectors end in.
+    """
+    if src_from_dst is None:
+        return out
+    if entry.kind.turn is not None and ways is not None:
+        there, back = ([(expanded(step.to(wide_dtype(out.device)), len(out)), None) for step, _ in way] for way in ways)
+        out = turned_along(entry.kind, out, there, back)
+    elif entry.kind.turn is not None:
+        out = entry.kind.turn(out, src_from_dst.to(compute_dtype(out.dtype))).to(out.dtype)
+    pairs = options.pairs.get(entry.key, ())
+    if not pairs:
+        return out
+    count, flag = out.shape[1], f"{entry.key}_{VALID}"
+    if max(map(max, pairs)) >= count:
+        raise invalid(f"pairs[{entry.key!r}]", expected=f"places below {count}, as many as there are", got=pairs)
+    order = list(range(count))
+    for left, right in pairs:
+        order[left], order[right] = right, left
+    mirrored = mirrors(src_from_dst, size)
+    if flag in result:
+        valid = result[flag]
+        result[flag] = _swapped(valid.reshape(-1, count), order, mirrored).reshape(valid.shape)
+    return _swapped(out, order, mirrored)
+
+
+def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
+    """The rows of axis 1 in another order, for the samples that are to have it."""
+    parts = rows.unbind(1)
+    return torch.where(where.reshape(-1, *[1] * (rows.dim() - 1)), torch.stack([parts[i] for i in order], 1), rows)
+
+
+def _check_own_labels(plan: Plan, dtype: torch.dtype) -> None:
+    """The same for what steps say of masks."""
+    for step, segment in zip(plan.steps, plan.segments, strict=True):
+        for name in ("mask_fill", "mask_value"):
+            value = getattr(segment, name, None)
+            if value is not None:
+                _check_label(f"{type(step.transform).__name__}.{name}", value, dtype)
+
+
+def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:
+    """Raise where a label outside the image would wrap or be cut off."""
+    low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    if not (low <= fill <= high and fill == int(fill)):
+        raise invalid(
+            name,
+            expected=f"a whole number from {low} to {high}, as masks are {dtype}",
+            got=fill,
+            fix="Convert the mask, for example with .long().",
+        )
+
+
+def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: Options) -> Tensor:
+    samples, frames = batch_of(parsed)
+    height, width = record.plan.size_in
+    ones = torch.ones((samples * frames, 1, height, width), device=device)
+    return _led(apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl), parsed)
+
+
+def _led(fields: Tensor, parsed: Parsed) -> Tensor:
+    """With the leading axes of the batch."""
+    return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
+
+
+def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Options) -> Tensor:
+    """Resample back; what any canvas on the way had cut off is zero."""
+    whole = mode == "nearest" and not flat.is_floating_point()
+    if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
+        return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options)).to(flat.dtype)
+    maps = [step.to(compute_dtype(flat.dtype)) for step, _ in path]
+    dtype = None if whole else flat.dtype
+    sizes = [canvas for _, canvas in path[:-1] if canvas is not None]
+    return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
+
+
+def _rows(
+    lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, masks: Instances | None = None
+) -> tuple[Tensor, Tensor]:
+    """Rows of coordinates from canvas to canvas, and through layers, and which are still there; ``masks`` go beside them."""
+    first, *rest = stretches(lowered)
+    still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
+    out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
+    if entry.valid is not None:
+        valid = valid & _flags(entry.valid, lead)
+    for index in lowered.plan.centers if entry.kind is BOXES else ():
+        valid = valid & _centered(lowered, index, convert_boxes(flat, entry.box_format, "cxcywh")[..., :2])
+    for part in rest if not isinstance(first, int) else (first, *rest):
+        if part in lowered.plan.hiding:
+            out, seen = rows_beside_holes(lowered, part, entry, out, options)
+            valid = valid & seen
+        elif isinstance(part, int):
+            if masks is not None:
+                masks.lay(part, valid)
+            out, valid = laid_rows(lowered, part, entry, out, valid, options, masks)
+        else:
+            out, there = _moved(entry, out, forwards(part), options)
+            valid = valid & there
+    return out, valid
+
+
+def _flags(valid: Tensor, lead: int) -> Tensor:
+    """Flags of rows, with one batch axis."""
+    return valid.to(torch.bool)[None] if lead == 0 else valid.to(torch.bool).flatten(0, lead - 1)
+
+
+def _centered(lowered: Lowered, index: int, centers: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
+    """Which centres lie in the window of a step; all of them where that is the picture as it is."""
+    _check_unmoved(lowered.plan, index, lowered.plan.moving_layers)
+    path = [(expanded(step, len(centers)), None) for step, _ in forwards(hops_before(lowered, index))]
+    centers = follow(centers - 0.5, path)[0] + 0.5 if path else centers
+    segment = lowered.segment(index)
+    assert isinstance(segment, Warp)
+    assert segment.window is not None
+    low, high = segment.window[:, None, :2], segment.window[:, None, 2:] + 1.0  # pixels there, their edges here
+    height, width = lowered.plan.specs[index].size
+    whole = (low <= 0.0) & (high >= high.new_tensor((width, height)))
+    return (whole.all(-1) | ((low < centers) & (centers < high)).all(-1)).expand(centers.shape[:-1])
+
+
+def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
+    """Raise where some of these steps move the boxes that a step looks at."""
+    for at in movers:
+        if at < index and not exclude(plan.steps, at, index):
+            raise invalid(
+                type(plan.steps[index].transform).__name__,
+                expected="a place before all that moves boxes: it draws by the boxes of the batch",
+                got=f"one after {type(plan.steps[at].transform).__name__}",
+                fix="Put it first, or into a pipeline of its own, which takes what the first one gives.",
+            )
+
+
+def boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+    """The boxes of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
+    boxes, valid = [], []
+    samples, _ = batch_of(parsed)
+    for entry in parsed.entries:
+        if entry.kind is BOXES:
+            rows = convert_boxes(flatten(entry, parsed.lead, plan.size_in), entry.box_format, "xyxy")
+            there = torch.isfinite(rows).all(-1) & (box_area(rows) > 0)
+            there = there if entry.valid is None else there & _flags(entry.valid, parsed.lead)
+            boxes.append(torch.where(there[..., None], rows, 0.0).reshape(samples, -1, 4))
+            valid.append(there.reshape(samples, -1))
+    if not boxes or not samples:
+        return {}
+    for draw in plan.looking:
+        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers}))
+    each = {"boxes": torch.cat(boxes, 1), "valid": torch.cat(valid, 1)}
+    together = {name: rows.flatten(0, 1)[None].expand(samples, -1, *rows.shape[2:]) for name, rows in each.items()}
+    return {(draw.transform, draw.name): together if plan.shared[draw.word // 4] else each for draw in plan.looking}
+
+
+def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:
+    """Rows of coordinates along a path, and which are still there. A size of None leaves them unclipped."""
+    precise = wide_dtype(flat.device)
+    path = [(expanded(step.to(precise), flat.shape[0]), size) for step, size in path]
+    assert entry.kind.move is not None
+    out, valid = entry.kind.move(flat.to(precise), path, entry, options)
+    return out.to(flat.dtype), valid

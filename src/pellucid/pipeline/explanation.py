@@ -1,0 +1,126 @@
+"""A plan as text.
+
+Owns: the wording of ``pipeline.explain()``.
+Must not: decide anything.
+Read next: ``module.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import torch
+
+from pellucid.engine.plan import Plan, Run, Single
+from pellucid.kernels import blend, codec, convolve, explicit, resize, warp
+from pellucid.kernels.dispatch import choose
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec
+from pellucid.transforms.choices import Choice
+
+__all__ = ["explain"]
+
+_AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
+    ConvolveSpec(): convolve.SEPARABLE,
+    ConvolveSpec("interior"): convolve.AVAILABLE,
+    ConvolveSpec("dense"): convolve.AVAILABLE,
+    ConvolveSpec("median"): convolve.AVAILABLE,
+    BlendSpec(noise=True): blend.AVAILABLE,
+    CodecSpec(): codec.AVAILABLE,
+}
+
+
+def explain(plan: Plan, *, impl: str, device: str) -> str:
+    """The passes, what each composes, and what is drawn."""
+    spec, result = plan.specs[0], plan.specs[-1]
+    lines = [
+        f"{plan}",
+        f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
+        f"impl   {impl} -> {_all(plan, impl, device)} on {device}",
+    ]
+    bytewise = " -> ".join(str(group) for part in plan.parts for group in part.groups)
+    lines += [f"bytes  {bytewise}, rounded after each pass of a choice that rounds"] * bool(bytewise)
+    lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
+    for number, group in enumerate(plan.groups, 1):
+        who = "" if isinstance(group, Run) else _alone(plan, group, impl, device)
+        how = _how(plan, group, impl, device) if isinstance(group, Run) else f"by {who}" if who else ""
+        lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
+        for index in group.indices if isinstance(group, Run) else (group.index,):
+            branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
+            lines.append(f"    [{index}] {plan.steps[index].transform}{_drawn(plan, index)}{branches}")
+    return "\n".join(lines)
+
+
+def _drawn(plan: Plan, index: int) -> str:
+    drawn = [d.name for d in plan.draws if d.transform == index]
+    return f"  draws {', '.join(drawn)}" if drawn else ""
+
+
+def _choice(plan: Plan, index: int) -> str:
+    """A choice and its options, without what it is among: that stands where it runs."""
+    choice, _, _ = plan.steps[index]
+    assert isinstance(choice, Choice)
+    options = [f"{f.name}={getattr(choice, f.name)!r}" for f in fields(choice) if f.name != "transforms"]  # type: ignore[arg-type]
+    count = f"{len(choice.branches)} branch{'es' * (len(choice.branches) > 1)}"
+    return f"{type(choice).__name__}({', '.join([count, *options])}){_drawn(plan, index)}"
+
+
+def _all(plan: Plan, impl: str, device: str) -> str:
+    """Who computes, with the passes of each where they differ; what has one implementation only counts as the reference."""
+    passes: dict[str, list[str]] = {}
+    for number, group in enumerate(plan.groups, 1):
+        name = _who(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device) or "reference"
+        passes.setdefault(name, []).append(str(number))
+    if len(passes) < 2:
+        return next(iter(passes), choose(impl, available=warp.AVAILABLE, device=device))
+    return ", ".join(f"{name} (pass {' '.join(numbers)})" for name, numbers in passes.items())
+
+
+def _how(plan: Plan, run: Run, impl: str, device: str) -> str:
+    by = f"by {_who(run, impl, device)}"
+    if by == "by triton":
+        by += "".join(f", {part} by PyTorch" for part in _beside_triton(plan, run))
+    if not run.warps:
+        return f"pointwise, {by}"
+    parts = ["one resample" if len(run.warps) > 1 or run.colors else "resample", run.interpolation]
+    parts.append("homography" if run.projective else "scale and shift" if run.along_axes else "affine")
+    parts.append(f"padding {run.padding_mode}" if run.fills else "never outside")
+    if run.footprint is not None:
+        parts.append("antialiased")
+    if run.windows:
+        parts.append(f"within the crop {'of' if run.windows[0].windowed else 'before'} [{run.windows[0].at}]")
+    pictures = [f"[{canvas.at}] ({canvas.padding_mode})" for canvas in run.canvases if not canvas.bends]
+    if pictures:
+        parts.append(f"canvases before {', '.join(pictures)}")
+    parts += [f"the field of [{canvas.at}]" for canvas in run.canvases if canvas.bends]
+    return ", ".join([*parts, by])
+
+
+def _beside_triton(plan: Plan, run: Run) -> list[str]:
+    """What Triton's passes of a run leave to plain PyTorch."""
+    field = next((k for k, canvas in enumerate(run.canvases) if canvas.bends), None)
+    cut = run.clamped and run.padding_mode in ("zeros", "constant")
+    ends = field is not None and any(canvas.hard for canvas in run.canvases[:field])
+    hard = field is not None and (cut or ends or run.interpolation == "nearest")
+    parts = ["places"] * bool(hard or (run.canvases and run.colors and plan.specs[0].channels > 4))
+    return parts + ["stages of colour but the first"] * any(isinstance(plan.segments[i], CurveSpec) for i in run.colors)
+
+
+def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
+    """The implementation of a pass that is a single segment; empty where there is only one."""
+    segment = plan.segments[single.index]
+    assert segment is not None
+    beside = isinstance(segment, LayerSpec | CurveSpec) or segment == ConvolveSpec("median")
+    if impl == "triton" and beside:  # whose passes read what the reference makes
+        impl = "reference"
+    plain = isinstance(segment, ColorSpec | LayerSpec | CurveSpec)
+    available = explicit.AVAILABLE if plain else _AVAILABLE.get(segment)
+    return "" if available is None else choose(impl, available=available, device=device)
+
+
+def _who(run: Run, impl: str, device: str) -> str:
+    """The implementation of the run's resample, for images in floating point."""
+    if run.separable:
+        return choose(impl, available=resize.AVAILABLE, device=device)
+    what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
+    return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -1,0 +1,907 @@
+"""The pipeline: a thin module that draws, applies, replays, inverts, saves and loads.
+
+Owns: state (seed, step, learned parameters) and the public calls.
+Must not: compute on pixels or decide what is fused.
+Read next: ``transform_calls.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.core.compilers import numba_works
+from pellucid.core.compilers.ahead import compiled_ahead
+from pellucid.core.constants import pinned
+from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.overlays import check_nothing_over, read_sticker
+from pellucid.engine.plan import Plan, Plans
+from pellucid.errors import invalid, wrong_type
+from pellucid.pipeline.applying import apply_targets, boxes_seen, invert_targets
+from pellucid.pipeline.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
+from pellucid.pipeline.explanation import explain
+from pellucid.pipeline.figures import show
+from pellucid.pipeline.first_look import Look
+from pellucid.pipeline.notebook import pipeline_html
+from pellucid.pipeline.ragged import (
+    RaggedRecord,
+    apply_lists,
+    draw_lists,
+    forward_lists,
+    invert_lists,
+    is_ragged,
+    key_of_list,
+    valid_masks,
+)
+from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
+from pellucid.pipeline.serialization import (
+    VERSION,
+    read_file,
+    settings_from_dict,
+    transforms_from_list,
+    transforms_to_list,
+    write_file,
+)
+from pellucid.pipeline.view_draws import View, draw_several, steps_named
+from pellucid.pipeline.worst_draws import worst_draw
+from pellucid.random.arguments import whole_number
+from pellucid.random.distributions import Distribution
+from pellucid.random.key import Key, default_index, on_device
+from pellucid.random.stream import claim, own_seed
+from pellucid.targets.kinds import IMAGE
+from pellucid.targets.options import Options, check_no_more, check_no_scale, dtype_named
+from pellucid.targets.parsing import Parsed, batch_of, parse
+from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
+from pellucid.transforms.choices import places_of, steps_of
+from pellucid.types import ImageSpec
+
+__all__ = ["Pipeline"]
+
+_BESIDE = 0x5851F42D4C957F2D
+"""Turns a seed into that of an independent draw, with which `expected` compares the one that it takes."""
+
+
+class Pipeline(nn.Module):
+    """Transforms as one differentiable, batched, reproducible step.
+
+    Args:
+        transforms: what may happen, in order; a pipeline among them stands for its transforms.
+        seed: with the step counter and the sample's index, decides every draw: equal pipelines with one seed draw the same. None
+            (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
+            repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
+        same_on_batch: share every draw across the batch.
+        fuse: compose runs of geometry and colour into one resample; off resamples step by step.
+        canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
+            were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
+        impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
+        dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
+            8-bit images that end up normalised.
+        targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
+        passthrough: keys returned as they are.
+        box_format: ``xyxy`` (or ``pascal_voc``), ``xywh`` (``coco``), ``cxcywh`` or ``cxcywhr`` (radians), in pixels; or in
+            fractions of the picture's size ``yolo`` (cxcywh) or ``albumentations`` (xyxy). By key, such as
+            ``{"boxes_ship": "cxcywhr"}``, it is ``xyxy`` for the rest.
+            torchvision's boxes say themselves what they are, and their degrees stay degrees.
+        channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
+            as they are. By default channels stand first, and shapes that look otherwise raise (but
+            (64, 4, 4), which can be a feature map); False takes any at its word.
+        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
+        mask_fill: what masks show outside the image; a number that the masks' dtype holds.
+        interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
+        pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
+            ``{"keypoints": [(1, 2), (3, 4)]}``: they change places in every sample whose map mirrors.
+        return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
+        pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
+            ``keypoints_valid`` tell from the others; off, they come back as lists.
+        drop_invalid: leave boxes and keypoints out that are no longer valid, and with boxes the rows of ``labels``, ``iscrowd`` and
+            ``masks`` beside them; of one picture or of a list. By default they stay, flagged: batches keep their shapes.
+
+    Gradient:
+        To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
+
+    Errors:
+        InvalidArgument or InvalidType for an option outside of its range, InvalidType for what is no transform.
+
+    Example:
+        >>> import torch, pellucid
+        >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], seed=0)
+        >>> augment(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
+        tensor([[[[3., 2., 1.]]]])
+        >>> augment.fuse, augment.canvas, augment.same_on_batch
+        (True, 'each', False)
+    """
+
+    _seed: Tensor
+    _step: Tensor
+
+    same_on_batch = property(lambda self: self.options.same_on_batch, doc="Whether every draw is shared across the batch.")
+    fuse = property(lambda self: self.options.fuse, doc="Whether runs are composed into one resample.")
+    canvas = property(lambda self: self.options.canvas, doc="What a composed run sees of its source: ``each`` or ``image``.")
+    show, _repr_html_ = show, pipeline_html
+
+    def __init__(
+        self,
+        transforms: Sequence[Transform],
+        *,
+        seed: int | None = None,
+        same_on_batch: bool = False,
+        fuse: bool = True,
+        canvas: str = "each",
+        impl: str = "auto",
+        dtype: torch.dtype | None = None,
+        targets: Mapping[str, str] | None = None,
+        passthrough: Sequence[str] = (),
+        box_format: str | Mapping[str, str] = "xyxy",
+        channels_last: bool | None = None,
+        min_area: float = 0.0,
+        min_visibility: float = 0.0,
+        mask_fill: float = 0.0,
+        interpolation: Mapping[str, str] | None = None,
+        pairs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+        return_valid: bool = False,
+        pad_targets: bool = True,
+        drop_invalid: bool = False,
+    ) -> None:
+        super().__init__()
+        self.transforms = as_transforms(transforms)
+        self.steps = steps_of(self.transforms)
+        Key(seed=0 if seed is None else seed)
+        self.options = Options(
+            same_on_batch=same_on_batch,
+            fuse=fuse,
+            canvas=canvas,
+            impl=impl,
+            dtype=dtype,
+            targets={} if targets is None else targets,
+            passthrough=passthrough,
+            box_format=box_format,
+            channels_last=channels_last,
+            min_area=min_area,
+            min_visibility=min_visibility,
+            mask_fill=mask_fill,
+            interpolation={} if interpolation is None else interpolation,
+            pairs={} if pairs is None else pairs,
+            return_valid=return_valid,
+            pad_targets=pad_targets,
+            drop_invalid=drop_invalid,
+        )
+        self._named = seed is not None
+        with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
+            self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64, device="cpu"))
+            self.register_buffer("_step", torch.tensor(0, dtype=torch.int64, device="cpu"))
+            self.learned = LearnedParameters(self.steps)
+        self._losses = LossesSeen()
+        self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
+        self._look = Look()
+
+    @pinned
+    def forward(
+        self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
+    ) -> Any:
+        """Augment a batch, in evaluation mode as in training mode.
+
+        Args:
+            batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of
+                pictures of any sizes; or a dict of targets, all of them batches or all of them lists. The targets may be a dict
+                of their own, under ``target`` or as (image, target); a target that is a class or classes is left alone.
+            key: decides the draw; default the pipeline's seed and step, which then advances.
+            return_record: also return what was drawn.
+            gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
+                blurred by a Gaussian of this standard deviation (a declared surrogate, which sees further); results stay sharp.
+
+        Returns:
+            The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
+            ``keypoints_valid``. Lists of pictures come back as one batch (B, C, H, W) where the transforms end in one size
+            whatever comes in, else as lists; sample i is what a call with it alone gives under the same key.
+
+        Errors:
+            InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
+            another number of indices than samples, and for images that a transform cannot take.
+        """
+        if unknown:
+            check_no_more(unknown)
+        check_flag("return_record", return_record)
+        if self._is_ragged(batch):
+            check_no_scale(gradient_scale)
+            self.learned.hint()
+            return forward_lists(self, batch, key, return_record)
+        parsed = self._parse(batch)
+        self.learned.hint()
+        if not return_record:  # nobody will look at the drawn values
+            return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options, gradient_scale)
+        record = self._draw(parsed, key)
+        return apply_targets(record, parsed, self.options, gradient_scale), record
+
+    @pinned
+    def draw(self, batch: Any, *, key: Key | None = None) -> Any:
+        """Draw for a batch without applying; ``apply(batch, record)`` finishes. The safe form under gradient checkpointing.
+
+        Args:
+            batch: as in the call.
+            key: as in the call.
+
+        Returns:
+            A `Record`, or a `RaggedRecord` for a list of pictures.
+
+        Gradient:
+            None to the batch, of which only sizes are read; the record's values have their gradient to learned numbers.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> record = augment.draw(torch.zeros(4, 3, 8, 8))
+            >>> record.params[0]["gate"].shape
+            torch.Size([4])
+        """
+        if self._is_ragged(batch):
+            return draw_lists(self, batch, key)
+        return self._draw(self._parse(batch), key)
+
+    def warmup(self, batch: Any, *, gradients: bool = True) -> int:
+        """Compile the kernels that batches like this one need, and keep them on disk: before a ``DataLoader`` starts workers, say.
+
+        Calls the pipeline a few times, until gates and choices have most likely been open and closed. The stream of draws stays
+        where it is, and the batch as it was.
+
+        Args:
+            batch: as in the call, of the kind to come: its dtype, channels and targets count, its size may be small.
+            gradients: compile the way back to floating-point images, too.
+
+        Returns:
+            How many kernels were compiled; 0 where all were there already.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> _ = augment.warmup(torch.zeros(1, 3, 8, 8))
+            >>> augment.warmup(torch.zeros(1, 3, 8, 8)), augment.step
+            (0, 0)
+        """
+        check_flag("gradients", gradients)
+        if not numba_works():
+            return 0
+        learned = tuple(self.learned.parameters())
+        return compiled_ahead(lambda one, step: self(one, key=Key(0, step=step)), batch, learned=learned, gradients=gradients)
+
+    def views(self, batch: Any, n: int = 2, *, same: Sequence[str | type | int] = (), key: Key | None = None) -> tuple[View, ...]:
+        """Several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.
+
+        Args:
+            batch: as in the call; not a list of pictures.
+            n: how many; the first is what a call with this key gives.
+            same: transforms that draw once for all views: places, classes, or parts of the names of classes, such as ``"crop"``.
+            key: as in the call; by default all views take one step of the stream.
+
+        ``a.map_to(b)`` then says where one view's pixels lie in the other.
+
+        Returns:
+            n pairs (result, record), each result as a call would give it.
+
+        Errors:
+            InvalidArgument for n below 1, for a list of pictures, and for a name in ``same`` that no transform has.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomCrop(4), pellucid.RandomHorizontalFlip()], seed=0)
+            >>> (x, a), (y, b) = augment.views(torch.rand(8, 3, 6, 6), same=("crop",))
+            >>> torch.equal(a.params[0]["left"], b.params[0]["left"]), torch.equal(a.params[1]["gate"], b.params[1]["gate"])
+            (True, False)
+        """
+        n, shared, parsed = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same), self._parse(batch)
+        at = self._at(parsed, key)
+        records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
+        return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
+
+    @pinned
+    def apply(
+        self,
+        batch: Any,
+        record: Record | RaggedRecord | None = None,
+        *,
+        gradient_scale: Any = 0.0,
+        over: tuple[Tensor, Tensor] | None = None,
+    ) -> Any:
+        """Replay a record: on the same images bit for bit, or on other images, targets and devices.
+
+        `gradient_scale` means what it does in the call. With a function instead of a batch this is ``nn.Module.apply``, so a
+        pipeline may sit inside a model.
+
+        Args:
+            batch: as in the call; of ``size_in`` and as many samples as the record has, or any number where it has one.
+            record: of an earlier call, of :meth:`draw`, or made from one.
+            gradient_scale: as in the call.
+            over: a picture that lies over floating-point images, (C, H, W) or one for each, and the maps to its pixels from theirs,
+                (B, 3, 3). A warp that the pipeline begins with reads both where they were, once, and antialiases the picture; where
+                the first pass is another one, moves points by a field or repeats the images at their borders, it is pasted first.
+
+        Returns:
+            The structure of the batch, augmented.
+
+        Gradient:
+            batch, record.params, over: as each transform declares.
+
+        Errors:
+            InvalidType for what is no record; InvalidArgument for one of other transforms (a pipeline without any takes all), and
+            where sizes or the numbers of samples differ from the record's; for something over pictures that it does not fit.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomAffine(degrees=15)], seed=0), torch.rand(2, 3, 8, 8)
+            >>> out, record = augment(images, return_record=True)
+            >>> torch.equal(augment.apply(images, record), out)
+            True
+        """
+        if record is None and callable(batch) and not isinstance(batch, Tensor):
+            return super().apply(batch)
+        if isinstance(record, RaggedRecord):
+            check_no_scale(gradient_scale)
+            check_nothing_over(over)
+            return apply_lists(self, batch, record)
+        record = read_record(record)
+        record_is_of(record.plan, self.transforms)
+        parsed = self._parse(batch, record)
+        images = [entry.tensor for entry in parsed.entries if entry.kind is IMAGE]
+        return apply_targets(record, parsed, self.options, gradient_scale, None if over is None else read_sticker(over, images))
+
+    @pinned
+    def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
+        """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
+
+        Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
+        mapped corners, so a box that was rotated grows; keypoints come back to rounding.
+
+        Args:
+            batch: what came out of a call, or anything of its size: predictions, for instance.
+            record: of that call.
+            return_valid: also return the share of each pixel that comes from the batch, (B, 1, H, W): as ``valid`` in dicts, else
+                as the second of a pair. Not for lists of pictures.
+
+        Returns:
+            The structure of the batch, of the size that went in.
+
+        Gradient:
+            batch, record.params: as of a resample.
+
+        Errors:
+            InvalidType for what is no record; InvalidArgument for one of other transforms, where sizes differ from the record's,
+            and for samples that were mixed.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]), torch.rand(2, 3, 8, 8)
+            >>> out, record = augment(images, return_record=True)
+            >>> torch.equal(augment.inverse(out, record), images)
+            True
+        """
+        check_flag("return_valid", return_valid)
+        if isinstance(record, RaggedRecord):
+            if return_valid:
+                raise invalid("return_valid", expected="False for a list of pictures", got=True, fix="Call with one at a time.")
+            return invert_lists(self, batch, record)
+        record_is_of(read_record(record).plan, self.transforms)
+        return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
+
+    @pinned
+    def valid_mask(self, record: Record | RaggedRecord) -> Any:
+        """Return the share of each output pixel that shows the input image.
+
+        Args:
+            record: of a call.
+
+        Returns:
+            (B, 1, H, W) in [0, 1], float32; for the record of a list, one (1, H, W) for each picture.
+
+        Gradient:
+            record.params: as each transform declares.
+
+        Errors:
+            InvalidType for what is no record.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.Pad(1)])
+            >>> augment.valid_mask(augment.draw(torch.zeros(1, 3, 2, 2)))[0, 0, 1]
+            tensor([0., 1., 1., 0.])
+        """
+        if isinstance(record, RaggedRecord):
+            return valid_masks(record, self.valid_mask)
+        read_record(record)._check_still()
+        spec = record.plan.specs[0]
+        ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
+        options = Options(return_valid=True)
+        valid: Tensor = apply_targets(record, parse({"depth": ones}, options, lead=1), options)["valid"]
+        return valid
+
+    def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
+        """Return as text what is fused with what, which implementation runs, and what is drawn.
+
+        Args:
+            batch: images of the kind in question; the other arguments are then not read.
+            size: (height, width) of the images, or a number for squares.
+            channels: how many channels they have.
+
+        Errors:
+            InvalidType or InvalidArgument for a size or a number of channels that is none, and for images that a transform cannot
+            take.
+
+        Example:
+            >>> import pellucid
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).explain().splitlines()[0])
+            Warp[0] + Color[1]
+        """
+        device = "cpu"
+        if batch is None:
+            if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
+                raise wrong_type("channels", expected="a number of channels, an integer >= 1", got=repr(channels))
+            spec = ImageSpec(channels, *as_size("size", size))
+        else:
+            parsed = self._parse(batch)
+            spec = self._spec(parsed)
+            device = parsed.entries[0].tensor.device.type
+        return explain(self.plan(spec), impl=self.options.impl, device=device)
+
+    def plan(self, spec: ImageSpec) -> Plan:
+        """Return the plan for one kind of image: what is fused with what, hashable and without tensors.
+
+        Args:
+            spec: channels, height, width.
+
+        Errors:
+            InvalidArgument for images that a transform cannot take.
+
+        Example:
+            >>> import pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).plan(ImageSpec(3, 32, 32)))
+            Warp[0] + Color[1]
+        """
+        return self._plans.of(spec)
+
+    def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
+        """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.
+
+        This is where the estimators act that need the loss itself: gates (``exact``, ``arm``, ``reinforce``), choices, and ranges
+        under ``boundary``. Ranges that are reparameterised learn here as in a plain call.
+
+        Args:
+            loss_fn: takes the augmented batch, returns (B,) losses, one per sample. A scalar that mixes the samples is allowed
+                where no learned draw is ``exact`` or ``boundary`` (unless the samples share it); (B,) losses that mix them
+                are refused. It is called :meth:`evaluations` times (once more under ``reinforce`` where a scalar, a shared draw
+                or a single sample leaves nothing to compare with), the first time with gradient and the others without, and
+                must depend on the draw alone: dropout adds variance, and batch statistics of a model in training mode mix the
+                samples.
+            batch: as in the call.
+            key: as in the call. Indices must differ for ``reinforce``, whose baseline is the rest of the batch.
+
+        Returns:
+            A scalar: the mean loss of the drawn sample.
+
+        Gradient:
+            model and images: as of an ordinary draw. learned numbers: unbiased, except through draws whose estimator is
+            ``relaxed`` or ``straight_through`` and through declared surrogates.
+
+        Errors:
+            InvalidArgument where the losses of some samples change with the draws of others and an estimator takes each for its
+            own. The first call with a loss looks, by two further evaluations without gradient on a fixed state of torch's
+            generator (which is restored); a compiled call does not.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))])
+            >>> loss = augment.expected(lambda out: out.mean((1, 2, 3)), torch.zeros(4, 3, 2, 2))
+            >>> loss.backward()  # dE/dp = 1 exactly, times the slope p (1 - p) of the bounded parameter
+            >>> round(augment.learned.get_parameter("0_gate_p").grad.item(), 4)
+            0.21
+        """
+        if not callable(loss_fn):
+            raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
+        parsed = self._parse(batch)
+        plan, seed, step, index = self._at(parsed, key)
+        learned = self._raw(parsed, plan)
+        u = draw_uniforms(plan, seed, step, index)
+        params = params_of(plan, u, learned)
+        samples = index.shape[0]
+
+        def evaluate(changed: Mapping[Any, Tensor]) -> Tensor:
+            values = tuple(dict(one) for one in params)
+            for (transform, name), value in changed.items():
+                values[transform][name] = value
+            return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
+
+        scored = any(one.estimator == "reinforce" for one in self.learned.distributions.values())
+        other = draw_uniforms(plan, seed ^ _BESIDE, step, index) if scored else None
+        return expected_loss(evaluate, sites_of(plan, u, learned, other), check=self._losses.new(loss_fn))
+
+    def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
+        """Return, for each sample, the draw under which its loss is largest, as far as a search in the distributions sees.
+
+        Args:
+            loss_fn: takes the augmented batch, returns (B,) losses, one per sample.
+            batch: as in the call.
+            key: as in the call.
+            search: options of the search: ``draws``, ``steps``, ``search``, ``restarts``, ``return_found``.
+
+        Returns:
+            A pair (result, record), as of a call.
+
+        Gradient:
+            As of an ordinary draw, at the worst one; the search itself has none.
+
+        Errors:
+            InvalidType for a ``loss_fn`` that cannot be called; InvalidArgument for losses of another shape, and for searches that
+            do not exist.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomBrightness((0.5, 1.5))], seed=0)
+            >>> out, _ = augment.worst(lambda out: -out.mean((1, 2, 3)), torch.full((2, 3, 4, 4), 0.5), draws=8)
+            >>> bool((out < 0.5).all())  # dark is where this loss is large
+            True
+        """
+        return worst_draw(self, loss_fn, batch, key=key, **search)
+
+    def evaluations(self) -> int:
+        """Return how often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice
+        more, and ``reinforce`` once more where the loss is a scalar, the draw is shared or there is one sample.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))]).evaluations()
+            2
+        """
+        none = torch.zeros(0)
+        return evaluations([Site(at, distribution, {}, none) for at, distribution in self.learned.distributions.items()])
+
+    def ranges(self, batch: Any | None = None) -> dict[str, dict[str, Tensor]]:
+        """Return the learned distributions as they are now.
+
+        Args:
+            batch: images, from which modules predict their numbers; without them, predicted numbers are left out.
+
+        Returns:
+            ``{"0.degrees": {"low": ..., "high": ...}}``, part of the graph; predicted ones are (B,) each.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Errors:
+            InvalidArgument for a batch without an image where numbers are predicted.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges()
+            {'0.degrees': {'center': tensor(0.), 'half_width': tensor(10., grad_fn=<AddBackward0>)}}
+        """
+        return self.learned.ranges(None if batch is None else self._pictures(self._parse(batch)))
+
+    def numbers(self, batch: Any | None = None) -> dict[str, float]:
+        """Return the same as :meth:`ranges` as plain numbers for a log; predicted ones and arrays as their mean.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Errors:
+            As :meth:`ranges`.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).numbers()
+            {'0.degrees.center': 0.0, '0.degrees.half_width': 10.0}
+        """
+        with torch.no_grad():
+            ranges = self.ranges(batch)
+        return {f"{label}.{name}": float(value.detach().mean()) for label, now in ranges.items() for name, value in now.items()}
+
+    def ranges_text(self, batch: Any | None = None) -> str:
+        """Return the same as :meth:`ranges` for people: one line per learned distribution.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Errors:
+            As :meth:`ranges`.
+
+        Example:
+            >>> import pellucid
+            >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges_text())
+            0.degrees  center 0  half_width 10
+        """
+        lines: dict[str, list[str]] = {}
+        for full, value in self.numbers(batch).items():
+            label, name = full.rsplit(".", 1)
+            lines.setdefault(label, []).append(f"{name} {value:.4g}")
+        return "\n".join(f"{label}  {'  '.join(parts)}" for label, parts in lines.items())
+
+    def entropy(self, batch: Any | None = None) -> dict[str, Tensor]:
+        """Return the entropy of every learned distribution: subtract some from a loss to keep draws diverse.
+
+        Args:
+            batch: as in :meth:`ranges`.
+
+        Returns:
+            By name, in nats: (), or (B,) where it is predicted.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Errors:
+            As :meth:`ranges`.
+
+        Example:
+            >>> import pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
+            >>> {name: round(value.item(), 3) for name, value in augment.entropy().items()}  # log(20)
+            {'0.degrees': 2.996}
+        """
+        return self.learned.entropy(None if batch is None else self._pictures(self._parse(batch)))
+
+    def kl(self, priors: Mapping[str, Distribution], batch: Any | None = None) -> dict[str, Tensor]:
+        """Return KL(learned || prior) for some of the learned distributions.
+
+        Args:
+            priors: by name, such as ``{"0.degrees": Uniform(-180.0, 180.0)}``.
+            batch: as in :meth:`ranges`.
+
+        Returns:
+            By name, in nats: (), or (B,) where it is predicted.
+
+        Gradient:
+            To the learned numbers: exact.
+
+        Errors:
+            InvalidArgument for names of no learned distribution.
+
+        Example:
+            >>> import pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
+            >>> round(augment.kl({"0.degrees": pellucid.Uniform(-20.0, 20.0)})["0.degrees"].item(), 3)  # log(40 / 20)
+            0.693
+        """
+        return self.learned.kl(priors, None if batch is None else self._pictures(self._parse(batch)))
+
+    def frozen(self) -> Pipeline:
+        """Return the same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a
+        file.
+
+        Errors:
+            InvalidArgument for numbers that a module predicts from images.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).frozen()[0].degrees
+            10.0
+        """
+        numbers: dict[int, dict[str, dict[str, Any]]] = {}
+        for label, now in self.learned.ranges().items() if not self.learned.predicts else ():
+            index, name = label.split(".", 1)
+            numbers.setdefault(int(index), {})[name] = {field: value.detach().tolist() for field, value in now.items()}
+        plain = Pipeline(
+            frozen_tree(self.transforms, numbers), seed=int(self._seed) if self._named else None, **self.options.settings()
+        )
+        plain.load_state_dict({"_seed": self._seed, "_step": self._step})
+        return plain.train(self.training)
+
+    @property
+    def step(self) -> int:
+        """The step the next draw uses (reads the counter's value).
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> _ = augment(torch.zeros(1, 3, 4, 4))
+            >>> augment.step
+            1
+        """
+        return int(self._step)
+
+    def _parse(self, batch: Any, record: Record | None = None, *, inverse: bool = False) -> Parsed:
+        if inverse or record is not None:
+            read_record(record)
+        if self._is_ragged(batch):
+            raise invalid("batch", expected="pictures of one size here", got="a list of pictures", fix="Call with one at a time.")
+        parsed = parse(batch, self.options, lead=None if record is None else record.lead)
+        if record is not None:
+            record_agrees(parsed, record, inverse=inverse)
+        return parsed
+
+    def _is_ragged(self, batch: Any) -> bool:
+        return not isinstance(batch, Tensor) and is_ragged(batch, self.options)
+
+    def _spec(self, parsed: Parsed) -> ImageSpec:
+        pictures = [entry for entry in parsed.entries if not entry.kind.move]
+        images = [entry for entry in pictures if entry.kind is IMAGE] or pictures
+        if not images:
+            raise invalid(
+                "batch",
+                expected="at least one image (or another picture, which tells the size)",
+                got=[e.key for e in parsed.entries],
+            )
+        channels = images[0].tensor.shape[-3] if images[0].kind is IMAGE else 3
+        return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
+
+    def _pictures(self, parsed: Parsed) -> Tensor:
+        """What predictors see: the images in floating point, one leading axis more than a sample has."""
+        entry = next((entry for entry in parsed.entries if entry.kind is IMAGE), None)
+        if entry is None:
+            raise invalid("batch", expected="an image, from which numbers are predicted", got=[e.key for e in parsed.entries])
+        image = entry.tensor if parsed.lead else entry.tensor[None]
+        return image if image.is_floating_point() else image.to(torch.float32) / 255.0
+
+    def _raw(self, parsed: Parsed, plan: Plan) -> dict[tuple[int, str], dict[str, Tensor]]:
+        """What draws read beside random words: learned numbers, and the boxes of the batch."""
+        raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
+        return raw | boxes_seen(plan, parsed) if plan.looking else raw
+
+    def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
+        plan, seed, step, index = self._at(parsed, key)
+        params = draw_params(plan, seed, step, index, self._raw(parsed, plan))
+        return Record(plan, tuple(params) if unpacked else params, index.shape[0], parsed.lead)
+
+    @pinned
+    def key_of(self, batch: Any, key: Key | None = None) -> Key:
+        """Return the key a call would draw with, all of it named; without one of yours, this takes a step of the stream.
+
+        Args:
+            batch: as in the call.
+            key: as in the call.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip()]), torch.rand(4, 3, 8, 8)
+            >>> key = augment.key_of(images)
+            >>> torch.equal(augment(images, key=key), augment(images, key=key))
+            True
+        """
+        if self._is_ragged(batch):
+            return key_of_list(self, batch, key)
+        _, seed, step, index = self._at(self._parse(batch), key)
+        return Key(seed, step, index)
+
+    def _planned(self, parsed: Parsed) -> Plan:
+        """The plan of a call; the first pictures are looked at."""
+        plan = self._plans.of(self._spec(parsed))
+        if not torch.compiler.is_compiling() and not self._look.done:
+            self._look.at(plan, parsed)
+        return plan
+
+    def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:
+        """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
+        plan = self._planned(parsed)
+        samples = batch_of(parsed)[0] if samples is None else samples
+        device = parsed.entries[0].tensor.device
+        if key is None:
+            seed, step = claim(self._seed, self._step, shared=self.same_on_batch or any(plan.shared))
+            return plan, seed, step, default_index(samples, device)
+        if not isinstance(key, Key):
+            raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
+        seed, step = on_device(key.seed, device), on_device(key.step, device)
+        index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
+        if index.shape[0] != samples:
+            raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
+        return plan, seed, step, index
+
+    def __len__(self) -> int:
+        """How many transforms; a choice is one."""
+        return len(self.transforms)
+
+    def __iter__(self) -> Iterator[Transform]:
+        """The transforms."""
+        return iter(self.transforms)
+
+    def __getitem__(self, item: int | slice) -> Any:
+        """A transform, or a pipeline of some: with these options, a stream of its own, and the learned numbers as they are."""
+        if not isinstance(item, slice):
+            return self.transforms[item]
+        return self._of([(self, i) for i in range(len(self))[item]])
+
+    def __add__(self, other: Pipeline | Sequence[Transform]) -> Pipeline:
+        """This, then the other, with these options, a stream of its own and the learned numbers as they are; in one plan."""
+        if isinstance(other, Pipeline) and other.options != self.options:
+            raise invalid("pipelines", expected="the same options on both sides of +", got=f"{self.options} and {other.options}")
+        other = other if isinstance(other, Pipeline) else Pipeline(other, **self.options.settings())
+        return self._of([(one, i) for one in (self, other) for i in range(len(one))])
+
+    def _of(self, parts: Sequence[tuple[Pipeline, int]]) -> Pipeline:
+        """A pipeline of transforms of others."""
+        seed = int(self._seed) if self._named else None
+        new = Pipeline([one.transforms[i] for one, i in parts], seed=seed, **self.options.settings())
+        new.learned.take([(one.learned, place) for one, i in parts for place in places_of(one.transforms, i)])
+        return new
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`).
+
+        Errors:
+            InvalidArgument for what no file can hold, such as a function or a module.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=0.3)], seed=7).to_dict()["transforms"]
+            [{'name': 'RandomHorizontalFlip', 'p': 0.3}]
+        """
+        seed = {"seed": int(self._seed)} if self._named else {}
+        return {"pellucid": VERSION, **seed, **self.options.to_dict(), "transforms": transforms_to_list(self.transforms)}
+
+    @staticmethod
+    def from_dict(spec: Mapping[str, Any], *, allow: Sequence[str] = ()) -> Pipeline:
+        """Build the pipeline that :meth:`to_dict` described.
+
+        Args:
+            spec: the description.
+            allow: modules that may be imported for transforms of your own, by their dotted names. Nothing else is.
+
+        Returns:
+            A pipeline that draws as the one described, if that had a seed.
+
+        Errors:
+            InvalidArgument or InvalidType for a description of another version, names that no transform has, and modules not
+            allowed.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomInvert", "p": 1.0}]})[0]
+            RandomInvert(p=1.0, same_on_batch=False)
+        """
+        settings = settings_from_dict(spec, Pipeline.__init__.__kwdefaults__ or {})
+        if "dtype" in settings:
+            settings["dtype"] = dtype_named(settings["dtype"])
+        return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file.
+
+        Args:
+            path: where to; the suffix decides the format.
+
+        Errors:
+            InvalidArgument for another suffix, and as :meth:`to_dict`.
+
+        Example:
+            >>> import tempfile, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pellucid.Pipeline([pellucid.RandomInvert(p=0.3)]).save(f"{folder}/augment.toml")
+            ...     pellucid.Pipeline.load(f"{folder}/augment.toml")[0]
+            RandomInvert(p=0.3, same_on_batch=False)
+        """
+        write_file(path, self.to_dict())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Pipeline:
+        """Read a pipeline from a ``.toml`` or ``.json`` file; nothing in it is executed.
+
+        Args:
+            path: what :meth:`save` wrote, or a file written by hand.
+            allow: as in :meth:`from_dict`.
+
+        Returns:
+            As :meth:`from_dict`.
+
+        Errors:
+            InvalidArgument for another suffix and for text that is not of its format, and as :meth:`from_dict`.
+
+        Example:
+            >>> import pathlib, tempfile, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "augment.json")
+            ...     _ = path.write_text('{"pellucid": 1, "transforms": [{"name": "CenterCrop", "size": 4}]}')
+            ...     pellucid.Pipeline.load(path)[0]
+            CenterCrop(size=4, fill=0.0, mask_fill=None)
+        """
+        return Pipeline.from_dict(read_file(path), allow=allow)
+
+    def extra_repr(self) -> str:
+        """One line per transform."""
+        return "\n".join(f"({i}): {transform}" for i, transform in enumerate(self.transforms))

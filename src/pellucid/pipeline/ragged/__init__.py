@@ -1,0 +1,12 @@
+"""Lists of pictures of different sizes.
+
+Owns: the names that the pipeline uses.
+Must not: be known to anything below the pipeline.
+Read next: ``record.py``.
+"""
+
+from pellucid.pipeline.ragged.calls import apply_lists, draw_lists, forward_lists, invert_lists, key_of_list, valid_masks
+from pellucid.pipeline.ragged.reading import is_ragged
+from pellucid.pipeline.ragged.record import RaggedRecord
+
+__all__ = ["RaggedRecord", "apply_lists", "draw_lists", "forward_lists", "invert_lists", "is_ragged", "key_of_list", "valid_masks"]

@@ -1,0 +1,145 @@
+"""The calls of a pipeline on lists of pictures: one draw, then the passes of each size.
+
+Owns: the order of those steps.
+Must not: differ in a bit from the call with one picture alone.
+Read next: ``../module.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from pellucid.engine.drawing import draw_each, draw_params
+from pellucid.errors import invalid
+from pellucid.pipeline.applying import finished, inverted, results_of
+from pellucid.pipeline.ragged.reading import Ragged, ends_static, gather, read_ragged
+from pellucid.pipeline.ragged.record import RaggedRecord, scattered
+from pellucid.pipeline.ragged.together import images_together
+from pellucid.pipeline.records import Record, record_is_of
+from pellucid.random.key import Key
+
+if TYPE_CHECKING:
+    from pellucid.pipeline import Pipeline
+
+__all__ = ["apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "valid_masks"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run outside of compiled graphs; what says so to torch's compiler is imported only where it runs."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        torch._dynamo.graph_break("lists of pictures run eagerly: their sizes decide what runs; stack what has one size")
+        return torch.compiler.disable(function)(*args, **kwargs)
+
+    return call
+
+
+@_eager
+def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
+    """`Pipeline.forward` on lists."""
+    ragged = _read(pipeline, batch)
+    records = _drawn(pipeline, ragged, key, unpacked=return_record)
+    result = _applied(pipeline, ragged, records)
+    return (result, _together(ragged, records)) if return_record else result
+
+
+@_eager
+def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
+    """`Pipeline.draw` for lists."""
+    ragged = _read(pipeline, batch)
+    return _together(ragged, _drawn(pipeline, ragged, key, unpacked=True))
+
+
+@_eager
+def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+    """`Pipeline.apply` with the record of a list."""
+    ragged = _read(pipeline, batch, record)
+    return _applied(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
+
+
+def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+    """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
+    ragged = _read(pipeline, batch, record, inverse=True)
+    results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
+    result = gather(ragged, results, {}, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
+    return ragged.form.closed({**result, **ragged.untouched})
+
+
+def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) -> list[Tensor]:
+    """`Pipeline.valid_mask` of each sample."""
+    return scattered(len(record), [(where, valid_mask(part)) for where, part in record.parts()])
+
+
+def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
+    """`Pipeline.key_of` for lists."""
+    return _key(pipeline, _read(pipeline, batch), key)
+
+
+def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
+    ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
+    if record is not None:
+        record_is_of(record.plans[0], pipeline.transforms)
+    plan = pipeline.plan(pipeline._spec(ragged.parts[0].parsed)) if record is None else record.plans[0]
+    for index in plan.moving_layers:
+        raise invalid(
+            "batch",
+            expected=f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another",
+            got="a list of pictures",
+            fix="Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes.",
+        )
+    return ragged
+
+
+def _key(pipeline: Pipeline, ragged: Ragged, key: Key | None) -> Key:
+    """Seed, step and index of all samples; without a key, it takes a step of the stream."""
+    _, seed, step, index = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
+    return Key(seed, step, index)
+
+
+def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> list[Record]:
+    """One draw for all, and its rows for each part."""
+    _, seed, step, whole = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
+    plans = [pipeline._planned(part.parsed) for part in ragged.parts]
+    learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
+    places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
+    index = whole[places].split([len(part.where) for part in ragged.parts])
+    if any(learned):  # by what is in the pictures, each on its own
+        params = [draw_params(plan, seed, step, some, raw) for plan, some, raw in zip(plans, index, learned, strict=True)]
+    else:
+        params = draw_each(plans, seed, step, index)
+    return [
+        Record(plan, tuple(values) if unpacked else values, len(some), part.parsed.lead)
+        for part, plan, some, values in zip(ragged.parts, plans, index, params, strict=True)
+    ]
+
+
+def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
+    return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
+
+
+def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
+    images = images_together(records, ragged.parts, pipeline.options)
+    results = [
+        results_of(record, part.parsed, pipeline.options, known_images=images)
+        for record, part in zip(records, ragged.parts, strict=True)
+    ]
+    sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
+    stacked = ends_static(pipeline.transforms, records[0].plan.specs[0])
+    result = gather(ragged, results, images, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
+    return finished(result, ragged.untouched, ragged.form, pipeline.options, len(ragged.samples))
+
+
+def _padded(pipeline: Pipeline, ragged: Ragged) -> bool:
+    """Whether rows come back as one batch: not where each picture has a dict of its own, or rows are left out."""
+    return pipeline.options.pad_targets and ragged.form.count is None and not pipeline.options.drop_invalid

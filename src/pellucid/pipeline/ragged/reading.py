@@ -1,0 +1,220 @@
+"""Lists of pictures of different sizes: how they are read, and how results are put together.
+
+Owns: `Ragged`, and which samples go through the passes together.
+Must not: draw or compute on pixels.
+Read next: ``calls.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pellucid.engine.plan import ends_of
+from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.pipeline.ragged.record import RaggedRecord, scattered
+from pellucid.pipeline.records import size_agrees
+from pellucid.targets.containers import Form, opened
+from pellucid.targets.kinds import kind_in
+from pellucid.targets.options import Options
+from pellucid.targets.parsing import Entry, Parsed, Sorted, is_rows, parse_sorted, sort
+from pellucid.targets.torchvision import wrap_like
+from pellucid.transforms.base import Transform
+from pellucid.types import ImageSpec, Size
+
+__all__ = ["Part", "Ragged", "ends_static", "gather", "is_ragged", "read_ragged"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples that go through the passes together: their pictures have one size.
+
+    Args:
+        parsed: them as one batch; boxes and keypoints are padded to the largest number, and flagged.
+        where: the place of each in the list.
+    """
+
+    parsed: Parsed
+    where: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A list of samples, understood.
+
+    Args:
+        parts: all of them, by size.
+        samples: each on its own.
+        untouched: labels and passthrough entries of the whole list.
+        form: what the list looked like.
+    """
+
+    parts: tuple[Part, ...]
+    samples: tuple[Parsed, ...]
+    untouched: dict[str, Any]
+    form: Form
+
+
+def is_ragged(batch: object, options: Options) -> bool:
+    """Whether this is a list of pictures, or a dict in which a target is a list."""
+    batch, _ = opened(batch)
+    if isinstance(batch, Mapping):
+        lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
+        kinds = {key: kind_in(key, batch[key], options) for key in lists}
+        return any(kind and kind.axes and not (kind.move and is_rows(batch[key])) for key, kind in kinds.items())
+    return isinstance(batch, list | tuple)
+
+
+def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None = None, inverse: bool = False) -> Ragged:
+    """Check a list, sample by sample, and put together what goes through the passes together.
+
+    Args:
+        batch: a list of pictures, or a dict of lists; with a record, of tensors, too.
+        record: that it is to be replayed with.
+        inverse: whether the record is undone.
+    """
+    named = sort(batch, options)
+    lists = {key: _list(key, value, named, record) for key, value in named.values.items()}
+    flags = {key: _list(f"{key}_valid", value, named, record) for key, value in named.flags.items()}
+    first, count = next(((key, len(values)) for key, values in lists.items()))
+    for key, values in [*lists.items(), *((f"{key}_valid", values) for key, values in flags.items())]:
+        if len(values) != count:
+            raise invalid(f"batch[{key!r}]", expected=f"{count} entries, like batch[{first!r}]", got=len(values))
+    if count == 0:
+        name = "batch" if named.form.bare else f"batch[{first!r}]"
+        raise invalid(name, expected="at least one picture", got="an empty list")
+    if record is not None and count != len(record):
+        raise invalid("batch", expected=f"{len(record)} samples, as in the record", got=count, fix="Slice the record: record[i:j].")
+    samples: list[Parsed] = []
+    for i in range(count):
+        one = {key: values[i] for key, values in lists.items()}
+        flag = {key: values[i] for key, values in flags.items()}
+        try:
+            samples.append(parse_sorted(Sorted(one, named.kinds, flag, {}, named.form), options, lead=0))
+            _check(samples[i], samples[0])
+            if record is not None:
+                size_agrees(samples[i], record.plans[i], inverse=inverse)
+        except (InvalidArgument, InvalidType) as error:
+            _at(i, error)
+    return Ragged(_parts(samples, record), tuple(samples), named.untouched, named.form)
+
+
+def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
+    """Raise the error again, with the number of the sample that it is about."""
+    raise type(error)(f"sample {i}: {error}") from None
+
+
+def _list(key: str, value: Any, named: Sorted, record: RaggedRecord | None) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    if record is not None and isinstance(value, Tensor) and value.dim():
+        return value.unbind(0)
+    other = next(k for k, v in named.values.items() if isinstance(v, list | tuple))
+    raise wrong_type(
+        f"batch[{key!r}]",
+        expected=f"a list, like batch[{other!r}]",
+        got=type(value).__name__,
+        fix="A tensor of the whole batch becomes one by list(tensor).",
+    )
+
+
+def _check(sample: Parsed, first: Parsed) -> None:
+    """One picture of at least one pixel, of the channels and the numbers that all have."""
+    for entry, model in zip(sample.entries, first.entries, strict=True):
+        name = entry.key
+        if sample.lead:
+            raise invalid(name, expected="one picture (C, H, W)", got=f"shape {tuple(entry.tensor.shape)}")
+        shape, wanted = entry.tensor.shape, model.tensor.shape
+        if not entry.kind.move and 0 in shape:
+            raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
+        if not entry.kind.move and shape[:-2] != wanted[:-2]:
+            raise invalid(name, expected=f"{_channels(wanted)} channels, like sample 0", got=_channels(shape))
+        if entry.kind.move and shape[-1] != wanted[-1]:
+            raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
+        for what, other in ((entry.tensor.dtype, model.tensor.dtype), (entry.tensor.device, model.tensor.device)):
+            if what != other:
+                raise invalid(name, expected=f"{other}, like sample 0", got=what)
+
+
+def _channels(shape: Sequence[int]) -> object:
+    return shape[-3] if len(shape) > 2 else "no"
+
+
+def _parts(samples: list[Parsed], record: RaggedRecord | None) -> tuple[Part, ...]:
+    groups: dict[Any, list[int]] = {}
+    for i, sample in enumerate(samples):
+        like = tuple((entry.size, entry.box_format, entry.degrees, entry.valid is None) for entry in sample.entries)
+        groups.setdefault((like, record and id(record.plans[i])), []).append(i)
+    return tuple(Part(_stacked([samples[i] for i in where]), tuple(where)) for where in groups.values())
+
+
+def _stacked(samples: list[Parsed]) -> Parsed:
+    """Samples of one size as a batch."""
+    return replace(samples[0], entries=tuple(map(_joined, zip(*(sample.entries for sample in samples), strict=True))), lead=1)
+
+
+def _joined(entries: tuple[Entry, ...]) -> Entry:
+    tensors = [entry.tensor.as_subclass(Tensor) for entry in entries]
+    first = entries[0]
+    if len(entries) == 1:
+        return replace(first, tensor=tensors[0][None], valid=None if first.valid is None else first.valid[None])
+    if not first.kind.move:
+        return replace(first, tensor=torch.stack(tensors))
+    flags = [t.new_ones(len(t), dtype=torch.bool) if e.valid is None else e.valid for t, e in zip(tensors, entries, strict=True)]
+    return replace(first, tensor=pad_sequence(tensors, batch_first=True), valid=pad_sequence(flags, batch_first=True))
+
+
+def gather(
+    ragged: Ragged,
+    results: Sequence[Mapping[str, Any]],
+    images: Mapping[str, Tensor],
+    *,
+    stacked: bool,
+    padded: bool,
+    sizes: Sequence[Size],
+) -> dict[str, Any]:
+    """Put the results of the parts together, in the list's order.
+
+    Args:
+        ragged: what went in.
+        results: what came out of each part.
+        images: pictures that came out together, by key.
+        stacked: pictures as one batch; else as a list.
+        padded: boxes and keypoints as one batch; else as a list.
+        sizes: (height, width) of each sample's picture now.
+    """
+    inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
+    points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
+    together: dict[str, Any] = {}
+    for key in (entry.key for entry in ragged.samples[0].entries if entry.key in images):
+        together[key] = wrap_like(images[key], inputs[0][key], sizes[0]) if stacked else list(images[key].unbind(0))
+    for key in results[0]:
+        of = key if key in inputs[0] else key.removesuffix("_valid")
+        parts = [(part.where, result[key]) for part, result in zip(ragged.parts, results, strict=True)]
+        if of not in points and stacked:
+            value = parts[0][1] if len(parts) == 1 else torch.stack(scattered(len(inputs), parts))
+        else:
+            value = scattered(len(inputs), parts)
+        if of in points:
+            value = [row[: len(one[of])] for row, one in zip(value, inputs, strict=True)]
+            value = pad_sequence(value, batch_first=True) if padded else value
+        if isinstance(value, Tensor):
+            together[key] = wrap_like(value, inputs[0].get(key), sizes[0]) if stacked else value
+        else:
+            together[key] = [wrap_like(row, one.get(key), size) for row, one, size in zip(value, inputs, sizes, strict=True)]
+    return together
+
+
+def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
+    """Whether the result has one size whatever the pictures have: other shapes say so, as far as the transforms take them."""
+    sizes = {ends_of(transforms, spec).size}
+    for up, along in ((2, 2), (2, 3), (3, 2)):
+        with suppress(InvalidArgument):  # quarter turns take squares alone
+            sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
+    return len(sizes) == 1

@@ -1,0 +1,690 @@
+"""The record of a call: what was drawn for each sample, enough to replay, invert and differentiate it.
+
+Owns: `Record`, and whether a batch fits one.
+Must not: hold pixels.
+Read next: ``module.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.core.constants import wide_dtype
+from pellucid.core.files import parsed, whole
+from pellucid.engine.drawing import params_of
+from pellucid.engine.execution import total_src_from_dst
+from pellucid.engine.lowering import Lowered, Replayed, opened
+from pellucid.engine.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.matrices import inverse
+from pellucid.geometry.points import pixel_centers
+from pellucid.pipeline.maps import ViewMap, back, forth
+from pellucid.pipeline.notebook import record_html, record_text
+from pellucid.pipeline.serialization import transforms_from_list, transforms_to_list
+from pellucid.random.arguments import check_choice, whole_number
+from pellucid.random.smooth import at_frames
+from pellucid.targets.parsing import Parsed, batch_of
+from pellucid.transforms.base import Transform, as_size
+from pellucid.transforms.choices import Apply, steps_of
+from pellucid.transforms.resize import Resize
+from pellucid.types import ImageSpec, Size
+
+__all__ = ["Record", "read_record", "record_agrees", "record_is_of", "size_agrees"]
+
+_VERSION = 1
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What was drawn, per sample.
+
+    Args:
+        plan: how it runs; holds the transforms and the image kind.
+        params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
+        samples: B.
+        lead: how many leading axes the batch had: 0 (one sample), 1 (batch), 2 (video).
+
+    Change a value with :meth:`with_param`; ``pipeline.apply(images, record)`` then differentiates to it.
+
+    Example:
+        >>> import torch, pellucid
+        >>> record = pellucid.Pipeline([pellucid.CenterCrop(4)], seed=0).draw(torch.zeros(2, 3, 8, 6))
+        >>> record.size_in, record.size_out, record.device
+        ((8, 6), (4, 4), device(type='cpu'))
+        >>> record.matrix[0, :, 2]  # the crop moves pixels by (-1, -2)
+        tensor([-1., -2.,  1.], dtype=torch.float64)
+        >>> record.src_from_dst[0, :, 2]
+        tensor([1., 2., 1.], dtype=torch.float64)
+    """
+
+    plan: Plan
+    params: Sequence[Mapping[str, Tensor]]
+    samples: int
+    lead: int = 1
+
+    __repr__, _repr_html_ = record_text, record_html
+
+    @property
+    def size_in(self) -> Size:
+        """(height, width) before."""
+        return self.plan.size_in
+
+    @property
+    def size_out(self) -> Size:
+        """(height, width) after."""
+        return self.plan.size_out
+
+    @property
+    def device(self) -> torch.device:
+        """Where the drawn values are."""
+        if isinstance(self.params, Replayed):
+            return _CPU
+        return next((value.device for values in self.params for value in values.values()), _CPU)
+
+    def frames(self, count: int) -> Record:
+        """Return the record of each frame of clips, as a picture of its own: values under `Smooth` move, the others stay.
+
+        Args:
+            count: how many frames each clip has.
+
+        Returns:
+            A record of ``samples * count`` pictures, frame by frame within each clip.
+
+        Gradient:
+            drawn values: as `Smooth` declares.
+
+        Errors:
+            InvalidArgument for no frames.
+
+        Example:
+            >>> import torch, pellucid
+            >>> turn = pellucid.RandomRotation(pellucid.Smooth(pellucid.Uniform(-10.0, 10.0)))
+            >>> pellucid.Pipeline([turn], seed=0).draw(torch.zeros(2, 9, 3, 8, 8)).frames(9).matrix.shape
+            torch.Size([18, 3, 3])
+        """
+        return self._frames(whole_number("count", count, 1, 1 << 24))
+
+    def _frames(self, count: int) -> Record:
+        """Unchecked: a clip may be empty."""
+        params = [{name: value.repeat_interleave(count, 0) for name, value in values.items()} for values in self.params]
+        for at, name in self._knots():
+            params[at][name] = at_frames(self.params[at][name], count).flatten()
+        return Record(self.plan, tuple(params), self.samples * count)
+
+    def _knots(self) -> list[tuple[int, str]]:
+        """(transform, name) of the values that move through a clip, of which there are knots here."""
+        drawn = ((draw.transform, draw.name) for draw in self.plan.smooth)
+        return [(at, name) for at, name in drawn if self.params[at][name].dim() > 1]
+
+    def _check_still(self) -> None:
+        """Raise where a value moves through a clip: there is another map for each frame."""
+        for at, name in self._knots():
+            what = f"one value of {type(self.plan.steps[at].transform).__name__}.{name} for each sample"
+            fix = "record.frames(count) has a map for each frame."
+            raise invalid("record", expected=what, got="knots of a curve through a clip (Smooth)", fix=fix)
+
+    def _lowered(self) -> Lowered:
+        """The values on their way to maps."""
+        self._check_still()
+        return Lowered(self.plan, self.params, self.device)
+
+    @property
+    def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
+        """From output pixels to input pixels, float64.
+
+        Gradient:
+            drawn values: exact.
+
+        Errors:
+            InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells what happened.
+        """
+        if self.plan.bends:
+            found = ", ".join(type(self.plan.steps[i].transform).__name__ for i in self.plan.bends)
+            fix = "Use record.map_points(points), or record.flow() for every pixel."
+            raise invalid("record.matrix", expected="transforms that each have a matrix", got=found, fix=fix)
+        matrix = total_src_from_dst(self._lowered())
+        if matrix is None:
+            matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
+        return matrix.expand(self.samples, 3, 3)
+
+    @property
+    def matrix(self) -> Float[Tensor, "b 3 3"]:
+        """From input pixels to output pixels (``dst_from_src``), float64.
+
+        Gradient:
+            drawn values: exact.
+
+        Errors:
+            As ``src_from_dst``.
+        """
+        return inverse(self.src_from_dst)
+
+    def map_points(self, points: Float[Tensor, "b_or_1 n 2"]) -> Float[Tensor, "b n 2"]:
+        """Send points (x, y) of the input, in pixel-centre coordinates, to the output; NaN for those that have no image there.
+
+        Nothing is cut off: a point outside of the picture is a point all the same.
+
+        Args:
+            points: (x, y), of one picture or of each sample.
+
+        Returns:
+            Of the dtype of ``points``.
+
+        Gradient:
+            points, drawn values: exact; under fields, too, which Newton's method inverts (first and second derivatives).
+
+        Errors:
+            InvalidArgument for points of another shape, and where samples are mixed.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(torch.zeros(1, 3, 4, 10))
+            >>> record.map_points(torch.tensor([[[0.0, 2.0]]]))
+            tensor([[[9., 2.]]])
+        """
+        if not isinstance(points, Tensor) or points.ndim != 3 or points.shape[-1] != 2 or points.shape[0] not in (1, self.samples):
+            got = tuple(points.shape) if isinstance(points, Tensor) else type(points).__name__
+            raise invalid("points", expected=f"a tensor ({self.samples}, n, 2)", got=got)
+        wide = points.to(self.device, wide_dtype(self.device)).expand(self.samples, -1, 2)
+        return forth(self, wide)[0].to(points.dtype)
+
+    def flow(self) -> Float[Tensor, "b 2 h w"]:
+        """How far from each output pixel the input pixel lies that it reads, x then y, float64; NaN where it reads nowhere.
+
+        Returns:
+            (B, 2, H, W) in pixels, of the size that comes out.
+
+        Gradient:
+            drawn values: exact.
+
+        Errors:
+            InvalidArgument where samples are mixed: several pixels are read then.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomTranslate(((0.2, 0.2), (0.0, 0.0)))]).draw(torch.zeros(1, 3, 4, 10))
+            >>> record.flow()[0, :, 0, 0]
+            tensor([-2.,  0.], dtype=torch.float64)
+        """
+        pixels = pixel_centers(self.size_out, wide_dtype(self.device), self.device)
+        moved, _ = back(self, pixels.expand(self.samples, -1, 2))
+        return (moved - pixels).mT.unflatten(2, self.size_out)
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, item: int | slice | Tensor) -> Record:
+        """The record of some of the samples; an int keeps the batch axis, with one sample."""
+        if isinstance(item, int):
+            if not -self.samples <= item < self.samples:
+                raise IndexError(f"sample {item} of a record of {self.samples}")
+            item = slice(item % self.samples, item % self.samples + 1)
+        params = tuple({name: value[item] for name, value in values.items()} for values in self.params)
+        kept = torch.arange(self.samples)[item.cpu() if isinstance(item, Tensor) else item]
+        _check_partners("record[...]", self.plan, self.samples, kept)
+        return replace(self, params=params, samples=len(kept), lead=max(self.lead, 1))
+
+    @staticmethod
+    def cat(records: Sequence[Record]) -> Record:
+        """Return the record of batches put one after the other, as ``torch.cat`` puts their pictures.
+
+        Args:
+            records: at least one, all of one plan.
+
+        Errors:
+            InvalidArgument for no records, for records of different pipelines or sizes, and where samples that are mixed would
+            part.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> len(pellucid.Record.cat([augment.draw(torch.zeros(n, 3, 8, 8)) for n in (2, 3)]))
+            5
+        """
+        first = _alike("Record.cat", records)
+        samples = list(accumulate(map(len, records), initial=0))
+        for start, stop in pairwise(samples):
+            _check_partners("Record.cat", first.plan, samples[-1], torch.arange(start, stop))
+        params = tuple(
+            {name: torch.cat([record.params[at][name] for record in records]) for name in values}
+            for at, values in enumerate(first.params)
+        )
+        return replace(first, params=params, samples=samples[-1], lead=max(first.lead, 1))
+
+    @staticmethod
+    def stack(records: Sequence[Record]) -> Record:
+        """Return the record of a batch of samples that were drawn one by one, as ``torch.stack`` stacks their pictures.
+
+        Args:
+            records: at least one, of one sample each and all of one plan.
+
+        Errors:
+            InvalidArgument for records of several samples, and as :meth:`cat`.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
+            >>> len(pellucid.Record.stack([augment.draw(torch.zeros(3, 8, 8)) for _ in range(4)]))
+            4
+        """
+        if any(read_record(record).samples != 1 for record in records):
+            raise invalid("Record.stack", expected="records of one sample", got=[record.samples for record in records])
+        return Record.cat(records)
+
+    def repeat(self, times: int) -> Record:
+        """Return the record of a batch that repeats itself, as ``Tensor.repeat`` repeats its pictures.
+
+        Args:
+            times: how often; 0 gives the record of no samples.
+
+        Errors:
+            InvalidType or InvalidArgument for what is no number of times.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomInvert()], seed=0).draw(torch.zeros(2, 3, 8, 8)).repeat(2)
+            >>> torch.equal(record.params[0]["gate"][:2], record.params[0]["gate"][2:])
+            True
+        """
+        times = whole_number("times", times, 0, 1 << 31)
+        return self[torch.arange(self.samples).repeat(times)]
+
+    def where(self, mask: Bool[Tensor, "b"], other: Record) -> Record:
+        """Return for each sample this draw where the mask says so, the other's elsewhere.
+
+        Args:
+            mask: one per sample.
+            other: of the same plan and as many samples.
+
+        Gradient:
+            drawn values: exact, to those that were taken.
+
+        Errors:
+            InvalidArgument for a mask of another shape or dtype, and for a record of another plan or number of samples.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(45)]).draw(torch.zeros(2, 3, 8, 8))
+            >>> a, b = (record.with_param(0, "degrees", torch.full((2,), degrees)) for degrees in (10.0, 20.0))
+            >>> a.where(torch.tensor([True, False]), b).params[0]["degrees"]
+            tensor([10., 20.])
+        """
+        _alike("where", [self, other])
+        if mask.dtype != torch.bool or tuple(mask.shape) != (self.samples,) or other.samples != self.samples:
+            got = f"{mask.dtype} {tuple(mask.shape)} and {other.samples} samples"
+            raise invalid("where", expected=f"a boolean ({self.samples},) mask and a record of as many", got=got)
+
+        def chosen(here: Tensor, there: Tensor) -> Tensor:
+            return torch.where(mask.to(here.device).reshape(-1, *[1] * (here.dim() - 1)), here, there)
+
+        params = tuple(
+            {name: chosen(value, theirs[name]) for name, value in ours.items()}
+            for ours, theirs in zip(self.params, other.params, strict=True)
+        )
+        return replace(self, params=params)
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Return between which numbers each drawn value is certain to lie, whatever learns, by step and name.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(2, 3, 8, 8)).bounds()
+            {'0.degrees': (-15.0, 15.0)}
+        """
+        return {f"{draw.transform}.{draw.name}": draw.distribution.span() for draw in self.plan.draws}
+
+    def map_to(self, other: Record) -> ViewMap:
+        """Return the map from the pixels of this view to those of another of the same pictures.
+
+        Args:
+            other: the record of the other view.
+
+        Returns:
+            A `ViewMap`, which sends points and says which pixels both views show.
+
+        Errors:
+            InvalidArgument where the records are of pictures of different sizes, or of different numbers of them.
+
+        Example:
+            >>> import torch, pellucid
+            >>> x = torch.rand(1, 3, 8, 8)
+            >>> a = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(x)
+            >>> b = pellucid.Pipeline([pellucid.CenterCrop(4)]).draw(x)
+            >>> a.map_to(b).points(torch.tensor([[1.0, 3.0]]))
+            tensor([[[4., 1.]]])
+            >>> a.map_to(b).valid((1, 4)).tolist()
+            [[[False, True, True, False]]]
+        """
+        return ViewMap(self, read_record(other))
+
+    def at(self, size: int | Size, *, out: int | Size | None = None) -> Record:
+        """Return the same draw for pictures of another resolution: on feature maps, logits, or a larger original.
+
+        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
+
+        Args:
+            size: (height, width) of what goes in, instead of ``size_in``.
+            out: of what comes out; default ``size_out`` in the same proportion.
+
+        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
+
+        Errors:
+            InvalidArgument where ``size_out`` in that proportion is no whole number.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.CenterCrop(16)])
+            >>> record = augment.draw(torch.rand(1, 3, 32, 32)).at(8)
+            >>> augment.apply({"heatmap": torch.rand(1, 5, 8, 8)}, record)["heatmap"].shape
+            torch.Size([1, 5, 4, 4])
+        """
+        size = as_size("size", size)
+        if out is None:
+            shares = [new * after / before for new, after, before in zip(size, self.size_out, self.size_in, strict=True)]
+            if any(share != int(share) for share in shares):
+                fix = "Say out=(height, width) of what comes out."
+                raise invalid("size", expected=f"one that makes {self.size_out} whole numbers, too", got=size, fix=fix)
+            out = (int(shares[0]), int(shares[1]))
+        out = as_size("out", out)
+        plan = self.plan
+        ends = (_fitted(size, self.size_in), _fitted(self.size_out, out))
+        transforms = (*ends[0], *plan.transforms, *ends[1])
+        plan = make_plan(transforms, plan.specs[0].resized(size), fuse=plan.fuse, canvas=plan.canvas)
+        empty: tuple[dict[str, Tensor], ...] = ({},)
+        params = (*empty * len(ends[0]), *self.params, *empty * len(ends[1]))
+        return replace(self, plan=plan, params=params)
+
+    def with_param(self, transform: int, name: str, value: Tensor) -> Record:
+        """Return the same record with one drawn value replaced, for instance by a tensor that requires a gradient.
+
+        Args:
+            transform: its place; negative ones count from the end.
+            name: of the drawn value, as in ``params``.
+            value: of the shape of the one it replaces.
+
+        Gradient:
+            value: as the transform declares, once the record is applied.
+
+        Errors:
+            InvalidArgument for a value that was not drawn, and for another shape.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment, images = pellucid.Pipeline([pellucid.RandomRotation(15)]), torch.rand(1, 3, 8, 8)
+            >>> degrees = torch.tensor([5.0], requires_grad=True)
+            >>> augment.apply(images, augment.draw(images).with_param(0, "degrees", degrees)).sum().backward()
+            >>> degrees.grad.shape
+            torch.Size([1])
+        """
+        if not -len(self.params) <= transform < len(self.params) or name not in self.params[transform]:
+            known = [f"{i}: {', '.join(values)}" for i, values in enumerate(self.params) if values]
+            raise invalid(
+                "with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=f"transform {transform}, {name!r}"
+            )
+        if value.shape != self.params[transform][name].shape:
+            raise invalid(
+                f"with_param({name!r})", expected=f"shape {tuple(self.params[transform][name].shape)}", got=tuple(value.shape)
+            )
+        transform %= len(self.params)
+        params = tuple({**values, name: value} if i == transform else values for i, values in enumerate(self.params))
+        return replace(self, params=params)
+
+    def requires_grad_(self) -> Record:
+        """Return the same record with every continuous value a fresh leaf that requires a gradient.
+
+        Example:
+            >>> import torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).requires_grad_()
+            >>> record.params[0]["degrees"].requires_grad
+            True
+        """
+        params = tuple(
+            {n: v.detach().clone().requires_grad_() if v.is_floating_point() else v for n, v in values.items()}
+            for values in self.params
+        )
+        return replace(self, params=params)
+
+    def to(self, device: torch.device | str) -> Record:
+        """Return the record on another device.
+
+        Args:
+            device: where the drawn values go.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).to("cpu").device
+            device(type='cpu')
+        """
+        return replace(self, params=tuple({n: v.to(device) for n, v in values.items()} for values in self.params))
+
+    def step(self, transform: int) -> Record:
+        """Return the record of one transform on its own, as a pipeline of that transform would have made it.
+
+        Of a choice it is the whole of it. Inside of a choice it is that of ``Apply([transform])``, with the gate that was open.
+
+        Args:
+            transform: its place in the plan; negative ones count from the end.
+
+        Errors:
+            InvalidArgument for a place that the plan has not.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.Pipeline([pellucid.RandomRotation(15), pellucid.CenterCrop(4)])
+            >>> record = augment.draw(torch.zeros(1, 3, 8, 8))
+            >>> record.step(0).size_out, record.step(1).size_out
+            ((8, 8), (4, 4))
+        """
+        transform = self._place("step", transform)
+        alone, params = self.plan.steps[transform].transform, list(self.params[transform : transform + self._extent(transform)])
+        gate = opened(self.plan, self.params, transform)
+        if gate is not None:
+            alone, params = Apply((alone,)), [{"gate": gate}, *params]
+        plan = make_plan((alone,), self.plan.specs[transform], canvas=self.plan.canvas)
+        return replace(self, plan=plan, params=tuple(params))
+
+    def _place(self, name: str, transform: int) -> int:
+        """The place of a transform, counted from the start."""
+        if not isinstance(transform, int) or not -len(self.params) <= transform < len(self.params):
+            raise invalid(name, expected=f"one of {len(self.params)} transforms, by its place", got=repr(transform))
+        return transform % len(self.params)
+
+    def _extent(self, step: int) -> int:
+        """How many steps a transform is: one, or a choice and all that lies in it."""
+        inside = [step == gate.choice for one in self.plan.steps for gate in one.gates]
+        return 1 + sum(inside)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file in PyTorch's format, whole or not at all.
+
+        Args:
+            path: where to; any name that does not end in ``.safetensors``.
+
+        Errors:
+            InvalidArgument for a name that ends so, and for transforms that no file can hold.
+
+        Example:
+            >>> import tempfile, torch, pellucid
+            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)], seed=0).draw(torch.zeros(2, 3, 8, 8))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     record.save(f"{folder}/record.pt")
+            ...     again = pellucid.Record.load(f"{folder}/record.pt")
+            >>> torch.equal(again.params[0]["degrees"], record.params[0]["degrees"])
+            True
+        """
+        target = Path(path)
+        if target.suffix == ".safetensors":
+            raise invalid("path", expected="a name for a PyTorch file, such as record.pt", got=target.name)
+        spec = self.plan.specs[0]
+        state: dict[str, Any] = {
+            "pellucid_record": _VERSION,
+            "transforms": transforms_to_list(self.plan.transforms),
+            "image": [spec.channels, spec.height, spec.width],
+            "fuse": self.plan.fuse,
+            "canvas": self.plan.canvas,
+            "samples": self.samples,
+            "lead": self.lead,
+            "params": [{name: value.detach().cpu() for name, value in values.items()} for values in self.params],
+        }
+        with whole(target) as draft, draft.open("wb") as file:
+            torch.save(state, file)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Record:
+        """Return the record that :meth:`save` wrote. Loads tensors and plain values only, never code.
+
+        Args:
+            path: of the file.
+            allow: the modules that transforms of your own may be imported from, as in `Pipeline.load`.
+
+        Errors:
+            InvalidArgument for a file that is damaged, of another version, or no record, and for modules that are not allowed.
+
+        Example:
+            >>> import tempfile, torch, pellucid
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pellucid.Pipeline([pellucid.CenterCrop(4)]).draw(torch.zeros(2, 3, 8, 8)).save(f"{folder}/record.pt")
+            ...     pellucid.Record.load(f"{folder}/record.pt").size_out
+            (4, 4)
+        """
+        whole_one = "a whole record, as Record.save writes it"
+        state = parsed(path, partial(torch.load, map_location="cpu", weights_only=True), expected=whole_one)
+        if not isinstance(state, dict) or state.get("pellucid_record") != _VERSION:
+            got = state.get("pellucid_record") if isinstance(state, dict) else f"a {type(state).__name__}"
+            raise invalid(str(path), expected=f"a record of version {_VERSION}", got=got)
+        missing = [name for name in _FIELDS if name not in state]
+        if missing:
+            raise invalid(str(path), expected=f"a record with {', '.join(_FIELDS)}", got=f"none of {', '.join(missing)}")
+        channels, height, width = _whole_numbers(path, "image", state["image"], 3)
+        (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
+        rule = state.get("canvas", "image")  # which was the only one when records did not say
+        check_choice(f"{path}: canvas", rule, CANVAS_RULES)
+        transforms = transforms_from_list(state["transforms"], allow=allow)
+        plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]), canvas=rule)
+        _check_params(path, plan, state["params"], samples)
+        if state["lead"] not in (0, 1, 2):
+            raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])
+        return Record(plan, tuple(state["params"]), samples, state["lead"])
+
+
+_FIELDS = ("transforms", "image", "fuse", "samples", "lead", "params")
+
+
+def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: int) -> list[int]:
+    if not isinstance(values, list) or len(values) != count or any(type(value) is not int or value < 0 for value in values):
+        raise invalid(f"{path}: {name}", expected=f"{count} whole number{'s' * (count > 1)}", got=values)
+    return values
+
+
+def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples: int) -> None:
+    """Every drawn value the plan wants, with a row per sample, of the kind and length that is drawn."""
+    if not isinstance(params, list) or len(params) != len(plan.steps):
+        raise invalid(f"{path}: params", expected=f"a list of {len(plan.steps)} tables", got=type(params).__name__)
+    start = {
+        (draw.transform, draw.name): {raw: torch.as_tensor(number) for raw, number in draw.distribution.start().items()}
+        for draw in plan.draws
+    }
+    drawn = params_of(plan, torch.full((1, 4 * len(plan.slots)), 0.5, dtype=torch.float64), start)
+    smooth = {(draw.transform, draw.name) for draw in plan.smooth}
+    for i, values in enumerate(params):
+        wanted = {draw.name for draw in plan.draws if draw.transform == i}
+        if not isinstance(values, dict) or values.keys() != wanted:
+            got = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
+            raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
+        for name, value in values.items():
+            here = drawn[i][name]
+            shapes = [(samples, *here.shape[1:]), *([(samples,)] if (i, name) in smooth else [])]  # knots, or one frame's value
+            kind = "real" if here.is_floating_point() else "whole"
+            if (
+                not isinstance(value, Tensor)
+                or tuple(value.shape) not in shapes
+                or value.is_floating_point() != here.is_floating_point()
+                or value.dtype in (torch.bool, torch.complex64, torch.complex128)
+            ):
+                got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise invalid(f"{path}: params[{i}].{name}", expected=f"{kind} numbers of shape {shapes[0]}", got=got)
+
+
+def _fitted(size: Size, target: Size) -> tuple[Transform, ...]:
+    """What brings pictures to a size, read in one place; nothing where they have it."""
+    return () if size == target else (Resize(target, antialias=False),)
+
+
+def _alike(name: str, records: Sequence[Record]) -> Record:
+    """Check that records can be put together; returns the first."""
+    if not records:
+        raise invalid(name, expected="at least one record", got="none")
+    first = read_record(records[0])
+    for record in records:
+        if read_record(record).plan != first.plan:
+            raise invalid(
+                name,
+                expected=f"records of one pipeline and one size of pictures ({first.plan}, {first.size_in})",
+                got=f"{record.plan}, {record.size_in}",
+            )
+    return first
+
+
+def _check_partners(name: str, plan: Plan, samples: int, kept: Tensor) -> None:
+    """Check that samples which are mixed stay together."""
+    if not keeps_partners(plan, samples, kept):
+        raise invalid(
+            name,
+            expected="samples together with those they are mixed with",
+            got=f"{len(kept)} of {samples}",
+            fix="Take whole groups in their order, such as record[0:4] where every sample meets the one beside it.",
+        )
+
+
+def read_record(record: object) -> Record:
+    """Check that this is a record."""
+    if not isinstance(record, Record):
+        raise wrong_type(
+            "record",
+            expected="the Record of an earlier call",
+            got=repr(record),
+            fix="out, record = pipeline(batch, return_record=True).",
+        )
+    return record
+
+
+def record_is_of(plan: Plan, transforms: Sequence[Transform]) -> None:
+    """Check that a record with this plan is of such transforms, at any size; an empty pipeline replays any."""
+    made, asked = ([type(step.transform).__name__ for step in steps] for steps in (plan.steps, steps_of(transforms)))
+    places = range(len(made) - len(asked) + 1)  # `Record.at` puts a resize before the others, and one or two behind
+    if not any(made[i : i + len(asked)] == asked and {*made[:i], *made[i + len(asked) :]} <= {"Resize"} for i in places) and asked:
+        raise invalid(
+            "record",
+            expected=f"one of this pipeline's: {', '.join(asked)}",
+            got=f"one of {', '.join(made) or 'an empty pipeline'}",
+            fix="Replay it with the pipeline that made it; Pipeline([]) replays any record.",
+        )
+
+
+def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
+    """Check that a batch fits the record it is replayed with."""
+    samples, _ = batch_of(parsed)
+    if parsed.entries and samples != record.samples != 1:
+        raise invalid(
+            "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
+        )
+    size_agrees(parsed, record.plan, inverse=inverse)
+
+
+def size_agrees(parsed: Parsed, plan: Plan, *, inverse: bool) -> None:
+    """Check that pictures are of the size that a plan begins with, or ends with."""
+    size = plan.size_out if inverse else plan.size_in
+    for entry in parsed.entries:
+        if entry.size not in (None, size):
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)

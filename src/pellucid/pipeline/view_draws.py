@@ -1,0 +1,82 @@
+"""Several views of one batch: draws with one key and streams of their own, some of their values shared.
+
+Owns: `View`, how the streams of views are told apart, and which steps a name means.
+Must not: apply or know of models.
+Read next: ``module.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jaxtyping import Int64
+from torch import Tensor
+
+from pellucid.engine.drawing import draw_params
+from pellucid.engine.plan import Plan
+from pellucid.errors import invalid
+from pellucid.pipeline.records import Record
+from pellucid.random.stream import fold_in
+from pellucid.transforms.base import Transform, ordered
+from pellucid.transforms.choices import places_of, steps_of
+
+__all__ = ["View", "draw_several", "steps_named"]
+
+
+class View(NamedTuple):
+    """One of several views: the augmented batch, and what was drawn for it.
+
+    Args:
+        result: as a call gives it.
+        record: what was drawn for it.
+    """
+
+    result: Any
+    record: Record
+
+
+def draw_several(
+    n: int,
+    shared: Sequence[int],
+    lead: int,
+    plan: Plan,
+    seed: Tensor,
+    step: Tensor,
+    index: Int64[Tensor, "b"],
+    raw: Mapping[Any, Any],
+) -> list[Record]:
+    """The records of n views; the first is the draw of an ordinary call, whose values the shared steps have in all of them."""
+    records: list[Record] = []
+    for view in range(n):
+        own = seed ^ fold_in(0, "view", view) if view else seed
+        params = tuple(draw_params(plan, own, step, index, raw))
+        if view:
+            first = records[0].params
+            params = tuple(first[at] if at in shared else values for at, values in enumerate(params))
+        records.append(Record(plan, params, index.shape[0], lead))
+    return records
+
+
+def steps_named(transforms: tuple[Transform, ...], names: object) -> tuple[int, ...]:
+    """The steps that ``same=`` means: by place, by class, or by a part of the class's name; of a choice all that lies in it."""
+    steps = steps_of(transforms)
+    found: set[int] = set()
+    for name in ordered("same", names, "a sequence of names, classes or places of transforms", 'For example same=("crop",).'):
+        if isinstance(name, int) and not isinstance(name, bool) and -len(transforms) <= name < len(transforms):
+            here = set(places_of(transforms, name % len(transforms)))
+        else:
+            here = {at for at, step in enumerate(steps) if _means(name, step.transform)}
+            for at in sorted(here):  # a choice is before what lies in it
+                here |= {i for i, step in enumerate(steps) if any(gate.choice == at for gate in step.gates)}
+        if not here:
+            known = sorted({type(step.transform).__name__ for step in steps})
+            raise invalid("same", expected=f"transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name))
+        found |= here
+    return tuple(sorted(found))
+
+
+def _means(name: object, transform: Transform) -> bool:
+    if isinstance(name, str):
+        return name.lower() in type(transform).__name__.lower() and bool(name)
+    return isinstance(name, type) and isinstance(transform, name)

@@ -1,0 +1,105 @@
+"""The worst draw of a pipeline for each sample of a batch.
+
+Owns: what a search evaluates: the loss of a batch at uniforms.
+Must not: search (``worst_search.py`` does) or draw by itself.
+Read next: ``worst_search.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from pellucid.engine.drawing import draw_uniforms, params_of
+from pellucid.errors import invalid, wrong_type
+from pellucid.pipeline.applying import apply_targets
+from pellucid.pipeline.records import Record
+from pellucid.pipeline.worst_search import Found, Search, search_cube, untouched
+from pellucid.random.arguments import check_flag
+from pellucid.random.key import Key
+from pellucid.random.stream import fold_in
+
+if TYPE_CHECKING:
+    from pellucid.pipeline import Pipeline
+
+__all__ = ["worst_draw"]
+
+
+def worst_draw(
+    pipeline: Pipeline,
+    loss_fn: Callable[[Any], Tensor],
+    batch: Any,
+    *,
+    draws: int | Mapping[str, int] = 16,
+    steps: int = 8,
+    search: str = "gradient",
+    restarts: int = 2,
+    key: Key | None = None,
+    return_found: bool = False,
+) -> tuple[Any, Record] | tuple[Any, Record, Found]:
+    """Search for the draw of each sample under which its loss is largest; `Pipeline.worst` is this.
+
+    Args:
+        pipeline: whose distributions are searched.
+        loss_fn: takes the augmented batch, returns (B,) losses, one per sample. The model behind it stays as it was: no gradient is
+            left in its parameters, its buffers and torch's generator are restored.
+        batch: as in the pipeline's call; not a list of pictures.
+        draws: how many starts, the plain draw of this key among them; or how many places on the scale of each number, such as
+            ``{"degrees": 31, "translate_x": 5, "translate_y": 5}``.
+        steps: signed steps up the slope of each number, of a length that shrinks.
+        search: ``random`` (the starts are draws), ``grid`` (they are a grid with the ends of every range; gates, choices and what
+            else has no scale are drawn anew at each point), ``gradient`` (that grid, then the steps).
+        restarts: the steps begin at so many of a sample's best starts.
+        key: as in the pipeline's call.
+        return_found: also return a `Found`: the losses, those of the plain draw, and how often the batch was evaluated.
+
+    Returns:
+        (result, record), or (result, record, found). A sample's loss is never less than under the plain draw.
+
+    Where all draws are shared by the batch, it is the mean loss that is largest. What the search does not see it does not find:
+    `docs/worst-case.md` has figures.
+
+    Gradient:
+        result: to images and learned ranges, at the worst draw.
+    Errors:
+        InvalidArgument where there is not one loss per sample, where losses change with the draws of other samples (seen by an
+        evaluation at the first call with a loss), and where only some of the transforms share a draw.
+    Source:
+        Engstrom et al., "Exploring the landscape of spatial robustness", ICML 2019: grids, random and first-order search.
+
+    Example:
+        >>> import torch, pellucid
+        >>> shine = pellucid.Pipeline([pellucid.RandomBrightness((0.5, 1.5))], seed=0)
+        >>> out, record = shine.worst(lambda x: x.mean((1, 2, 3)), torch.full((2, 3, 4, 4), 0.4))
+        >>> record.params[0]["brightness"].round(decimals=3)
+        tensor([1.5000, 1.5000], dtype=torch.float64)
+    """
+    how = Search(draws, steps, search, restarts)
+    check_flag("return_found", return_found)
+    if not callable(loss_fn):
+        raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
+    parsed = pipeline._parse(batch)
+    plan, seed, step, index = pipeline._at(parsed, key)
+    if any(plan.shared) and not all(plan.shared):
+        fix = "Say same_on_batch=True of the pipeline, or of none of its transforms."
+        raise invalid("worst", expected="draws that all samples share, or none", got="some of each", fix=fix)
+    learned = pipeline._raw(parsed, plan)
+    still = {at: {name: value.detach() for name, value in raw.items()} for at, raw in learned.items()}
+
+    def record_at(u: Tensor, numbers: Any) -> Record:
+        return Record(plan, params_of(plan, u, numbers), index.shape[0], parsed.lead)
+
+    def losses(u: Tensor) -> Tensor:
+        return loss_fn(apply_targets(record_at(u, still), parsed, pipeline.options))
+
+    def drawn(k: int) -> Tensor:
+        return draw_uniforms(plan, seed ^ fold_in(0, "worst", k) if k else seed, step, index)
+
+    check = pipeline._losses.new(loss_fn)
+    with untouched(parsed.entries[0].tensor.device):
+        found = search_cube(plan, losses, drawn, how, whole=all(plan.shared) and bool(plan.shared), check=check)
+    record = record_at(found.at, learned)
+    result = apply_targets(record, parsed, pipeline.options)
+    return (result, record, found) if return_found else (result, record)

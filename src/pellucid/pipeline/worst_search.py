@@ -1,0 +1,250 @@
+"""The worst draw of a plan for each sample: a search in the unit cube that draws are made from.
+
+Owns: starts, signed steps, keeping the best, and leaving the model as it was.
+Must not: apply, or know of batches; the losses are a function of uniforms here.
+Read next: ``module.py``, ``docs/worst-case.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from pellucid.engine.plan import Plan
+from pellucid.errors import invalid
+from pellucid.random.arguments import check_choice, whole_number
+from pellucid.random.distributions import Bernoulli, Categorical
+from pellucid.random.internal import Bits, Permutation
+
+__all__ = ["Found", "Search", "search_cube", "untouched"]
+
+Losses: TypeAlias = Callable[[Float[Tensor, "b words"]], Float[Tensor, "b"]]
+"""One loss for each sample, at uniforms."""
+
+SEARCHES = ("random", "grid", "gradient")
+_TAIL, _END = 1e-3, 1e-9  # how near to 0 and 1 a search goes, where a distribution has no ends and where it has
+_FIRST_STEP, _LAST_STEP = 0.2, 0.01  # of the unit interval
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to search with; `Pipeline.worst` says what each means."""
+
+    draws: int | Mapping[str, int] = 16
+    steps: int = 8
+    method: str = "gradient"
+    restarts: int = 2
+
+    def __post_init__(self) -> None:
+        check_choice("search", self.method, SEARCHES)
+        if isinstance(self.draws, Mapping):
+            for name, count in self.draws.items():
+                whole_number(f"draws[{name!r}]", count, 1, _MOST)
+            if self.method == "random":
+                raise invalid("draws", expected="a whole number for a random search", got=dict(self.draws))
+        else:
+            whole_number("draws", self.draws, 1, _MOST)
+        whole_number("steps", self.steps, 0, _MOST)
+        whole_number("restarts", self.restarts, 1, _MOST)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where the losses are largest, as far as the search has seen.
+
+    Args:
+        at: the uniforms of each sample, (B, words).
+        losses: there, (B,).
+        start: the losses of the first draw, (B,).
+        evaluations: how often the losses of the batch were asked for.
+    """
+
+    at: Float[Tensor, "b words"]
+    losses: Float[Tensor, "b"]
+    start: Float[Tensor, "b"]
+    evaluations: int
+
+
+def search_cube(
+    plan: Plan, losses: Losses, drawn: Callable[[int], Float[Tensor, "b words"]], how: Search, *, whole: bool, check: bool
+) -> Found:
+    """Search for the largest loss of each sample.
+
+    Args:
+        plan: says what each word is for.
+        losses: of the batch at uniforms.
+        drawn: the k-th draw's uniforms; the first is the plain one.
+        how: the settings.
+        whole: all samples share their draws, and what is searched is the largest mean.
+        check: see whether the losses mix the samples, by one more evaluation.
+    """
+    low, high = _ends(plan, drawn(0))
+    starts = _starts(plan, drawn, how, low, high)
+    seen: list[Tensor] = []
+    count = 0
+
+    def ask(at: Tensor) -> Tensor:
+        nonlocal count
+        count += 1
+        found = _read(losses(at), len(at))
+        return found.mean().expand(len(at)) if whole else found
+
+    with torch.no_grad():
+        seen = [ask(at) for at in starts]
+        if check and not whole:
+            count += _check_separate(losses, starts, seen)
+    every, points = torch.stack(seen), torch.stack(starts)  # n b, n b words
+    ranked = _nan_last(every).argsort(dim=0, descending=True, stable=True)
+    rows = torch.arange(every.shape[1], device=every.device)
+    best, at = every[ranked[0], rows], points[ranked[0], rows]
+    for restart in range(min(how.restarts, len(starts)) if how.method == "gradient" and how.steps else 0):
+        here = points[ranked[restart], rows]
+        for step in range(how.steps):
+            with torch.enable_grad():
+                leaf = here.detach().requires_grad_()
+                now = ask(leaf)
+                slope = _slope(now.sum(), leaf)
+            now = now.detach()
+            slope = slope.sum(0, keepdim=True) if whole else slope
+            if step:
+                best, at = _better(best, at, now, here)
+            length = _FIRST_STEP * (_LAST_STEP / _FIRST_STEP) ** (step / max(how.steps - 1, 1))
+            here = (here + length * torch.nan_to_num(slope).sign()).clamp(low, high)
+        with torch.no_grad():
+            best, at = _better(best, at, ask(here), here)
+    return Found(at, best, seen[0], count)
+
+
+def _slope(loss: Tensor, leaf: Tensor) -> Tensor:
+    """The slope of the loss in the uniforms; 0 where there is none, as under gates and choices alone."""
+    found = torch.autograd.grad(loss, [leaf], allow_unused=True)[0] if loss.requires_grad else None
+    return torch.zeros_like(leaf) if found is None else found
+
+
+def _better(best: Tensor, at: Tensor, now: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
+    """For each sample the larger loss, and where it is."""
+    more = now > best
+    return torch.where(more, now, best), torch.where(more[:, None], here, at)
+
+
+def _nan_last(losses: Tensor) -> Tensor:
+    return torch.where(losses.isnan(), -torch.inf, losses)
+
+
+def _ends(plan: Plan, like: Tensor) -> tuple[Tensor, Tensor]:
+    """How far each word may go."""
+    near = torch.full((like.shape[1],), _END, dtype=like.dtype)
+    for draw in plan.draws:
+        if not all(map(math.isfinite, draw.distribution.span())):
+            near[draw.word : draw.word + draw.distribution.words] = _TAIL
+    near = near.to(like.device)
+    return near, 1.0 - near
+
+
+def _starts(plan: Plan, drawn: Callable[[int], Tensor], how: Search, low: Tensor, high: Tensor) -> list[Tensor]:
+    """The plain draw, a grid where the method has one, and more draws."""
+    levels = {} if how.method == "random" else _levels(_axes(plan), how.draws)
+    points = itertools.product(*([i / (count - 1) for i in range(count)] for count in levels.values())) if levels else []
+    words = torch.tensor(list(levels), dtype=torch.int64, device=low.device)
+    grid: list[Tensor] = []
+    for k, places in enumerate(points, 1):  # what is no number on an axis is drawn anew at each point
+        there = low[words] + (high - low)[words] * torch.tensor(places, dtype=low.dtype, device=low.device)
+        here = drawn(k)
+        grid.append(here.index_copy(1, words, there.expand(len(here), -1)))
+    rest = how.draws - len(grid) if isinstance(how.draws, int) else 1
+    return [drawn(0), *grid, *(drawn(len(grid) + k) for k in range(1, rest))]
+
+
+def _axes(plan: Plan) -> dict[str, int]:
+    """The word of each number on a scale, by step and name; not those that have one value only."""
+    return {
+        f"{draw.transform}.{draw.name}": draw.word
+        for draw in plan.draws
+        if not isinstance(draw.distribution, Bernoulli | Categorical | Bits | Permutation)
+        and not draw.distribution.vector
+        and draw.distribution.words == 1
+        and len(set(draw.distribution.span())) == 2
+    }
+
+
+def _levels(axes: Mapping[str, int], draws: int | Mapping[str, int]) -> dict[int, int]:
+    """How many places each word takes, two or more of them, the ends among them."""
+    if isinstance(draws, int):
+        counts = dict.fromkeys(axes.values(), 1)
+        for word in itertools.cycle(counts):
+            more = {**counts, word: counts[word] + 1}
+            if math.prod(more.values()) > draws - 1:
+                break
+            counts = more
+        return {word: count for word, count in counts.items() if count > 1}
+    found: dict[int, int] = {}
+    for name, count in draws.items():
+        words = [word for axis, word in axes.items() if name in (axis, axis.split(".", 1)[1])]
+        if not words:
+            raise invalid("draws", expected=f"numbers on a scale, such as {sorted(axes)[:8]}", got=repr(name))
+        found |= dict.fromkeys(words, count)
+    return {word: count for word, count in sorted(found.items()) if count > 1}
+
+
+def _read(losses: object, samples: int) -> Tensor:
+    """Check that there is one loss for each sample."""
+    if not isinstance(losses, Tensor) or tuple(losses.shape) != (samples,):
+        got = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        fix = "Use reduction='none', and average each sample's loss over its own pixels."
+        raise invalid("loss_fn", expected=f"({samples},) losses, one per sample", got=got, fix=fix)
+    return losses
+
+
+def _check_separate(losses: Losses, starts: Sequence[Tensor], seen: Sequence[Tensor]) -> int:
+    """Give every other sample another draw, and see whether the rest keep their losses; returns how many evaluations it took."""
+    samples = len(seen[0])
+    if len(starts) < 2 or samples < 2:
+        return 0
+    moved = torch.arange(samples, device=seen[0].device) % 2 == 1
+    now = losses(torch.where(moved[:, None], starts[1], starts[0]))
+    scale = seen[0].abs() + 1e-3
+    if bool(((now - seen[0]).abs() > 1e-3 * scale)[~moved].any()) and bool(
+        ((losses(starts[0]) - seen[0]).abs() <= 1e-3 * scale).all()
+    ):
+        raise invalid(
+            "loss_fn",
+            expected="losses that depend on their own sample's draw alone",
+            got="losses of some samples that change with the draws of others",
+            fix="Put the model into eval mode: batch statistics mix the samples. Or share the draw by same_on_batch=True.",
+        )
+    return 1
+
+
+@contextmanager
+def untouched(device: torch.device) -> Iterator[None]:
+    """Give back what evaluations change: torch's generator, and the buffers of every module called in this thread."""
+    kept: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
+    thread = threading.get_ident()
+
+    def keep(module: nn.Module, inputs: Any) -> None:
+        del inputs
+        if threading.get_ident() == thread and id(module) not in kept:
+            buffers = {name: buffer.clone() for name, buffer in module.named_buffers(recurse=False) if buffer is not None}
+            kept[id(module)] = module, buffers
+
+    hook = register_module_forward_pre_hook(keep)
+    try:
+        with torch.random.fork_rng([] if device.type != "cuda" else [device]):
+            yield
+    finally:
+        hook.remove()
+        with torch.no_grad():
+            for module, buffers in kept.values():
+                for name, buffer in buffers.items():
+                    module.get_buffer(name).copy_(buffer)

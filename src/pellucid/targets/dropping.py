@@ -1,0 +1,79 @@
+"""Leaving out boxes and points that are no longer in the picture, with the labels that stand beside them.
+
+Owns: which entries have a row for every box.
+Must not: decide what is valid.
+Read next: ``../pipeline/applying.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.targets.kinds import BOXES, VALID, kind_in
+from pellucid.targets.options import Options
+
+__all__ = ["sieved"]
+
+_BESIDE = ("labels", "label", "iscrowd", "masks")
+"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
+``targets=`` names.
+"""
+
+
+def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, count: int | None) -> dict[str, Any]:
+    """Rows whose flags say no are left out of a result, and the same rows of the labels.
+
+    Args:
+        result: what was transformed, and its flags.
+        untouched: the rest.
+        options: of the pipeline.
+        count: how many pictures a list has; None for one picture.
+    """
+    everything = {**result, **untouched}
+    for key in [name for name in result if f"{name}_{VALID}" in result]:
+        flags = result[f"{key}_{VALID}"]
+        beside = _beside(key, everything, options)
+        for name in (key, f"{key}_{VALID}", *beside):
+            at = f"batch[{name!r}]"
+            if count is None:
+                everything[name] = _kept(at, everything[name], flags, beside)
+            elif not isinstance(everything[name], Sequence | Tensor | np.ndarray) or len(everything[name]) != count:
+                raise invalid(
+                    at, expected=f"{count} entries, one per picture, to leave rows out of", got=type(everything[name]).__name__
+                )
+            else:
+                everything[name] = [_kept(at, one, flag, beside) for one, flag in zip(everything[name], flags, strict=True)]
+    return everything
+
+
+def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
+    if kind_in(key, entries[key], options) is not BOXES:
+        return []
+    rest = "".join(key.partition("_")[1:])
+    names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries]
+    names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
+    kinds = {name: kind_in(name, entries[name], options) for name in names}
+    return [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
+
+
+def _kept(name: str, value: Any, flags: Tensor, beside: Sequence[str]) -> Any:
+    """The rows whose flags say yes."""
+    keep = torch.nonzero(flags).flatten()
+    rows: int | None = None
+    take: Callable[[], Any] = lambda: value  # noqa: E731 - one number is the label of the picture
+    if isinstance(value, Tensor) and value.dim():
+        rows, take = len(value), lambda: value[keep.to(value.device)]
+    elif isinstance(value, np.ndarray) and value.ndim:
+        rows, take = len(value), lambda: value[keep.cpu().numpy()]
+    elif isinstance(value, list | tuple):
+        rows, take = len(value), lambda: type(value)(value[i] for i in keep.tolist())
+    if rows is not None and rows != len(flags):
+        fix = f"Pass passthrough=({name[7:-2]!r},) where it belongs to the picture." if beside else ""
+        raise invalid(name, expected=f"{len(flags)} rows, one per box", got=rows, fix=fix)
+    return take()

@@ -1,0 +1,241 @@
+"""Kinds of targets, each one value: its name, shape, numbers and interpolation, or how its rows move.
+
+Owns: the table of kinds, how a key names one, and how boxes and keypoints go from canvas to canvas.
+Must not: draw, plan, or resample.
+Read next: ``options.py``, ``parsing.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from pellucid.boxes import box_area, clip_boxes, visible
+from pellucid.boxes.canvases import across, carried
+from pellucid.core.constants import wide_dtype
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.bends import BentMap
+from pellucid.geometry.paths import Path, follow
+from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
+from pellucid.geometry.vectors import turn_flow, turn_normals
+from pellucid.random.arguments import check_choice
+from pellucid.targets.torchvision import class_of
+from pellucid.types import Interpolation
+
+if TYPE_CHECKING:
+    from pellucid.targets.options import Options
+    from pellucid.targets.parsing import Entry
+
+__all__ = [
+    "BOXES",
+    "IMAGE",
+    "KINDS",
+    "OURS",
+    "VALID",
+    "TargetKind",
+    "classes_in",
+    "kind_in",
+    "kind_of",
+    "turned_along",
+]
+
+VALID = "valid"
+
+Turn: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+Move: TypeAlias = "Callable[[Tensor, Path, Entry, Options], tuple[Tensor, Tensor]]"
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A kind of target. `pellucid.register` adds one of your own.
+
+    Args:
+        name: keys of batches begin with it: ``name``, ``name2``, ``name_left``.
+        shapes: its shapes in words, for errors.
+        axes: how many axes of a sample an entry may have.
+        last: the sizes that its last axis may have; empty for any.
+        integers: the integer dtypes it may hold beside floating-point numbers; None for any dtype.
+        interpolation: of pictures: resampled by default, through geometry alone.
+        channels: of pictures: how many there must be; None for any.
+        turn: of pictures of vectors, read where the picture is read: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values
+            as the map turns and stretches them. Under a field each pixel comes on its own, with the map's derivative there.
+        reaches: vectors end at points of a picture: under a field, where those points go; of a clip, in the next frame, or in the
+            same one after the last.
+        move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
+            of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
+            nothing is cut off there.
+
+    A kind with neither interpolation nor move is handed through, as labels are.
+
+    Errors:
+        InvalidArgument for a name that no key can begin with, an interpolation that does not exist, and pictures or rows without
+        ``axes``; InvalidType for a ``move`` that cannot be called.
+
+    Example:
+        >>> import torch, pellucid
+        >>> uncertainty = pellucid.register(pellucid.TargetKind("doubt", "(B, 1, H, W)", axes=(3,), interpolation="bilinear"))
+        >>> batch = {"image": torch.zeros(1, 3, 1, 3), "doubt": torch.tensor([[[[1.0, 2.0, 3.0]]]])}
+        >>> pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])(batch)["doubt"]
+        tensor([[[[3., 2., 1.]]]])
+    """
+
+    name: str
+    shapes: str = "any"
+    axes: tuple[int, ...] = ()
+    last: tuple[int, ...] = ()
+    integers: tuple[torch.dtype, ...] | None = ()
+    interpolation: Interpolation | None = None
+    channels: int | None = None
+    turn: Turn | None = None
+    reaches: bool = False
+    move: Move | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
+            raise invalid("TargetKind.name", expected="a word that keys of batches can begin with", got=repr(self.name))
+        if self.move is not None and not callable(self.move):
+            raise wrong_type("TargetKind.move", expected="a function of (values, path, entry, options)", got=repr(self.move))
+        check_choice("TargetKind.interpolation", self.interpolation, (None, *get_args(Interpolation)))
+        if (self.move or self.interpolation) and not self.axes:
+            raise invalid("TargetKind.axes", expected="how many axes a sample may have, such as (2,)", got=self.axes)
+
+
+def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
+    """The kind of a dict key: as declared, or its own name, or its name up to an underscore or number."""
+    if key in named or key in _TYPED:
+        return KINDS[named.get(key) or _TYPED[key]]
+    for name, kind in KINDS.items():
+        rest = key[len(name) :]
+        if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and not rest.endswith(f"_{VALID}"))):
+            return kind
+    return None
+
+
+def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
+    """The kind of an entry of a batch, or of one of its samples: none where it is handed through.
+
+    The class of torchvision's tensors says it, whatever the key is; of a list, the one class of all in it.
+    """
+    if key in options.passthrough:
+        return None
+    said, named = kind_of(key, options.targets), classes_in(value)
+    if not named:
+        return said
+    kinds = {KINDS[one[0]] if one else said for one in named}
+    found = next(iter(kinds))
+    name, classes = f"batch[{key!r}]", " and ".join(sorted(one[1] if one else "Tensor" for one in named))
+    if len(kinds) > 1:
+        raise invalid(
+            name,
+            expected="a list of one class",
+            got=classes,
+            fix='Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.',
+        )
+    if key in options.targets and said is not found:
+        raise invalid(
+            name,
+            expected=f"{options.targets[key]}, as targets= says",
+            got=f"tv_tensors.{classes}, whose class says {found.name if found else None}",
+            fix=f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor).",
+        )
+    return found
+
+
+def classes_in(value: object) -> set[tuple[str, str] | None]:
+    """What `class_of` says of a value, or of each in a list; nothing where no class says anything."""
+    if type(value) is Tensor or value is None:
+        return set()
+    found = {class_of(one) for one in value} if isinstance(value, list | tuple) else {class_of(value)}
+    return set() if found == {None} else found
+
+
+def turned_along(kind: TargetKind, values: Tensor, there: Path, back: Path) -> Tensor:
+    """Vectors on a picture that a field has moved.
+
+    Args:
+        kind: which have a ``turn``.
+        values: (b, c, h, w), each as it was read at the source of its pixel.
+        there: from the pixels to where they were read.
+        back: from there to the pixels.
+    """
+    assert kind.turn is not None
+    wide = wide_dtype(values.device)
+    pixels = pixel_centers((values.shape[2], values.shape[3]), wide, values.device).expand(len(values), -1, 2)
+    points, slopes = pixels, torch.eye(2, dtype=wide, device=values.device)
+    for step, _ in there:
+        if isinstance(step, BentMap):
+            points, here = step.linearised(points)
+        else:
+            points, here = transform_points(points, step), slopes_of(step, points)
+        slopes = here @ slopes
+    vectors = values.to(wide).flatten(2).mT  # b n c
+    if kind.reaches:
+        found = follow(points + vectors, back)[0] - pixels
+    else:
+        known = torch.isfinite(slopes).all(-1).all(-1)[..., None, None]
+        slopes = torch.where(known, slopes, torch.eye(2, dtype=wide, device=values.device)).flatten(0, 1)
+        maps = torch.nn.functional.pad(slopes, (0, 1, 0, 1))
+        maps = maps + torch.nn.functional.pad(torch.ones_like(maps[:, :1, :1]), (2, 0, 2, 0))
+        found = kind.turn(vectors.flatten(0, 1)[..., None, None], maps).reshape(vectors.shape)
+    return torch.where(torch.isfinite(found), found, 0.0).mT.reshape(values.shape).to(values.dtype)
+
+
+def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    del entry, options
+    points, there = follow(values[..., :2], path)
+    if values.shape[-1] == 2:
+        return points, there
+    seen = values[..., 2:] * there[..., None] if path[-1][1] is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), there & (values[..., 2] > 0)
+
+
+def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    form = entry.box_format
+    moved = carried(values, [step for step, _ in path], form)
+    size = path[-1][1]
+    if size is None:
+        return moved, torch.isfinite(moved).all(-1)
+    left, there = across(values, path, form) if len(path) > 1 else (moved, None)
+    clipped = clip_boxes(left, size, form)
+    sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
+    valid = visible(moved, clipped, options.min_area, options.min_visibility, form) & sized
+    # A box that is gone, or was none, still needs numbers that do no harm downstream.
+    known = torch.isfinite(clipped).all(-1) & sized
+    return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
+
+
+_TYPED = {
+    **dict.fromkeys(("pixel_values", "input"), "image"),
+    **dict.fromkeys(("label", "image_id", "iscrowd"), "labels"),
+    "masks": "mask",
+    "bboxes": "boxes",
+}
+"""Keys that other libraries' data sets and models use, each as it stands: ``input_ids`` is no image."""
+
+_INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any picture; narrower ones would wrap
+
+BOXES = TargetKind("boxes", "(B, N, 4), or (B, N, 5) for cxcywhr", (2,), integers=_INTEGERS, move=_boxes)
+IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), integers=(torch.uint8,))
+
+KINDS: dict[str, TargetKind] = {
+    kind.name: kind
+    for kind in (
+        IMAGE,
+        TargetKind("mask", "(B, H, W) or (B, C, H, W)", (2, 3), integers=None, interpolation="nearest"),
+        BOXES,
+        TargetKind("keypoints", "(B, N, 2), or (B, N, 3) with visibility", (2,), (2, 3), _INTEGERS, move=_keypoints),
+        TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
+        TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
+        TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),
+        TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
+        TargetKind("labels", integers=None),
+    )
+}
+"""Every kind, by name."""
+
+OURS = tuple(KINDS)

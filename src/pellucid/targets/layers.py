@@ -1,0 +1,245 @@
+"""What layers do to boxes, points and labels.
+
+Owns: rows of several samples in one, what covers them, and shares of classes.
+Must not: touch pixels or draw.
+Read next: ``../pipeline/applying.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.boxes import convert_boxes, visible
+from pellucid.engine.execution import shown
+from pellucid.engine.lowering import Lowered
+from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.matrices import inverse
+from pellucid.segments import BlendSpec, Layers, LayerSpec, Patch
+from pellucid.targets.instances import Covered, Instances, is_instances
+from pellucid.targets.kinds import BOXES, kind_of
+from pellucid.targets.options import Options
+from pellucid.targets.parsing import Entry, Parsed, batch_of
+
+__all__ = ["laid_rows", "mixed_labels", "rows_beside_holes"]
+
+
+_ROUNDING = 1e-6  # areas are added up of cells
+
+
+def laid_rows(
+    lowered: Lowered,
+    index: int,
+    entry: Entry,
+    rows: Float[Tensor, "b n c"],
+    valid: Bool[Tensor, "b n"],
+    options: Options,
+    masks: Instances | None = None,
+) -> tuple[Float[Tensor, "b m c"], Bool[Tensor, "b m"]]:
+    """The rows of all reads, those of the lowest first, each on the layers' canvas and cut by its rectangle.
+
+    A row is valid where its read shows, and none above it, opaque for the most part, hides it. Boxes beside masks (``masks``) are
+    cut by these where objects are pasted.
+    """
+    layer = lowered.segment(index)
+    assert isinstance(layer, Layers)
+    if index in lowered.plan.pasting:
+        return _pasted(lowered, index, entry, rows, valid, options, masks)
+    source, size = shown(lowered, index, rows.shape[0]), lowered.plan.specs[index].size
+    whole = rows.new_tensor([0.0, 0.0, size[1], size[0]], dtype=layer.opacity.dtype).expand(rows.shape[0], 4)
+    boxes = [whole if layer.box is None else layer.box[:, k] for k in range(source.shape[1])]
+    seen = layer.opacity > 0
+    found, flags = [], []
+    for k, box in enumerate(boxes):
+        mine = source[:, k]
+        moved, there = rows[mine], valid[mine]
+        if layer.src_from_dst is not None:
+            assert entry.kind.move is not None
+            onto = inverse(layer.src_from_dst[:, k])
+            moved, still = entry.kind.move(moved.to(onto.dtype), [(onto, None)], entry, options)
+            moved, there = moved.to(rows.dtype), there & still
+        moved, inside = _within(moved, box, entry, options)
+        there = there & inside & seen[:, k, None]
+        for above in range(k + 1, len(boxes)) if layer.box is not None else ():
+            opaque = layer.opacity[:, above, None] > 0.5
+            moved, hidden = _beneath(moved, boxes[above], opaque, entry)
+            there = there & ~hidden
+        found.append(moved)
+        flags.append(there)
+    return torch.cat(found, 1), torch.cat(flags, 1)
+
+
+def rows_beside_holes(
+    lowered: Lowered, index: int, entry: Entry, rows: Float[Tensor, "b n c"], options: Options
+) -> tuple[Float[Tensor, "b n c"], Bool[Tensor, "b n"]]:
+    """What holes leave of rows, and which rows they do not hide.
+
+    A box becomes the hull of what is seen of it. A point, and a turned box's centre, lies behind a hole or not.
+    """
+    segment, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(segment, Patch)
+    assert isinstance(spec, BlendSpec)
+    edges = _edges(rows, entry)
+    if not spec.hides:
+        return rows, torch.ones_like(edges[..., 0], dtype=torch.bool)
+    low, high = (part[:, None] for part in segment.box.to(rows.dtype).split(2, -1))  # b 1 m 2
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        at = edges[..., None, :2]
+        return rows, ~((at >= low) & (at < high)).all(-1).any(-1)
+    # Each box in cells, between all the places where it or a hole begins or ends.
+    first, last = edges[..., None, :2], edges[..., None, 2:]
+    ends = torch.cat((first, last, *(torch.minimum(torch.maximum(end, first), last) for end in (low, high))), 2)
+    ends = ends.sort(2).values  # b n 2m+2 2
+    middles, lengths = (ends[..., 1:, :] + ends[..., :-1, :]) / 2, ends.diff(dim=2)
+    over = (middles[..., None, :] >= low[:, :, None]) & (middles[..., None, :] < high[:, :, None])  # b n 2m+1 m 2
+    hidden = torch.einsum("bnim,bnjm->bnij", *(part.to(rows.dtype) for part in over.unbind(-1))) > 0  # columns by rows
+    areas = lengths[..., :, None, 0] * lengths[..., None, :, 1]
+    left = torch.where(hidden, 0.0, areas)
+    area, before = left.sum((-1, -2)), (edges[..., 2:] - edges[..., :2]).prod(-1)
+    seen = torch.stack((left.sum(-1) > 0, left.sum(-2) > 0), -1)  # b n 2m+1 2
+    far = torch.full((), torch.inf, dtype=rows.dtype, device=rows.device)
+    start, stop = torch.where(seen, ends[..., :-1, :], far).amin(2), torch.where(seen, ends[..., 1:, :], -far).amax(2)
+    there = (area > 0) & (area >= options.min_visibility * before * (1 - _ROUNDING)) & (area >= options.min_area * (1 - _ROUNDING))
+    hull = torch.cat((start, stop), -1)
+    same = (hull == edges).all(-1) | ~(area > 0)
+    return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
+
+
+def _pasted(
+    lowered: Lowered, index: int, entry: Entry, rows: Tensor, valid: Tensor, options: Options, masks: Instances | None
+) -> tuple[Tensor, Tensor]:
+    """The picture's own rows less what is covered, then the partner's, valid where they are pasted."""
+    mine = shown(lowered, index, rows.shape[0])[:, 1]
+    theirs, there = rows[mine], valid[mine]
+    if masks is not None:
+        covered = masks.covered[index]
+        rows, kept = _less(rows, covered, entry, options)
+        return torch.cat((rows, theirs), 1), torch.cat((valid & kept, covered.pasted & there), 1)
+    if index not in lowered.cutouts:
+        return torch.cat((rows, theirs), 1), torch.cat((valid, torch.zeros_like(there)), 1)
+    hard = lowered.cutouts[index].hard
+    own, other = (_at(hard, _edges(one, entry)[..., :2]) for one in (rows, theirs))
+    return torch.cat((rows, theirs), 1), torch.cat((valid & ~own, there & other), 1)
+
+
+def _less(rows: Tensor, covered: Covered, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """What is left of boxes whose masks are covered in part, and which of them count on."""
+    before, after = covered.before, covered.after
+    untouched = after == before
+    kept = (after > 0) & (after >= options.min_visibility * before) & (after >= options.min_area)
+    if entry.box_format == "cxcywhr":  # a turned box stays what it was
+        return rows, untouched | kept
+    edges, hull = _edges(rows, entry), covered.hull.to(rows.dtype)
+    low, high = torch.maximum(edges[..., :2], hull[..., :2]), torch.minimum(edges[..., 2:], hull[..., 2:])
+    same = untouched | ~(high > low).all(-1)  # a mask may lie beside its box
+    left = convert_boxes(torch.cat((low, high), -1), "xyxy", entry.box_format)
+    return torch.where(same[..., None], rows, left), untouched | kept
+
+
+def _at(plane: Bool[Tensor, "b h w"], edges: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
+    """What lies at points, which are given in pixel edges; outside of the picture, and where there is no number, nothing."""
+    height, width = plane.shape[1:]
+    column, row = torch.floor(torch.where(edges.isfinite(), edges, -1.0)).to(torch.int64).unbind(-1)
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    place = torch.where(inside, row * width + column, 0)
+    return inside & plane.flatten(1).expand(len(place), -1).gather(1, place)
+
+
+def _edges(rows: Tensor, entry: Entry) -> Tensor:
+    """Upright boxes as they are, what else there is as boxes around points that have no size: pixel edges."""
+    if entry.kind is BOXES and entry.box_format != "cxcywhr":
+        return convert_boxes(rows, entry.box_format, "xyxy")
+    at = rows[..., :2] + (0.0 if entry.kind is BOXES else 0.5)
+    return torch.cat((at, at), -1)
+
+
+def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """Rows cut at a rectangle, and which have something in it; a point, and a turned box's centre, lies in it or not."""
+    edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
+    low, high = box[..., :2], box[..., 2:]
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        return rows, ((edges[..., :2] >= low) & (edges[..., :2] < high)).all(-1)
+    cut = torch.cat((torch.maximum(edges[..., :2], low), torch.minimum(edges[..., 2:], high)), -1)
+    valid = visible(edges, cut, options.min_area, options.min_visibility)
+    inside = (cut == edges).all(-1, keepdim=True)
+    return torch.where(inside, rows, convert_boxes(torch.where(valid[..., None], cut, 0.0), "xyxy", entry.box_format)), valid
+
+
+def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[Tensor, Tensor]:
+    """What a rectangle leaves of rows, where it is opaque, and which it hides.
+
+    Of an upright box it takes a side that it covers from end to end; what it covers of a corner or of the middle stays in the hull.
+    """
+    edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
+    low, high = box[..., :2], box[..., 2:]
+    first, last = edges[..., :2], edges[..., 2:]
+    over = (low <= first) & (high >= last)  # along x, along y
+    hidden = opaque & over.all(-1) & ((high > first) if entry.kind is not BOXES else (high > low)).all(-1)
+    if entry.kind is not BOXES or entry.box_format == "cxcywhr":
+        return rows, hidden
+    across = over.flip(-1) & opaque[..., None]
+    start = torch.where(across & (low <= first) & (high > first) & (high < last), high, first)
+    stop = torch.where(across & (high >= last) & (low < last) & (low > first), low, last)
+    left = torch.cat((start, stop), -1)
+    same = (left == edges).all(-1, keepdim=True)
+    return torch.where(same, rows, convert_boxes(left, "xyxy", entry.box_format)), hidden
+
+
+def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, Any]:
+    """What is not transformed, with labels gone through the layers.
+
+    Labels that have a number for each row of boxes or points follow those; labels of pictures become shares of classes.
+    """
+    rows = [entry.tensor.shape[:-1] for entry in parsed.entries if entry.kind.move]
+    rows += [entry.tensor.shape[:-2] for entry in parsed.entries if is_instances(lowered.plan, entry, parsed)]
+    result = dict(parsed.untouched)
+    for key, value in parsed.untouched.items():
+        kind = None if key in options.passthrough else kind_of(key, options.targets)
+        if kind is not None and kind.name == "labels":
+            result[key] = _labels(key, value, rows, lowered, parsed)
+    return result
+
+
+def _labels(key: str, value: object, rows: Sequence[torch.Size], lowered: Lowered, parsed: Parsed) -> Tensor:
+    if not isinstance(value, Tensor):
+        fix = f"Leave it alone by passthrough=({key!r},)."
+        raise wrong_type(f"batch[{key!r}]", expected="a tensor of labels, which are mixed", got=type(value).__name__, fix=fix)
+    lead, follows = parsed.lead, value.shape in rows
+    samples, frames = batch_of(parsed)
+    flat = value[None] if lead == 0 else value.flatten(0, 1) if follows and lead == 2 else value
+    if flat.shape[:1] != (samples * frames if follows else samples,):
+        raise invalid(f"batch[{key!r}]", expected=f"labels of {samples} samples", got=f"shape {tuple(value.shape)}")
+    for index in lowered.plan.moving_layers:
+        if follows:
+            source = shown(lowered, index, samples * frames)
+            flat = torch.cat([flat[mine] for mine in source.unbind(1)], 1)
+        else:
+            flat = _shares(key, flat, index, lowered, samples, frames)
+    return flat[0] if lead == 0 else flat.unflatten(0, (samples, frames)) if follows and lead == 2 else flat
+
+
+def _shares(key: str, labels: Tensor, index: int, lowered: Lowered, samples: int, frames: int) -> Tensor:
+    layer, spec = lowered.segment(index), lowered.plan.segments[index]
+    assert isinstance(layer, Layers)
+    assert isinstance(spec, LayerSpec)
+    if layer.share is None:
+        return labels
+    share = layer.share[::frames]
+    if not labels.is_floating_point():
+        name, shape = type(lowered.plan.steps[index].transform).__name__, tuple(labels.shape)
+        if spec.num_classes is None or labels.dim() != 1:
+            raise invalid(
+                f"batch[{key!r}]",
+                expected="shares of classes (B, num_classes), class numbers (B,), or a label for each row of boxes or keypoints",
+                got=f"whole numbers of shape {shape}" + (", and no num_classes" if labels.dim() == 1 else ""),
+                fix=f"Say {name}(num_classes=...), or leave them alone by passthrough=({key!r},).",
+            )
+        classes = torch.arange(spec.num_classes, device=labels.device)
+        labels = (labels[:, None] == classes).to(torch.get_default_dtype())
+    source = shown(lowered, index, samples, frames=1)
+    share = share.expand(samples, -1).to(labels.dtype).reshape(*source.shape, *[1] * (labels.dim() - 1))
+    return (share * labels[source]).sum(1)

@@ -1,0 +1,183 @@
+"""The options of a pipeline, as one value.
+
+Owns: their names, defaults and checks, and their plain form in files; and what a call says to arguments it does not take.
+Must not: know batches.
+Read next: ``parsing.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+import torch
+
+from pellucid.boxes import BoxFormat
+from pellucid.engine.plan import CANVAS_RULES
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
+from pellucid.targets.kinds import BOXES, KINDS, TargetKind, kind_of
+from pellucid.types import FLOATING
+
+__all__ = ["FORMATS", "Options", "check_no_more", "check_no_scale", "dtype_named"]
+
+_MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
+
+
+FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
+    **{name: (name, False) for name in get_args(BoxFormat)},
+    "pascal_voc": ("xyxy", False),
+    "coco": ("xywh", False),
+    "albumentations": ("xyxy", True),
+    "yolo": ("cxcywh", True),
+}
+"""What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `Pipeline` is told beside transforms and seed; its documentation says what each means."""
+
+    same_on_batch: bool = False
+    fuse: bool = True
+    canvas: str = "each"
+    impl: str = "auto"
+    dtype: torch.dtype | None = None
+    targets: Mapping[str, str] = field(default_factory=dict)
+    passthrough: Sequence[str] = ()
+    box_format: str | Mapping[str, str] = "xyxy"
+    channels_last: bool | None = None
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    mask_fill: float = 0.0
+    interpolation: Mapping[str, str] = field(default_factory=dict)
+    pairs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    return_valid: bool = False
+    pad_targets: bool = True
+    drop_invalid: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option, and fill in the default interpolations."""
+        named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
+        for name in ("same_on_batch", "fuse", "return_valid", "pad_targets", "drop_invalid"):
+            check_flag(name, getattr(self, name))
+        check_choice("canvas", self.canvas, CANVAS_RULES)
+        check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
+        for key, kind in named.items():
+            check_choice(f"targets[{key!r}]", kind, tuple(KINDS))
+        boxes = self.box_format
+        for key, form in boxes.items() if isinstance(boxes, Mapping) else [("", boxes)]:
+            name = f"box_format[{key!r}]" if key else "box_format"
+            check_choice(name, form, tuple(FORMATS))
+            if key and kind_of(key, named) is not BOXES:
+                raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+        if self.channels_last is not None and not isinstance(self.channels_last, bool):
+            raise wrong_type("channels_last", expected="True, False or None", got=repr(self.channels_last))
+        fill = self.mask_fill
+        if not is_number(fill) or (isinstance(fill, int) and abs(fill) > 2**63):
+            raise wrong_type("mask_fill", expected="a number that a mask can hold", got=repr(fill))
+        _check_dtype(self.dtype)
+        for kind, mode in modes.items():
+            check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
+            check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
+        read = {
+            "min_area": _bounded("min_area", self.min_area, math.inf, "square pixels, a number >= 0"),
+            "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),
+            "targets": named,
+            "passthrough": texts("passthrough", self.passthrough),
+            "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
+            "interpolation": {**_MODES, **modes},
+            "pairs": {key: _pairs(key, pairs, named) for key, pairs in table("pairs", self.pairs).items()},
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
+
+    def box_format_of(self, key: str) -> str:
+        """The format that boxes under this key are in, unless their class says it."""
+        return self.box_format if isinstance(self.box_format, str) else self.box_format.get(key, "xyxy")
+
+    def interpolation_of(self, kind: TargetKind) -> str:
+        """How pictures of this kind are resampled; images themselves as their transforms say."""
+        return self.interpolation.get(kind.name) or kind.interpolation or "bilinear"
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as text, numbers, lists and tables, without those that are empty."""
+        dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
+        plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
+        plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
+        return {name: value for name, value in plain.items() if value not in (None, [], {})}
+
+
+def dtype_named(name: object) -> torch.dtype:
+    """The dtype that a file calls so."""
+    dtype = getattr(torch, str(name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
+    return dtype
+
+
+def check_no_more(unknown: Mapping[str, Any]) -> None:
+    """Refuse what a call does not take, such as the ``params`` of other libraries, or their targets by name."""
+    for name in unknown:
+        if kind_of(name, {}) is not None:
+            raise wrong_type(
+                name,
+                expected="the targets as one batch, a tensor or a dict",
+                got=f"{', '.join(f'{key}=...' for key in unknown)}",
+                fix=f"Call pipeline({{{', '.join(f'{key!r}: ...' for key in unknown)}}}), which returns such a dict.",
+            )
+        raise wrong_type(
+            name,
+            expected="no such argument; a call takes key=, return_record= and gradient_scale=",
+            got=f"{name}=...",
+            fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
+        )
+
+
+def check_no_scale(gradient_scale: Any) -> None:
+    """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
+    if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
+        raise invalid(
+            "gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix="Call with one at a time."
+        )
+
+
+def _bounded(name: str, value: object, high: float, expected: str) -> float:
+    number = finite_number(name, value, expected)
+    if not 0 <= number <= high:
+        raise invalid(name, expected=expected, got=repr(value))
+    return number
+
+
+def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
+    """Places of left and right under a key, each in one pair at most."""
+    name, expected = f"pairs[{key!r}]", "pairs of places that differ, such as [(1, 2), (3, 4)]"
+    kind = kind_of(key, named)
+    if kind is None or kind.name not in ("keypoints", "heatmap", "mask"):
+        raise invalid(name, expected="the key of keypoints, or of heatmaps or masks with channels", got=repr(key))
+    if not isinstance(pairs, list | tuple) or not all(isinstance(one, list | tuple) and len(one) == 2 for one in pairs):
+        raise wrong_type(name, expected=expected, got=repr(pairs))
+    places = [place for one in pairs for place in one]
+    if not all(isinstance(place, int) and not isinstance(place, bool) for place in places):
+        raise wrong_type(name, expected=expected, got=repr(pairs))
+    if len(set(places)) < len(places) or min(places, default=0) < 0:
+        raise invalid(name, expected=f"{expected}, none below 0 or twice", got=repr(pairs))
+    return tuple((one[0], one[1]) for one in pairs)
+
+
+def _check_dtype(dtype: object) -> None:
+    if dtype is None or (isinstance(dtype, torch.dtype) and dtype in (*FLOATING, torch.uint8)):
+        return
+    wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
+    raise wrong(
+        "dtype",
+        expected="torch.float32, float64, float16, bfloat16 or uint8",
+        got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype),
+        fix="Convert the result where you need other numbers: pipeline(batch).to(...).",
+    )

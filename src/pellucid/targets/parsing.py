@@ -1,0 +1,388 @@
+"""What users hand in and get back: tensors, dicts of targets, torchvision's tensor classes.
+
+Owns: naming the kind of each entry, checking shapes, flattening to one batch axis and restoring.
+Must not: compute anything on pixels.
+Read next: ``../pipeline/records.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from pellucid.boxes import BoxFormat
+from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
+from pellucid.core.axes import check_axes
+from pellucid.core.constants import constant, wide_dtype
+from pellucid.engine.plan import Plan
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import is_number
+from pellucid.targets.arrays import as_tensor, is_array
+from pellucid.targets.containers import Form, opened
+from pellucid.targets.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
+from pellucid.targets.options import FORMATS, Options
+from pellucid.targets.torchvision import box_format_of, canvas_of, is_clip, is_picture, wrap_like
+from pellucid.types import FLOATING, Size
+
+__all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
+
+_STALE = "Areas change with the boxes: leave it out, or pass passthrough=('area',) to keep the old numbers."
+_AXES = ", or Pipeline(channels_last=True); channels_last=False takes the axes as they stand"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the batch: its key, kind, tensor (channels first), and the flags that came with it.
+
+    Args:
+        box_format: how boxes are computed with.
+        degrees: the format of rotated boxes of torchvision's, which are computed with as ``cxcywhr``.
+        channels_last: the caller's picture has its channels last.
+        fractions: the caller's boxes are in fractions of the picture's width and height.
+    """
+
+    key: str
+    kind: TargetKind
+    tensor: Tensor
+    valid: Tensor | None = None
+    box_format: BoxFormat = "xyxy"
+    degrees: str | None = None
+    channels_last: bool = False
+    fractions: bool = False
+
+    @property
+    def size(self) -> Size | None:
+        """(height, width) of the picture, or of the one that boxes and keypoints say they belong to, where they do."""
+        if self.kind.move is not None:
+            return canvas_of(self.tensor)
+        return (self.tensor.shape[-2], self.tensor.shape[-1])
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A batch, understood.
+
+    Args:
+        entries: what is transformed, in the batch's order.
+        untouched: labels and passthrough entries.
+        lead: how many leading axes are batch axes: 0 (one sample), 1 (batch), 2 (video).
+        form: what the input looked like.
+    """
+
+    entries: tuple[Entry, ...]
+    untouched: dict[str, Any]
+    lead: int
+    form: Form
+
+
+class Sorted(NamedTuple):
+    """A batch by what becomes of it.
+
+    Args:
+        values: what is transformed, by key.
+        kinds: of those.
+        flags: validity of boxes and keypoints, by their key.
+        untouched: labels and passthrough entries.
+        form: what the batch looked like.
+    """
+
+    values: dict[str, Any]
+    kinds: dict[str, TargetKind]
+    flags: dict[str, Any]
+    untouched: dict[str, Any]
+    form: Form
+
+
+def sort(batch: object, options: Options) -> Sorted:
+    """Name the parts of a batch."""
+    batch, form = opened(batch)
+    if isinstance(batch, Tensor | list | tuple) or is_array(batch):
+        bare = IMAGE if type(batch) is Tensor else kind_in("image", batch, _BARE) or IMAGE
+        return Sorted({"image": batch}, {"image": bare}, {}, {}, form)
+    if not isinstance(batch, Mapping):
+        raise wrong_type(
+            "batch",
+            expected="a tensor, an array, a PIL image, a list of them, a dict of targets, or (image, target)",
+            got=type(batch).__name__,
+        )
+    named = Sorted({}, {}, {}, {}, form)
+    for key, value in batch.items():
+        if not isinstance(key, str):
+            raise wrong_type("batch", expected="keys that are text, named after their kind", got=repr(key))
+        kind = kind_in(key, value, options)
+        if key in options.passthrough or (kind is not None and not kind.axes):
+            named.untouched[key] = value
+        elif kind is not None:
+            named.values[key], named.kinds[key] = value, kind
+        elif key.endswith(f"_{VALID}") and key[: -len(VALID) - 1] in batch:
+            named.flags[key[: -len(VALID) - 1]] = value
+        else:
+            raise invalid(
+                f"batch[{key!r}]",
+                expected=f"a key named after its kind ({', '.join(KINDS)}; also mask_left, image2, ...)",
+                got=repr(key),
+                fix=_STALE if key == "area" else _fix(key, value),
+            )
+    return named
+
+
+_BARE = Options()  # which say nothing of its key: it has none
+
+
+_WORDS = (
+    ("", "path file filename fname url meta metadata info caption text prompt"),
+    ("camera", "camera cam k intrinsic extrinsic pose calib calibration"),
+    ("labels", "label class classe category categorie cls score y"),
+    ("", "name id idx index size shape time timestamp"),
+    ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
+    ("keypoints", "keypoint kpt kp landmark joint point pt"),
+    ("mask", "mask seg segmentation segm semantic panoptic instance annotation matte trimap"),
+    ("depth", "depth disparity"),
+    ("flow", "flow"),
+    ("normals", "normal"),
+    ("heatmap", "heatmap heat"),
+    ("image", "image img picture photo rgb frame video clip pixel view input x"),
+)
+"""What words in keys of other data sets mean, the first that holds; without a plural's s."""
+
+
+def _fix(key: str, value: object) -> str:
+    """What to say for a key that is no kind's: the kind that its words, or else its numbers, are likely to be of."""
+    words = {word.removesuffix("s").rstrip("0123456789") for word in re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower().split("_")}
+    found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
+    alone = f"passthrough=({key!r},) to leave it alone"
+    if found == "camera":
+        return f"Pass {alone}; record.matrix is the map of the picture that a camera's matrix goes through, too."
+    kind = _likely(value) if found is None else found
+    return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
+
+
+def _likely(value: object) -> str:
+    """The kind that numbers look like; none for what is no tensor or array of numbers."""
+    value = next(iter(value), None) if isinstance(value, list | tuple) else value
+    shape = tuple(getattr(value, "shape", ()))
+    whole = "float" not in str(getattr(value, "dtype", "float"))
+    if isinstance(value, int | float) or len(shape) == 1 or (hasattr(value, "dtype") and not shape):
+        return "labels"
+    if len(shape) > 1 and shape[-1] in (2, 3, 4, 5) and len(shape) < 4 and max(shape[:-1]) < _MANY:
+        return "boxes" if shape[-1] > 3 else "keypoints"
+    if len(shape) > 1:
+        return "mask" if whole and not {1, 3} & {shape[-1], shape[-3:][0]} else "image"
+    return ""
+
+
+_MANY = 1024  # rows that one picture hardly has
+
+
+def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
+    """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
+    return parse_sorted(sort(batch, options), options, lead=lead)
+
+
+def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed:
+    """Read a batch whose parts are named already."""
+    bare = named.form.bare
+    entries = []
+    for key, tensor in named.values.items():
+        entries.append(_entry(key, named.kinds[key], tensor, named.flags.get(key), options))
+    images = [entry for entry in entries if entry.kind is IMAGE]
+    if images:
+        lead = images[0].tensor.dim() - 3
+    elif entries:
+        lead = _lead_without_image(entries, lead)
+    lead = lead or 0
+    for entry in entries:
+        inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
+        if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):
+            raise invalid(
+                f"batch[{entry.key!r}]" if not bare else "image",
+                expected=f"{entry.kind.shapes}, with the leading axes of the image" if not bare else entry.kind.shapes,
+                got=f"shape {tuple(entry.tensor.shape)}",
+            )
+    _check_agreement(entries, lead)
+    return Parsed(tuple(entries), named.untouched, lead, named.form)
+
+
+def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
+    """One entry as it is computed with."""
+    name = f"batch[{key!r}]"
+    array = is_array(tensor)
+    if kind.move and isinstance(tensor, list | tuple):
+        tensor = _rows(name, kind, tensor)
+    if array:
+        tensor = as_tensor(name, kind.name, tensor)
+    if not isinstance(tensor, Tensor):
+        fix = "" if kind is IMAGE else "Convert with torch.as_tensor."
+        raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
+    _check_tensor(name, kind, tensor)
+    if not torch.compiler.is_compiling() and tensor.is_neg():  # which kernels, who read memory, would not see
+        tensor = wrap_like(tensor.resolve_neg(), tensor, canvas_of(tensor) or (0, 0))
+    if type(tensor) is not Tensor and is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
+        fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
+        raise invalid(name, expected="videos (B, T, C, H, W)", got=f"a Video of shape {tuple(tensor.shape)}", fix=fix)
+    if kind is IMAGE and array:
+        return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last))
+    if kind is IMAGE:
+        # torchvision's own pictures have their channels first whatever the others have.
+        last = bool(options.channels_last) and not is_picture(tensor)
+        if options.channels_last is None:
+            check_axes(name, tensor.shape, option=_AXES)
+        return Entry(key, kind, tensor.movedim(-1, -3) if last else tensor, valid, channels_last=last)
+    if kind is BOXES:
+        return _boxes(key, tensor, valid, options)
+    return Entry(key, kind, tensor, valid)
+
+
+def is_rows(value: object) -> bool:
+    """Whether this is a list of rows of numbers: the boxes or points of one picture, and no list of pictures."""
+    if not isinstance(value, list | tuple):
+        return False
+    return all(isinstance(row, list | tuple) and row and all(map(is_number, row)) for row in value)
+
+
+def _rows(name: str, kind: TargetKind, rows: Sequence[Any]) -> Tensor:
+    if not is_rows(rows) or len({len(row) for row in rows}) > 1:
+        raise invalid(
+            name, expected="rows of equally many numbers, or a tensor", got=repr(rows), fix="Convert with torch.as_tensor."
+        )
+    numbers = len(rows[0]) if rows else (kind.last or (4,))[0]
+    return torch.tensor(rows, dtype=torch.float32).reshape(len(rows), numbers)
+
+
+def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> Entry:
+    """Boxes, in the format their class declares or else the one the pipeline was told."""
+    name, numbers = f"batch[{key!r}]", tensor.shape[-1] if tensor.dim() else 0
+    declared = box_format_of(tensor)
+    form, fractions = (cast(Any, declared), False) if declared else FORMATS[options.box_format_of(key)]
+    wanted = DEGREES.get(form, 4)
+    if numbers != wanted:
+        fix = f"Pass box_format={{{key!r}: 'cxcywhr'}} for rotated boxes (radians)." if numbers == 5 else ""
+        raise invalid(name, expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(tensor.shape)}", fix=fix)
+    if wanted > 4 and not tensor.is_floating_point():
+        raise wrong_type(name, expected="floating-point numbers: rotated boxes have an angle", got=tensor.dtype)
+    if fractions and not tensor.is_floating_point():
+        raise wrong_type(name, expected="floating-point numbers: fractions of the picture's size", got=tensor.dtype)
+    degrees = form if declared in DEGREES else None
+    return Entry(key, BOXES, tensor, valid, "cxcywhr" if degrees else form, degrees, fractions=fractions)
+
+
+def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
+    if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
+        raise wrong_type(name, expected="an ordinary, dense tensor", got=f"one of layout {tensor.layout}, {tensor.dtype}")
+    if tensor.is_floating_point() and tensor.dtype not in FLOATING:
+        raise wrong_type(
+            name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."
+        )
+    allowed = kind.integers
+    if tensor.is_complex() or not (tensor.is_floating_point() or allowed is None or tensor.dtype in allowed):
+        expected = " or ".join(filter(None, [", ".join(str(one)[6:] for one in allowed or ()), "a floating-point tensor"]))
+        scale = " and scale to [0, 1]" if kind is IMAGE else ""
+        raise wrong_type(name, expected=expected, got=tensor.dtype, fix=f"Use .float(){scale}.")
+    if (kind is IMAGE and not 3 <= tensor.dim() <= 5) or (kind.last and tensor.dim() and tensor.shape[-1] not in kind.last):
+        raise invalid(name, expected=kind.shapes, got=f"shape {tuple(tensor.shape)}")
+
+
+def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
+    for entry in entries:
+        possible = [entry.tensor.dim() - inner for inner in entry.kind.axes]
+        if recorded in possible:
+            assert recorded is not None
+            return recorded
+        if len(possible) == 1:
+            return possible[0]
+    # Only fields that may or may not have a channel axis: a batch is likelier than a video.
+    possible = [entries[0].tensor.dim() - inner for inner in entries[0].kind.axes]
+    return 1 if 1 in possible else max(possible)
+
+
+def _check_agreement(entries: list[Entry], lead: int) -> None:
+    """Leading axes and picture sizes agree across targets."""
+    if not entries:
+        return
+    first = entries[0]
+    size: tuple[int, ...] | None = None
+    for entry in entries:
+        if entry.tensor.shape[:lead] != first.tensor.shape[:lead]:
+            raise invalid(
+                f"batch[{entry.key!r}]",
+                expected=f"the leading axes of batch[{first.key!r}], {tuple(first.tensor.shape[:lead])}",
+                got=f"shape {tuple(entry.tensor.shape)}",
+            )
+        here = entry.size
+        if here is not None:
+            if size is not None and here != size:
+                raise invalid(
+                    f"batch[{entry.key!r}]",
+                    expected=f"height and width {size}, like the rest of the batch",
+                    got=f"{'canvas_size ' if entry.kind.move else ''}{here}",
+                    fix="Resize it to the image's size; matrices are in the image's pixels.",
+                )
+            size = here
+        if entry.valid is not None and entry.valid.shape != entry.tensor.shape[:-1]:
+            raise invalid(
+                f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(entry.tensor.shape[:-1])}", got=tuple(entry.valid.shape)
+            )
+
+
+def batch_of(parsed: Parsed) -> tuple[int, int]:
+    """(samples, frames per sample) of a parsed batch."""
+    if not parsed.entries or not parsed.lead:
+        return 1, 1
+    shape = parsed.entries[0].tensor.shape
+    return shape[0], shape[1] if parsed.lead == 2 else 1
+
+
+def flatten(entry: Entry, lead: int, size: Size) -> Tensor:
+    """The entry with exactly one batch axis, as it is computed with; ``size`` is that of its picture.
+
+    Two-dimensional fields get a channel axis; rotated boxes of torchvision's and whole numbers become wide floating-point numbers.
+    """
+    tensor = entry.tensor
+    if type(tensor) not in (Tensor, torch.nn.Parameter) and not _traced(tensor):
+        tensor = tensor.as_subclass(Tensor)
+    inner = tensor.dim() - lead
+    tensor = tensor[None] if lead == 0 else tensor.flatten(0, lead - 1)
+    if entry.degrees:
+        return from_degrees(tensor.to(wide_dtype(tensor.device)), entry.degrees)
+    if entry.kind.move and not tensor.is_floating_point():
+        return tensor.to(wide_dtype(tensor.device))
+    if entry.fractions:
+        return tensor.to(wide_dtype(tensor.device)) * _sides(size, tensor.device)
+    return tensor[:, None] if inner == 2 and entry.kind.interpolation else tensor
+
+
+def _traced(tensor: Tensor) -> bool:
+    """Whether its class is a tracer's, which has no functions of its own; torch.export would lose sight of what it became."""
+    return type(tensor).__torch_function__ is torch._C._disabled_torch_function_impl
+
+
+def _sides(size: Size, device: torch.device) -> Tensor:
+    """(width, height, width, height)."""
+    return constant((size[1], size[0]) * 2, wide_dtype(device), device)
+
+
+def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -> Tensor:
+    """Undo :func:`flatten` on a result; ``size`` is that of its picture now.
+
+    Rows of whole numbers stay such where the plan does that; else they become floating-point numbers.
+    """
+    inner = entry.tensor.dim() - lead
+    if inner == 2 and entry.kind.interpolation:
+        result = result[:, 0]
+    if entry.kind.move:
+        result = to_degrees(result, entry.degrees) if entry.degrees else result
+        result = result / _sides(size, result.device) if entry.fractions else result
+        dtype = entry.tensor.dtype
+        if dtype.is_floating_point:
+            result = result.to(dtype)
+        elif plan.whole and entry.box_format in ("xyxy", "xywh"):  # half a width is no whole number, and neither is NaN
+            result = torch.where(result.isfinite(), result, 0.0).round().to(dtype)
+        else:
+            result = result.to(torch.float32)
+    result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
+    return result.movedim(-3, -1) if entry.channels_last else result
