@@ -2,7 +2,7 @@
 
 Owns: the public names.
 Must not: import numba, triton, matplotlib, typer or rich.
-Read next: ``pipeline.py``.
+Read next: ``pipeline/module.py``.
 """
 
 from pellucid import functional
