@@ -13,8 +13,9 @@ import pytest
 import torch
 
 import pellucid
-from pellucid import InvalidArgument, InvalidType, Pipeline, Record, serialize
+from pellucid import InvalidArgument, InvalidType, Pipeline, Record
 from pellucid.audit.finding import Severity
+from pellucid.pipeline import serialization
 from pellucid.transforms import base
 from tests.cases import Case
 from tests.contract import test_gradients, test_targets, test_values
@@ -44,15 +45,15 @@ def toys(tmp_path_factory):
     (folder / "toys").mkdir()
     (folder / "toys" / "__init__.py").touch()
     (folder / "toys" / "transforms.py").write_text(MODULE)
-    known = dict(serialize._TRANSFORMS)
+    known = dict(serialization._TRANSFORMS)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         yield importlib.import_module("toys.transforms")
     finally:
         sys.path.remove(str(folder))
-        serialize._TRANSFORMS.clear()
-        serialize._TRANSFORMS.update(known)
+        serialization._TRANSFORMS.clear()
+        serialization._TRANSFORMS.update(known)
         for name in ("toys", "toys.transforms"):
             sys.modules.pop(name, None)
 
@@ -200,7 +201,7 @@ def test_what_cannot_be_registered(table, toys):
         Pipeline([Open()])
     again = dataclass(frozen=True)(type("RandomSqueeze", (toys.RandomSqueeze,), {"__module__": "toys.transforms"}))
     pellucid.register(again)  # a cell that runs twice
-    assert serialize._TRANSFORMS["RandomSqueeze"] is again
+    assert serialization._TRANSFORMS["RandomSqueeze"] is again
 
 
 def test_fields_are_read_by_type_or_by_its_text(toys):

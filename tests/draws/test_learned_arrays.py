@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import pellucid
-from pellucid import Constant, Distribution, InvalidArgument, InvalidType, Key, Learnable, Pipeline, serialize
+from pellucid import Constant, Distribution, InvalidArgument, InvalidType, Key, Learnable, Pipeline
+from pellucid.pipeline import serialization
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import drawn, gated
 
@@ -33,7 +34,7 @@ class Mix(pellucid.Transform):
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
-    monkeypatch.setattr(serialize, "_TRANSFORMS", {**serialize._TRANSFORMS, "Mix": Mix})
+    monkeypatch.setattr(serialize, "_TRANSFORMS", {**serialization._TRANSFORMS, "Mix": Mix})
 
 
 START = torch.tensor([[0.5, 0.1, 0.2], [0.0, 0.6, 0.1], [0.3, 0.0, 0.4]])
