@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
-from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.drawing import decides, draw_params, draw_uniforms, params_of, settle_each
 from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
@@ -177,6 +177,7 @@ class Pipeline(nn.Module):
         self._losses = LossesSeen()
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._look = Look()
+        self._settles = any(type(one).decides is not Transform.decides for one in self.transforms)
 
     @pinned
     def forward(
@@ -205,11 +206,11 @@ class Pipeline(nn.Module):
         if unknown:
             check_no_more(unknown)
         check_flag("return_record", return_record)
-        if self._is_ragged(batch):
+        parsed, key = self._apart(batch, key)
+        if parsed is None:
             check_no_scale(gradient_scale)
             self.learned.hint()
             return forward_lists(self, batch, key, return_record)
-        parsed = self._parse(batch)
         self.learned.hint()
         if not return_record:  # nobody will look at the drawn values
             return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options, gradient_scale)
@@ -240,9 +241,8 @@ class Pipeline(nn.Module):
             >>> record.params[0]["gate"].shape
             torch.Size([4])
         """
-        if self._is_ragged(batch):
-            return draw_lists(self, batch, key)
-        return self._draw(self._parse(batch), key)
+        parsed, key = self._apart(batch, key)
+        return draw_lists(self, batch, key) if parsed is None else self._draw(parsed, key)
 
     def warmup(self, batch: Any, *, gradients: bool = True) -> int:
         """Compile the kernels that batches like this one need, and keep them on disk: before a ``DataLoader`` starts workers, say.
@@ -717,6 +717,25 @@ class Pipeline(nn.Module):
     def _is_ragged(self, batch: Any) -> bool:
         return not isinstance(batch, Tensor) and is_ragged(batch, self.options)
 
+    def _apart(self, batch: Any, key: Key | None) -> tuple[Parsed | None, Key | None]:
+        """A batch, understood, or None where its samples go through passes of their own: a list, and where draws decide on several
+        sizes; and the key, which such draws take.
+        """
+        if self._is_ragged(batch):
+            return None, key
+        parsed = self._parse(batch)
+        if not self._settles or not decides(self.transforms, self._spec(parsed)):
+            return parsed, key
+        seed, step, index = self._key_parts(parsed, key, batch_of(parsed)[0])
+        settled = self._settled([self._spec(parsed)] * len(index), seed, step, index)
+        return None if settled and len(set(settled)) > 1 else parsed, Key(seed, step, index)
+
+    def _settled(self, specs: Sequence[ImageSpec], seed: Tensor, step: Tensor, index: Tensor) -> list[tuple[Transform, ...]] | None:
+        """For each sample the transforms with what decides sizes drawn; None where nothing does."""
+        if not self._settles or not any(decides(self.transforms, spec) for spec in set(specs)):
+            return None
+        return settle_each(self.transforms, specs, seed, step, index, same_on_batch=self.same_on_batch)
+
     def _spec(self, parsed: Parsed) -> ImageSpec:
         pictures = [entry for entry in parsed.entries if not entry.kind.move]
         images = [entry for entry in pictures if entry.kind is IMAGE] or pictures
@@ -767,31 +786,48 @@ class Pipeline(nn.Module):
         """
         if self._is_ragged(batch):
             return key_of_list(self, batch, key)
-        _, seed, step, index = self._at(self._parse(batch), key)
-        return Key(seed, step, index)
+        parsed = self._parse(batch)
+        return Key(*self._key_parts(parsed, key, batch_of(parsed)[0]))
 
-    def _planned(self, parsed: Parsed) -> Plan:
+    def _planned(self, parsed: Parsed, settled: tuple[Transform, ...] | None = None) -> Plan:
         """The plan of a call; the first pictures are looked at."""
-        plan = self._plans.of(self._spec(parsed))
+        plans = self._plans if settled is None else self._plans.settled(settled)
+        plan = plans.of(self._spec(parsed))
         if not torch.compiler.is_compiling() and not self._look.done:
             self._look.at(plan, parsed)
         return plan
 
-    def _at(self, parsed: Parsed, key: Key | None, samples: int | None = None) -> tuple[Plan, Tensor, Tensor, Tensor]:
+    def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
         """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
-        plan = self._planned(parsed)
-        samples = batch_of(parsed)[0] if samples is None else samples
+        samples = batch_of(parsed)[0]
+        if not self._settles or not decides(self.transforms, self._spec(parsed)):
+            plan = self._planned(parsed)
+            return plan, *self._key_parts(parsed, key, samples, plan)
+        parts = self._key_parts(parsed, key, samples)
+        settled = set(self._settled([self._spec(parsed)] * samples, *parts) or ())
+        if len(settled) > 1:
+            raise invalid(
+                "batch",
+                expected="samples that end in one size here",
+                got=f"draws that decide on {len(settled)}",
+                fix="Give the transforms same_on_batch=True, or call with one picture at a time.",
+            )
+        return self._planned(parsed, settled.pop()), *parts
+
+    def _key_parts(self, parsed: Parsed, key: Key | None, samples: int, plan: Plan | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The (seed, step, index) to draw with; without a key, it takes a step of the stream."""
         device = parsed.entries[0].tensor.device
         if key is None:
-            seed, step = claim(self._seed, self._step, shared=self.same_on_batch or any(plan.shared))
-            return plan, seed, step, default_index(samples, device)
+            plan = self._planned(parsed) if plan is None and not self._settles else plan
+            shares = [getattr(one.transform, "same_on_batch", False) for one in self.steps] if plan is None else plan.shared
+            return *claim(self._seed, self._step, shared=self.same_on_batch or any(shares)), default_index(samples, device)
         if not isinstance(key, Key):
             raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
         seed, step = on_device(key.seed, device), on_device(key.step, device)
         index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
         if index.shape[0] != samples:
             raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
-        return plan, seed, step, index
+        return seed, step, index
 
     def __len__(self) -> int:
         """How many transforms; a choice is one."""

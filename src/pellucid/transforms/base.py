@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid import types
-from pellucid.errors import invalid, wrong_type
+from pellucid.errors import InvalidArgument, invalid, wrong_type
 from pellucid.random.arguments import (
     check_choice,
     check_flag,
@@ -55,6 +55,7 @@ __all__ = [
     "ordered",
     "padding_named",
     "set_runner",
+    "undecided",
 ]
 
 Params = Mapping[str, Tensor]
@@ -201,6 +202,34 @@ class Transform:
         """
         return {**self._fixed, "words": Bits()} if self.keyed else dict(self._fixed)
 
+    def decides(self, spec: ImageSpec) -> bool:
+        """Whether a draw decides the size of the result, for images of one kind; `segment` then raises, and `settled` is asked.
+
+        Args:
+            spec: channels, height, width of the images.
+
+        Example:
+            >>> import pellucid
+            >>> from pellucid.types import ImageSpec
+            >>> turn = pellucid.RandomRotation90()
+            >>> turn.decides(ImageSpec(3, 4, 4)), turn.decides(ImageSpec(3, 4, 6))
+            (False, True)
+        """
+        return False
+
+    def settled(self, values: Mapping[str, float]) -> Transform:
+        """Return this with its draws taken, for a sample that drew these values: its size is decided then.
+
+        Args:
+            values: what was drawn, by name; a gate that is always open is not among them.
+
+        Example:
+            >>> import pellucid
+            >>> pellucid.RandomRotation90().settled({"times": 3.0}).times
+            (3,)
+        """
+        return self
+
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Segment:
         """Return the segment's tensors, with a gradient to the drawn values.
 
@@ -287,6 +316,12 @@ def gated_matrix(values: Params, matrix: Tensor) -> Tensor:
     if "gate" not in values:
         return matrix
     return gated(values, matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device))
+
+
+def undecided(name: str, spec: ImageSpec, fix: str) -> InvalidArgument:
+    """The error of a ``segment`` that is asked for the one size of results whose sizes are drawn."""
+    got = f"sizes that are drawn for each sample, from {spec.height}x{spec.width}"
+    return invalid(name, expected="one size for all samples here", got=got, fix=fix)
 
 
 def as_size(name: str, size: object) -> Size:

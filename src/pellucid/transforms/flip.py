@@ -8,19 +8,18 @@ Read next: ``affine.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
 from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Names, Params, Transform, drawn, gated_matrix
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated_matrix, undecided
+from pellucid.types import ImageSpec, Size
 
 __all__ = ["RandomHorizontalFlip", "RandomRotation90", "RandomVerticalFlip"]
 
@@ -110,8 +109,8 @@ class RandomRotation90(Transform):
     """Rotate by a random number of quarter turns, counter-clockwise.
 
     Args:
-        times: the numbers of quarter turns to choose from, equally likely. Odd numbers need square images, because the batch
-            keeps one size.
+        times: the numbers of quarter turns to choose from, equally likely. An odd number exchanges height and width; in a batch
+            of images that are not square, all draws must then be odd or even, or a later crop or resize end in one size.
         p: probability of rotating at all.
         same_on_batch: one draw for the whole batch.
 
@@ -122,7 +121,7 @@ class RandomRotation90(Transform):
     Identity at:
         times = 0.
     Errors:
-        InvalidArgument for odd turns of non-square images.
+        InvalidArgument for samples of a batch that end in different sizes.
 
     Example:
         >>> import torch, pellucid
@@ -138,15 +137,22 @@ class RandomRotation90(Transform):
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "times": "almost_everywhere", "gate": "almost_everywhere"}
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
-        if spec.height != spec.width and any(k % 2 for k in self.times):
-            raise invalid(
-                "RandomRotation90",
-                expected="square images for odd quarter turns (a batch keeps one size)",
-                got=f"{spec.height}x{spec.width}",
-                fix="Crop or resize to a square first, or use times=(0, 2).",
-            )
-        return WarpSpec(spec.size, resamples=False, exposes=False)
+        if self.decides(spec):
+            raise undecided("RandomRotation90", spec, "Crop or resize to a square first, or use times=(0, 2).")
+        return WarpSpec(self._turned(spec), resamples=False, exposes=False)
+
+    def decides(self, spec: ImageSpec) -> bool:
+        certain = self.p == 1.0 and len({k % 2 for k in self.times}) == 1
+        return spec.height != spec.width and not certain and any(k % 2 for k in self.times)
+
+    def settled(self, values: Mapping[str, float]) -> RandomRotation90:
+        return replace(self, times=(round(values["times"]) if values.get("gate", 1.0) else 0,), p=1.0)
+
+    def _turned(self, spec: ImageSpec) -> Size:
+        return (spec.width, spec.height) if any(k % 2 for k in self.times) else spec.size
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        center = ((spec.width - 1) / 2, (spec.height - 1) / 2)
-        return Warp(gated_matrix(values, affine_src_from_dst(center=center, degrees=90.0 * values["times"])))
+        height, width = self._turned(spec)
+        turned = affine_src_from_dst(center=((width - 1) / 2, (height - 1) / 2), degrees=90.0 * values["times"])
+        moved = scale_shift(1.0, (spec.width - width) / 2, 1.0, (spec.height - height) / 2, like)
+        return Warp(gated_matrix(values, moved @ turned))

@@ -5,7 +5,7 @@ Must not: hold tensors or look at values; a plan is a pure function of transform
 Read next: ``values.py``.
 """
 
-from pellucid.engine.plan.make import Plans, ends_of, for_size, make_plan
+from pellucid.engine.plan.make import Plans, ends_of, for_size, layout_of, make_plan
 from pellucid.engine.plan.partners import keeps_partners, sources
 from pellucid.engine.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Part, Plan, Run, Single
 
@@ -23,6 +23,7 @@ __all__ = [
     "ends_of",
     "for_size",
     "keeps_partners",
+    "layout_of",
     "make_plan",
     "sources",
 ]

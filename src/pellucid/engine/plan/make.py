@@ -30,7 +30,7 @@ from pellucid.transforms.choices import Choice, Step, exclude, steps_of
 from pellucid.transforms.mixture import rounds
 from pellucid.types import ImageSpec
 
-__all__ = ["Plans", "ends_of", "for_size", "make_plan"]
+__all__ = ["Plans", "ends_of", "for_size", "layout_of", "make_plan"]
 
 _NAMES = {
     ColorSpec: "Color",
@@ -54,12 +54,18 @@ class Plans:
     """
 
     def __init__(self, transforms: tuple[Transform, ...], *, fuse: bool, canvas: str, same_on_batch: bool) -> None:
-        self._plan = partial(_for_size, transforms, fuse=fuse, canvas=canvas, same_on_batch=same_on_batch)
+        self._settings: dict[str, Any] = {"fuse": fuse, "canvas": canvas, "same_on_batch": same_on_batch}
+        self._plan = partial(_for_size, transforms, **self._settings)
         self._recorded: Recent[int, Recording] = Recent(8)  # by channels
         self._made: Recent[ImageSpec, Plan] = Recent(64)
+        self._settled: Recent[tuple[Transform, ...], Plans] = Recent(64)
 
     def __getstate__(self) -> dict[str, object]:  # a copy makes its own
-        return {"_plan": self._plan, "_recorded": Recent(8), "_made": Recent(64)}
+        return self.__dict__ | {"_recorded": Recent(8), "_made": Recent(64), "_settled": Recent(64)}
+
+    def settled(self, transforms: tuple[Transform, ...]) -> Plans:
+        """The plans with the transforms of a sample whose draws have decided sizes."""
+        return self._settled.get(transforms, lambda: Plans(transforms, **self._settings))
 
     def of(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
@@ -109,7 +115,7 @@ def make_plan(
     specs: list[ImageSpec] = []
     segments: list[SegmentSpec | None] = []
     specs.append(_through(transforms, spec, specs, segments, nested=False))
-    draws, slots, shared = _layout(steps, specs, same_on_batch)
+    draws, slots, shared = layout_of(steps, specs, same_on_batch)
     tree = Tree(segments, specs, partial(exclude, steps), _excluding(steps), _resizing(steps, segments, specs), canvas)
     order = order_of(transforms, segments)
     groups = _groups(order, tree, fuse=fuse)
@@ -275,8 +281,8 @@ def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> No
         raise invalid(f"{type(transform).__name__}.fill", expected=f"one number, or {channels} (one per channel)", got=fill)
 
 
-def _layout(
-    steps: Sequence[Step], specs: list[ImageSpec], same_on_batch: bool
+def layout_of(
+    steps: Sequence[Step], specs: Sequence[ImageSpec], same_on_batch: bool
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
     """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
     draws: list[Draw] = []

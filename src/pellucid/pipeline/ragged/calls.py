@@ -8,6 +8,7 @@ Read next: ``../module.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -15,9 +16,10 @@ import torch
 from torch import Tensor
 
 from pellucid.engine.drawing import draw_each, draw_params
+from pellucid.engine.plan import Plan
 from pellucid.errors import invalid
 from pellucid.pipeline.applying import finished, inverted, results_of
-from pellucid.pipeline.ragged.reading import Ragged, ends_static, gather, read_ragged
+from pellucid.pipeline.ragged.reading import Ragged, ends_static, gather, parts_of, read_ragged
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.ragged.together import images_together
 from pellucid.pipeline.records import Record, record_is_of
@@ -48,8 +50,7 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 @_eager
 def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
     """`Pipeline.forward` on lists."""
-    ragged = _read(pipeline, batch)
-    records = _drawn(pipeline, ragged, key, unpacked=return_record)
+    ragged, records = _drawn(pipeline, _read(pipeline, batch), key, unpacked=return_record)
     result = _applied(pipeline, ragged, records)
     return (result, _together(ragged, records)) if return_record else result
 
@@ -57,8 +58,7 @@ def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record
 @_eager
 def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
     """`Pipeline.draw` for lists."""
-    ragged = _read(pipeline, batch)
-    return _together(ragged, _drawn(pipeline, ragged, key, unpacked=True))
+    return _together(*_drawn(pipeline, _read(pipeline, batch), key, unpacked=True))
 
 
 @_eager
@@ -83,14 +83,20 @@ def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) ->
 
 def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
     """`Pipeline.key_of` for lists."""
-    return _key(pipeline, _read(pipeline, batch), key)
+    ragged = _read(pipeline, batch)
+    return Key(*pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples)))
 
 
 def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
     ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
     if record is not None:
         record_is_of(record.plans[0], pipeline.transforms)
-    plan = pipeline.plan(pipeline._spec(ragged.parts[0].parsed)) if record is None else record.plans[0]
+        _check_apart(record.plans[0])
+    return ragged
+
+
+def _check_apart(plan: Plan) -> None:
+    """Raise for what mixes samples, which have different sizes here."""
     for index in plan.moving_layers:
         raise invalid(
             "batch",
@@ -98,19 +104,15 @@ def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *,
             got="a list of pictures",
             fix="Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes.",
         )
-    return ragged
 
 
-def _key(pipeline: Pipeline, ragged: Ragged, key: Key | None) -> Key:
-    """Seed, step and index of all samples; without a key, it takes a step of the stream."""
-    _, seed, step, index = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
-    return Key(seed, step, index)
-
-
-def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> list[Record]:
-    """One draw for all, and its rows for each part."""
-    _, seed, step, whole = pipeline._at(ragged.parts[0].parsed, key, samples=len(ragged.samples))
-    plans = [pipeline._planned(part.parsed) for part in ragged.parts]
+def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
+    """One draw for all, and its rows for each part; the samples of a part end in one size."""
+    seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
+    settled = pipeline._settled([pipeline._spec(sample) for sample in ragged.samples], seed, step, whole)
+    ragged = ragged if settled is None else replace(ragged, parts=parts_of(ragged.samples, settled))
+    plans = [pipeline._planned(part.parsed, settled and settled[part.where[0]]) for part in ragged.parts]
+    _check_apart(plans[0])
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
     places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
     index = whole[places].split([len(part.where) for part in ragged.parts])
@@ -118,7 +120,7 @@ def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: boo
         params = [draw_params(plan, seed, step, some, raw) for plan, some, raw in zip(plans, index, learned, strict=True)]
     else:
         params = draw_each(plans, seed, step, index)
-    return [
+    return ragged, [
         Record(plan, tuple(values) if unpacked else values, len(some), part.parsed.lead)
         for part, plan, some, values in zip(ragged.parts, plans, index, params, strict=True)
     ]
@@ -135,9 +137,23 @@ def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> A
         for record, part in zip(records, ragged.parts, strict=True)
     ]
     sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
-    stacked = ends_static(pipeline.transforms, records[0].plan.specs[0])
+    stacked = _stacked(ragged, [record.plan for record in records])
     result = gather(ragged, results, images, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
     return finished(result, ragged.untouched, ragged.form, pipeline.options, len(ragged.samples))
+
+
+def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
+    """Whether pictures come back as one batch: where the transforms end in one size whatever comes in, or a batch came in."""
+    sizes = {plan.size_out for plan in plans}
+    if ragged.batched and len(sizes) > 1:
+        raise invalid(
+            "batch",
+            expected="draws that end in one size for all samples of a batch",
+            got=", ".join(f"{height}x{width}" for height, width in sorted(sizes)),
+            fix="Hand over a list, list(batch), end in a Resize or a crop, or give the transforms same_on_batch=True.",
+        )
+    unlike = {id(plan.transforms): plan for plan in plans}.values()
+    return ragged.batched or (len(sizes) == 1 and all(ends_static(plan.transforms, plan.specs[0]) for plan in unlike))
 
 
 def _padded(pipeline: Pipeline, ragged: Ragged) -> bool:

@@ -7,7 +7,7 @@ Read next: ``calls.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.base import Transform
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["Part", "Ragged", "ends_static", "gather", "is_ragged", "read_ragged"]
+__all__ = ["Part", "Ragged", "ends_static", "gather", "is_ragged", "parts_of", "read_ragged"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,14 @@ class Ragged:
         samples: each on its own.
         untouched: labels and passthrough entries of the whole list.
         form: what the list looked like.
+        batched: whether it was no list, but a batch whose samples go through passes of their own.
     """
 
     parts: tuple[Part, ...]
     samples: tuple[Parsed, ...]
     untouched: dict[str, Any]
     form: Form
+    batched: bool = False
 
 
 def is_ragged(batch: object, options: Options) -> bool:
@@ -75,13 +77,15 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
     """Check a list, sample by sample, and put together what goes through the passes together.
 
     Args:
-        batch: a list of pictures, or a dict of lists; with a record, of tensors, too.
+        batch: a list of pictures, or a dict of lists or of tensors.
         record: that it is to be replayed with.
         inverse: whether the record is undone.
     """
     named = sort(batch, options)
-    lists = {key: _list(key, value, named, record) for key, value in named.values.items()}
-    flags = {key: _list(f"{key}_valid", value, named, record) for key, value in named.flags.items()}
+    batched = not any(isinstance(value, list | tuple) for value in named.values.values())
+    opens = batched or record is not None
+    lists = {key: _list(key, value, named, opens) for key, value in named.values.items()}
+    flags = {key: _list(f"{key}_valid", value, named, opens) for key, value in named.flags.items()}
     first, count = next(((key, len(values)) for key, values in lists.items()))
     for key, values in [*lists.items(), *((f"{key}_valid", values) for key, values in flags.items())]:
         if len(values) != count:
@@ -102,7 +106,8 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
                 size_agrees(samples[i], record.plans[i], inverse=inverse)
         except (InvalidArgument, InvalidType) as error:
             _at(i, error)
-    return Ragged(_parts(samples, record), tuple(samples), named.untouched, named.form)
+    kinds = [id(plan) for plan in record.plans] if record is not None else [None] * count
+    return Ragged(parts_of(samples, kinds), tuple(samples), named.untouched, named.form, batched)
 
 
 def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
@@ -110,10 +115,10 @@ def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
     raise type(error)(f"sample {i}: {error}") from None
 
 
-def _list(key: str, value: Any, named: Sorted, record: RaggedRecord | None) -> Sequence[Any]:
+def _list(key: str, value: Any, named: Sorted, opens: bool) -> Sequence[Any]:
     if isinstance(value, list | tuple):
         return value
-    if record is not None and isinstance(value, Tensor) and value.dim():
+    if opens and isinstance(value, Tensor) and value.dim():
         return value.unbind(0)
     other = next(k for k, v in named.values.items() if isinstance(v, list | tuple))
     raise wrong_type(
@@ -146,11 +151,12 @@ def _channels(shape: Sequence[int]) -> object:
     return shape[-3] if len(shape) > 2 else "no"
 
 
-def _parts(samples: list[Parsed], record: RaggedRecord | None) -> tuple[Part, ...]:
+def parts_of(samples: Sequence[Parsed], kinds: Sequence[Hashable]) -> tuple[Part, ...]:
+    """The samples that go through the passes together: of one size, and of one kind."""
     groups: dict[Any, list[int]] = {}
     for i, sample in enumerate(samples):
         like = tuple((entry.size, entry.box_format, entry.degrees, entry.valid is None) for entry in sample.entries)
-        groups.setdefault((like, record and id(record.plans[i])), []).append(i)
+        groups.setdefault((like, kinds[i]), []).append(i)
     return tuple(Part(_stacked([samples[i] for i in where]), tuple(where)) for where in groups.values())
 
 
@@ -215,6 +221,6 @@ def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
     """Whether the result has one size whatever the pictures have: other shapes say so, as far as the transforms take them."""
     sizes = {ends_of(transforms, spec).size}
     for up, along in ((2, 2), (2, 3), (3, 2)):
-        with suppress(InvalidArgument):  # quarter turns take squares alone
+        with suppress(InvalidArgument):  # a crop may be larger, say
             sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
     return len(sizes) == 1
