@@ -56,6 +56,8 @@ CASES = (
     Case(
         P.RandomRotation90(p=0.5), P.RandomRotation90(times=(0,)), square=True, off_kinks={"times": 0.7, "gate": 0.8}, targets=True
     ),
+    Case(P.RandomTranspose(), P.RandomTranspose(p=0.0), square=True, off_kinks={"gate": 0.8}, targets=True),
+    Case(P.RandomD4(p=0.7), P.RandomD4((0,)), square=True, off_kinks={"elements": 5.3, "gate": 0.8}, targets=True),
     Case(
         P.RandomAffine(degrees=20, translate=(0.1, 0.2), scale=(0.8, 1.3), shear=(-5, 5, -4, 4), p=0.7),
         P.RandomAffine(degrees=0, translate=(0, 0), scale=(1, 1), shear=0),
@@ -155,6 +157,7 @@ CASES = (
         targets=True,
         batch_exact=False,
     ),
+    Case(P.RandomCropFromBorders(0.1, 0.2, 0.3, 0.15), P.RandomCropFromBorders(0.0, 0.0, 0.0, 0.0), targets=True),
     Case(P.CenterCrop((8, 9)), P.CenterCrop((11, 13)), targets=True),
     Case(
         P.Resize((7, 20)),
@@ -163,6 +166,8 @@ CASES = (
         batch_exact=False,
     ),
     Case(P.Pad((1, 2, 3, 4), fill=0.3), P.Pad(0), targets=True),
+    Case(P.RandomShortestSize((9,), 10), P.RandomShortestSize((11,)), targets=True, batch_exact=False),
+    Case(P.RandomRescale(0.7), P.RandomRescale(1.0), targets=True, batch_exact=False),
     Case(P.LongestMaxSize(9), P.LongestMaxSize((11, 13)), targets=True, batch_exact=False),
     Case(P.PadIfNeeded((14, 12), fill=0.3), P.PadIfNeeded((11, 4)), targets=True),
     Case(P.RandomZoomOut((1.2, 2.5), fill=0.3, p=0.7), P.RandomZoomOut(1.0), off_kinks={"gate": 0.9}, targets=True),

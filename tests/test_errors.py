@@ -78,7 +78,6 @@ def test_constructors_explain(build):
 @pytest.mark.parametrize(
     ("transform", "shape"),
     [
-        (P.RandomRotation90(), (1, 3, 4, 5)),
         (P.RandomCrop(9), (1, 3, 4, 5)),
         (P.ColorJitter(saturation=0.2), (1, 4, 4, 4)),
         (P.RandomGrayscale(), (1, 2, 4, 4)),

@@ -36,7 +36,6 @@ OURS: dict[str, str] = {
     "PadTo": "CenterCrop, PadIfNeeded",
     "ConvertBoundingBoxFormat": "boxes.convert_boxes",
     "ClampBoundingBoxes": "boxes.clip_boxes",
-    **dict.fromkeys(("D4", "SquareSymmetry", "Transpose"), "RandomRotation90, RandomHorizontalFlip"),
     "Crop": "functional.crop",
     **dict.fromkeys(("Downscale", "GlassBlur"), "corruptions.corrupt"),
     "FiveCrop": "functional.five_crop",
@@ -74,9 +73,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "RandomAffine3D", "RandomDepthicalFlip3D", "RandomEqualize3D", "RandomHorizontalFlip3D", "RandomMotionBlur3D",
         "RandomPerspective3D", "RandomRotation3D", "RandomTransplantation3D", "RandomVerticalFlip3D",
     ),
-    "a size of its own for every picture: a batch would be no tensor": (
-        "RandomResize", "RandomShortestSize", "SafeRotate", "CropAndPad", "RandomCropFromBorders",
-    ),
+    "a size of its own for every picture: a batch would be no tensor": ("SafeRotate", "CropAndPad"),
     "not yet": (
         "AdvancedBlur", "ChromaticAberration", "FancyPCA", "PixelDropout", "RandomToneCurve", "RingingOvershoot",
         "XYMasking", "LinearTransformation", "Morphological", "Superpixels", "HEStain",

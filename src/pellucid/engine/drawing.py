@@ -197,7 +197,7 @@ def settle_each(
         chosen: list[Transform] = []
         for place, transform in zip(places, transforms, strict=True):
             own = {name: rows[i] for name, rows in values.get(place, {}).items()}
-            chosen.append(transform.settled(own) if transform.decides(spec) else transform)
+            chosen.append(transform.settled(own) if place in deciding else transform)  # all samples alike: a record has one form
             spec = ends_of(chosen[-1:], spec)
         found.append(tuple(chosen))
     return found

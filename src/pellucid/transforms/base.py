@@ -218,7 +218,7 @@ class Transform:
         return False
 
     def settled(self, values: Mapping[str, float]) -> Transform:
-        """Return this with its draws taken, for a sample that drew these values: its size is decided then.
+        """Return this with its draws taken, for a sample that drew these values: its size is decided then, and it has no gate.
 
         Args:
             values: what was drawn, by name; a gate that is always open is not among them.

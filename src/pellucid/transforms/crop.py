@@ -1,6 +1,6 @@
 """Crops.
 
-Owns: RandomCrop, CenterCrop, RandomResizedCrop, RandomIoUCrop.
+Owns: RandomCrop, RandomCropFromBorders, CenterCrop, RandomResizedCrop, RandomIoUCrop.
 Must not: cut tensors; a crop is a shift of the sampling grid and a smaller output.
 Read next: ``resize.py``.
 """
@@ -8,8 +8,8 @@ Read next: ``resize.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -21,10 +21,24 @@ from pellucid.random.distributions import Bernoulli, Categorical, Distribution, 
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.random.windows import IoUWindow
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size, by_options, drawn, gated, keep_learned, moved_by
+from pellucid.transforms.base import (
+    Names,
+    Params,
+    Transform,
+    as_padding,
+    as_size,
+    by_options,
+    drawn,
+    gated,
+    keep_learned,
+    moved_by,
+    undecided,
+)
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"]
+__all__ = ["CenterCrop", "RandomCrop", "RandomCropFromBorders", "RandomIoUCrop", "RandomResizedCrop"]
+
+_SIDES = ("left", "top", "right", "bottom")
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,76 @@ class RandomCrop(Transform):
         height, width = as_size("RandomCrop.size", self.size)
         left = gated(values, values["left"], _middle(spec.width, width))
         return Warp(scale_shift(1.0, left, 1.0, gated(values, values["top"], _middle(spec.height, height)), like))
+
+
+@dataclass(frozen=True)
+class RandomCropFromBorders(Transform):
+    """Cut a share of the width off on the left and on the right, and of the height at the top and at the bottom: whole pixels.
+
+    Args:
+        left, top, right, bottom: the shares, from 0 to 0.49: a number, a pair or a distribution; not learned, as a size has no
+            gradient.
+        p: probability.
+        same_on_batch: one draw for the whole batch. Without it, samples of a batch that end in different sizes are refused, unless
+            a later crop or resize brings them to one; a list comes back as a list.
+
+    Gradient:
+        image: exact. left, top, right, bottom, gate: none.
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        left = top = right = bottom = 0.
+    Errors:
+        InvalidArgument for a share outside of its range or a learned one, or samples of a batch that end in different sizes.
+    Source:
+        albumentations' transform of this name.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomCropFromBorders(0.25, 0.0, 0.0, 0.0)(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
+        tensor([2., 3., 4.])
+    """
+
+    left: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
+    top: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
+    right: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
+    bottom: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys((*_SIDES, "gate"), "none")}
+
+    def check(self) -> None:
+        for side in _SIDES:
+            if self._fixed[side].learned():
+                name = f"RandomCropFromBorders.{side}"
+                raise invalid(name, expected="a share that is not learned", got=repr(getattr(self, side)))
+
+    def decides(self, spec: ImageSpec) -> bool:
+        least, most = (self._cut([self._fixed[side].span()[end] for side in _SIDES], spec) for end in (0, 1))
+        return self.p != 0.0 and (least != most or (self.p != 1.0 and any(most)))
+
+    def settled(self, values: Mapping[str, float]) -> RandomCropFromBorders:
+        left, top, right, bottom = ((values[side] * values.get("gate", 1.0),) * 2 for side in _SIDES)
+        return replace(self, left=left, top=top, right=right, bottom=bottom, p=1.0)
+
+    def _cut(self, shares: Sequence[float], spec: ImageSpec) -> tuple[int, ...]:
+        """Pixels off (left, top, right, bottom)."""
+        return tuple(round(share * length) for share, length in zip(shares, 2 * (spec.width, spec.height), strict=True))
+
+    def _taken(self, spec: ImageSpec) -> tuple[int, ...]:
+        return self._cut([self._fixed[side].span()[0] if self.p != 0.0 else 0.0 for side in _SIDES], spec)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        if self.decides(spec):
+            raise undecided("RandomCropFromBorders", spec, "Use same_on_batch=True, or a Resize after it.")
+        left, top, right, bottom = self._taken(spec)
+        size = (spec.height - top - bottom, spec.width - left - right)
+        return WarpSpec(size, resamples=False, along_axes=True, exposes=False)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        left, top, _, _ = self._taken(spec)
+        return Warp(scale_shift(1.0, left, 1.0, top, like[None]))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Flips and quarter turns: maps that move whole pixels.
+"""Flips, quarter turns and what they make together: maps that move whole pixels.
 
-Owns: RandomHorizontalFlip, RandomVerticalFlip, RandomRotation90.
+Owns: RandomHorizontalFlip, RandomVerticalFlip, RandomRotation90, RandomTranspose, RandomD4.
 Must not: interpolate; their matrices are exact.
 Read next: ``affine.py``.
 """
@@ -14,6 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from pellucid.errors import invalid
 from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
 from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance
@@ -21,7 +22,7 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated_matrix, undecided
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomHorizontalFlip", "RandomRotation90", "RandomVerticalFlip"]
+__all__ = ["RandomD4", "RandomHorizontalFlip", "RandomRotation90", "RandomTranspose", "RandomVerticalFlip"]
 
 
 class _Flip(Transform):
@@ -104,8 +105,39 @@ class RandomVerticalFlip(_Flip):
     like: ClassVar[Names] = {"albumentations": "VerticalFlip"}
 
 
+class _Turn(Transform):
+    """The relatives: quarter turns, some of them mirrored before. An odd number exchanges height and width."""
+
+    p: Chance
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """The numbers of quarter turns that may be drawn."""
+        raise NotImplementedError
+
+    def decides(self, spec: ImageSpec) -> bool:
+        turns = (*self.turns, *(() if self.p == 1.0 else (0,))) if self.p != 0.0 else (0,)
+        return spec.height != spec.width and len({k % 2 for k in turns}) > 1
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        if self.decides(spec):
+            raise undecided(type(self).__name__, spec, "Crop or resize to a square first, or take even numbers of turns alone.")
+        return WarpSpec(self._turned(spec), resamples=False, exposes=False)
+
+    def _turned(self, spec: ImageSpec) -> Size:
+        return (spec.width, spec.height) if self.p != 0.0 and any(k % 2 for k in self.turns) else spec.size
+
+    def turn(self, values: Params, spec: ImageSpec, times: Tensor, mirror: Tensor | float = 0.0) -> Warp:
+        """What mirrors left and right where ``mirror`` is 1, then turns counter-clockwise."""
+        height, width = self._turned(spec)
+        turned = affine_src_from_dst(center=((width - 1) / 2, (height - 1) / 2), degrees=90.0 * times)
+        back, down = (spec.width - width) / 2, (spec.height - height) / 2
+        flip = scale_shift(1.0 - 2.0 * mirror, (spec.width - 1.0) * mirror, 1.0, 0.0, times)
+        return Warp(gated_matrix(values, flip @ scale_shift(1.0, back, 1.0, down, times) @ turned))
+
+
 @dataclass(frozen=True)
-class RandomRotation90(Transform):
+class RandomRotation90(_Turn):
     """Rotate by a random number of quarter turns, counter-clockwise.
 
     Args:
@@ -135,24 +167,104 @@ class RandomRotation90(Transform):
 
     like: ClassVar[Names] = {"albumentations": "RandomRotate90"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "times": "almost_everywhere", "gate": "almost_everywhere"}
-
-    def segment(self, spec: ImageSpec) -> WarpSpec:
-        if self.decides(spec):
-            raise undecided("RandomRotation90", spec, "Crop or resize to a square first, or use times=(0, 2).")
-        return WarpSpec(self._turned(spec), resamples=False, exposes=False)
-
-    def decides(self, spec: ImageSpec) -> bool:
-        certain = self.p == 1.0 and len({k % 2 for k in self.times}) == 1
-        return spec.height != spec.width and not certain and any(k % 2 for k in self.times)
+    turns = property(lambda self: self.times)
 
     def settled(self, values: Mapping[str, float]) -> RandomRotation90:
-        return replace(self, times=(round(values["times"]) if values.get("gate", 1.0) else 0,), p=1.0)
-
-    def _turned(self, spec: ImageSpec) -> Size:
-        return (spec.width, spec.height) if any(k % 2 for k in self.times) else spec.size
+        return replace(self, times=(round(values["times"] * values.get("gate", 1.0)),), p=1.0)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        height, width = self._turned(spec)
-        turned = affine_src_from_dst(center=((width - 1) / 2, (height - 1) / 2), degrees=90.0 * values["times"])
-        moved = scale_shift(1.0, (spec.width - width) / 2, 1.0, (spec.height - height) / 2, like)
-        return Warp(gated_matrix(values, moved @ turned))
+        return self.turn(values, spec, values["times"])
+
+
+@dataclass(frozen=True)
+class RandomTranspose(_Turn):
+    """Exchange rows and columns with probability p: what is at (x, y) goes to (y, x).
+
+    Args:
+        p: probability. Height and width change places, too; in a batch of images that are not square, all draws must then be alike,
+            or a later crop or resize end in one size.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. gate: almost everywhere.
+    On each target:
+        image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: exact.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for samples of a batch that end in different sizes.
+    Source:
+        ``torch.transpose``; albumentations' Transpose.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomTranspose(p=1.0)(torch.tensor([[[[1.0, 2.0, 3.0]]]])).shape
+        torch.Size([1, 1, 3, 1])
+    """
+
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "Transpose"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
+    turns = (1,)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return super().draws(spec) if self.p != 0.0 else {}  # once it is settled, there is no gate either way
+
+    def settled(self, values: Mapping[str, float]) -> RandomTranspose:
+        return replace(self, p=values["gate"])
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        one = torch.full_like(like, float(self.p != 0.0))[None]
+        return self.turn(values, spec, one, one)
+
+
+def _symmetries(name: str, elements: tuple[int, ...]) -> Distribution:
+    if not all(0 <= k < 8 for k in elements):
+        raise invalid(name, expected="numbers from 0 to 7", got=repr(elements))
+    return Categorical(tuple(float(k) for k in elements))
+
+
+@dataclass(frozen=True)
+class RandomD4(_Turn):
+    """Show the picture in one of the eight ways in which a square lies on itself: four turns, and four of its mirror image.
+
+    Args:
+        elements: the ways to choose from, equally likely: 0 to 3 are that many quarter turns counter-clockwise, 4 to 7 the same
+            after left and right were exchanged. Odd numbers exchange height and width; in a batch of images that are not square,
+            all draws must then be odd or even, or a later crop or resize end in one size.
+        p: probability of drawing one at all.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image: exact. elements, gate: almost everywhere (within the four, an angle in units of 90 degrees).
+    On each target:
+        image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: exact.
+    Identity at:
+        elements = (0,).
+    Errors:
+        InvalidArgument for a number that is not from 0 to 7, and for samples of a batch that end in different sizes.
+    Source:
+        ``numpy.rot90`` and ``numpy.fliplr``; albumentations' D4.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomD4((5,))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
+        tensor([1., 3., 2., 4.])
+    """
+
+    elements: tuple[int, ...] = field(default=(0, 1, 2, 3, 4, 5, 6, 7), metadata=drawn(_symmetries))
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": ("D4", "SquareSymmetry")}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "elements": "almost_everywhere", "gate": "almost_everywhere"}
+    turns = property(lambda self: self.elements)
+
+    def settled(self, values: Mapping[str, float]) -> RandomD4:
+        return replace(self, elements=(round(values["elements"] * values.get("gate", 1.0)),), p=1.0)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        mirror = (values["elements"] >= 4.0).to(like.dtype)
+        return self.turn(values, spec, values["elements"] - 4.0 * mirror, mirror)

@@ -1,6 +1,6 @@
 """Resizing and padding to a size.
 
-Owns: Resize, LongestMaxSize, Pad, PadIfNeeded, Letterbox.
+Owns: Resize, LongestMaxSize, RandomShortestSize, RandomRescale, Pad, PadIfNeeded, Letterbox.
 Must not: resample; a resize is a scaling of the sampling grid.
 Read next: ``color.py``.
 """
@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from torch import Tensor
 
+from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
+from pellucid.random.distributions import Categorical, Distribution
+from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Warp, WarpSpec
-from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size
+from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size, drawn, undecided
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "Resize"]
+__all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "RandomRescale", "RandomShortestSize", "Resize"]
 
 
 def _fit(size: Size, spec: ImageSpec, like: Tensor) -> Tensor:
     step_y, step_x = spec.height / size[0], spec.width / size[1]
     return scale_shift(step_x, 0.5 * step_x - 0.5, step_y, 0.5 * step_y - 0.5, like[None])
+
+
+def _lengths(name: str, sizes: tuple[int, ...]) -> Distribution:
+    return Categorical(tuple(float(as_size(name, size)[0]) for size in sizes))
 
 
 class _Resized(Transform):
@@ -135,6 +142,125 @@ def fitting_size(size: Size, spec: ImageSpec) -> Size:
     """The largest size of the picture's proportions within this one."""
     zoom = min(size[0] / spec.height, size[1] / spec.width)
     return (max(1, math.floor(spec.height * zoom + 0.5)), max(1, math.floor(spec.width * zoom + 0.5)))
+
+
+@dataclass(frozen=True)
+class RandomShortestSize(_Resized):
+    """Resize the shorter side to one of several lengths, keeping the aspect ratio.
+
+    Args:
+        sizes: of the shorter side in pixels, equally likely; ``range(low, high)`` are all of them.
+        max_size: of the longer side, which a picture is made smaller for where it would be longer; None for no bound.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+        same_on_batch: one draw for the whole batch. Without it, samples of a batch that draw different sizes must end in one, by
+            a later crop or resize; a list comes back as a list.
+
+    Gradient:
+        image: exact; with antialiasing every pixel has one. sizes: none.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled.
+    Identity at:
+        the image's own shorter side.
+    Errors:
+        InvalidArgument for a size below 1, an unknown option, or samples of a batch that end in different sizes.
+    Source:
+        ``torchvision.transforms.v2.RandomShortestSize``; its ``RandomResize`` are all sizes of a range.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomShortestSize((4,), max_size=6)(torch.zeros(1, 3, 8, 16)).shape
+        torch.Size([1, 3, 3, 6])
+    """
+
+    sizes: tuple[int, ...] = field(metadata=drawn(_lengths))
+    max_size: int | None = None
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"torchvision": "RandomResize"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sizes": "none"}
+
+    def check(self) -> None:
+        if self.max_size is not None:
+            object.__setattr__(self, "max_size", as_size("RandomShortestSize.max_size", self.max_size)[0])
+
+    def decides(self, spec: ImageSpec) -> bool:
+        return len({self._zoomed(size, spec) for size in self.sizes}) > 1
+
+    def settled(self, values: Mapping[str, float]) -> RandomShortestSize:
+        return replace(self, sizes=(round(values["sizes"]),))
+
+    def _zoomed(self, size: int, spec: ImageSpec) -> Size:
+        short, long = min(spec.size), max(spec.size)
+        zoom = size / short if self.max_size is None else min(size / short, self.max_size / long)
+        return (max(1, int(spec.height * zoom)), max(1, int(spec.width * zoom)))
+
+    def _target(self, spec: ImageSpec) -> Size:
+        if self.decides(spec):
+            raise undecided("RandomShortestSize", spec, "Use same_on_batch=True, or a Resize after it.")
+        return self._zoomed(self.sizes[0], spec)
+
+
+@dataclass(frozen=True)
+class RandomRescale(_Resized):
+    """Make the whole picture larger or smaller by a factor, keeping the aspect ratio: its number of pixels changes.
+
+    `RandomScale` shows the picture larger or smaller on a canvas that stays.
+
+    Args:
+        scale: the factor: a number, a pair or a distribution, from 0.01 to 100; not learned, as a size has no gradient.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass when shrinking.
+        p: probability.
+        same_on_batch: one draw for the whole batch. Without it, samples of a batch that draw different sizes must end in one, by
+            a later crop or resize; a list comes back as a list.
+
+    Gradient:
+        image: exact; with antialiasing every pixel has one. scale, gate: none.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled.
+    Identity at:
+        scale = 1.
+    Errors:
+        InvalidArgument for a scale outside of its range or a learned one, an unknown option, or samples of a batch that end in
+        different sizes.
+    Source:
+        albumentations' RandomScale; sizes are cut to whole pixels.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomRescale(0.5)(torch.zeros(1, 3, 8, 17)).shape
+        torch.Size([1, 3, 4, 8])
+    """
+
+    scale: Range = field(default=(0.9, 1.1), metadata=drawn(interval, low=0.01, high=100.0))
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "RandomScale"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": "none", "gate": "none"}
+
+    def check(self) -> None:
+        if self._fixed["scale"].learned():
+            raise invalid("RandomRescale.scale", expected="a factor that is not learned", got=repr(self.scale))
+
+    def decides(self, spec: ImageSpec) -> bool:
+        low, high = self._fixed["scale"].span()
+        return self.p != 0.0 and (low != high or (self.p != 1.0 and low != 1.0))
+
+    def settled(self, values: Mapping[str, float]) -> RandomRescale:
+        scale = values["scale"] if values.get("gate", 1.0) else 1.0
+        return replace(self, scale=(scale, scale), p=1.0)
+
+    def _target(self, spec: ImageSpec) -> Size:
+        if self.decides(spec):
+            raise undecided("RandomRescale", spec, "Use same_on_batch=True, or a Resize after it.")
+        zoom = self._fixed["scale"].span()[0] if self.p != 0.0 else 1.0
+        return (max(1, int(spec.height * zoom)), max(1, int(spec.width * zoom)))
 
 
 @dataclass(frozen=True)
