@@ -157,7 +157,9 @@ CASES = (
         targets=True,
         batch_exact=False,
     ),
-    Case(P.RandomCropFromBorders(0.1, 0.2, 0.3, 0.15), P.RandomCropFromBorders(0.0, 0.0, 0.0, 0.0), targets=True),
+    Case(
+        P.RandomCropFromBorders(0.1, 0.2, 0.3, 0.15, same_on_batch=True), P.RandomCropFromBorders(0.0, 0.0, 0.0, 0.0), targets=True
+    ),
     Case(P.CenterCrop((8, 9)), P.CenterCrop((11, 13)), targets=True),
     Case(
         P.Resize((7, 20)),
@@ -166,8 +168,8 @@ CASES = (
         batch_exact=False,
     ),
     Case(P.Pad((1, 2, 3, 4), fill=0.3), P.Pad(0), targets=True),
-    Case(P.RandomShortestSize((9,), 10), P.RandomShortestSize((11,)), targets=True, batch_exact=False),
-    Case(P.RandomRescale(0.7), P.RandomRescale(1.0), targets=True, batch_exact=False),
+    Case(P.RandomShortestSize((9,), 10, same_on_batch=True), P.RandomShortestSize((11,)), targets=True, batch_exact=False),
+    Case(P.RandomRescale(0.7, same_on_batch=True), P.RandomRescale(1.0), targets=True, batch_exact=False),
     Case(P.LongestMaxSize(9), P.LongestMaxSize((11, 13)), targets=True, batch_exact=False),
     Case(P.PadIfNeeded((14, 12), fill=0.3), P.PadIfNeeded((11, 4)), targets=True),
     Case(P.RandomZoomOut((1.2, 2.5), fill=0.3, p=0.7), P.RandomZoomOut(1.0), off_kinks={"gate": 0.9}, targets=True),

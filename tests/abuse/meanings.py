@@ -346,6 +346,9 @@ BY_NAME: dict[str, Kind] = {
     "GridDistortion.cells": first(number(2, 64, whole=True), sequence(number(2, 64, whole=True), 2)),
     "border": choice("free", "locked"),
     "points": number(2, 8, whole=True),
+    "elements": first(sequence(number(0, 7, whole=True)), unordered(number(0, 7, whole=True))),
+    "sizes": first(sequence(number(1, PIXELS, whole=True)), unordered(number(1, PIXELS, whole=True))),
+    "max_size": optional(number(1, PIXELS, whole=True)),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one
     "weights": optional(_positive(sequence(first(number(0), learned), 3))),

@@ -21,6 +21,7 @@ from pellucid.core.constants import constant
 from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, record
 from pellucid.engine.lowering import Replayed
 from pellucid.engine.plan import Draw, Plan, ends_of, for_size, layout_of
+from pellucid.errors import invalid
 from pellucid.kernels.threads import memory
 from pellucid.random.compiled import draw_rows
 from pellucid.random.distribution import Distribution
@@ -191,6 +192,11 @@ def settle_each(
     values: dict[int, dict[str, list[float]]] = {place: {} for place in deciding}
     for draw in draws:
         if draw.transform in deciding:
+            if draw.distribution.learned():
+                name = f"{type(steps[draw.transform].transform).__name__}.{'p' if draw.name == 'gate' else draw.name}"
+                raise invalid(
+                    name, expected="a number that is not learned, as it decides the size of the result", got=draw.distribution
+                )
             values[draw.transform][draw.name] = draw.distribution.sample(words_of(draw, words), {}).tolist()
     found = []
     for i, spec in enumerate(specs):

@@ -163,23 +163,19 @@ class RandomCropFromBorders(Transform):
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys((*_SIDES, "gate"), "none")}
 
-    def check(self) -> None:
-        for side in _SIDES:
-            if self._fixed[side].learned():
-                name = f"RandomCropFromBorders.{side}"
-                raise invalid(name, expected="a share that is not learned", got=repr(getattr(self, side)))
-
     def decides(self, spec: ImageSpec) -> bool:
         least, most = (self._cut([self._fixed[side].span()[end] for side in _SIDES], spec) for end in (0, 1))
         return self.p != 0.0 and (least != most or (self.p != 1.0 and any(most)))
 
     def settled(self, values: Mapping[str, float]) -> RandomCropFromBorders:
-        left, top, right, bottom = ((values[side] * values.get("gate", 1.0),) * 2 for side in _SIDES)
+        taken = (min(max(values[side] * values.get("gate", 1.0), 0.0), 0.49) for side in _SIDES)
+        left, top, right, bottom = ((share, share) for share in taken)
         return replace(self, left=left, top=top, right=right, bottom=bottom, p=1.0)
 
     def _cut(self, shares: Sequence[float], spec: ImageSpec) -> tuple[int, ...]:
         """Pixels off (left, top, right, bottom)."""
-        return tuple(round(share * length) for share, length in zip(shares, 2 * (spec.width, spec.height), strict=True))
+        lengths = 2 * (spec.width, spec.height)
+        return tuple(round(min(max(share, 0.0), 0.49) * length) for share, length in zip(shares, lengths, strict=True))
 
     def _taken(self, spec: ImageSpec) -> tuple[int, ...]:
         return self._cut([self._fixed[side].span()[0] if self.p != 0.0 else 0.0 for side in _SIDES], spec)

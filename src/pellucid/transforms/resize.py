@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
+from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Warp, WarpSpec
@@ -184,7 +184,7 @@ class RandomShortestSize(_Resized):
 
     def check(self) -> None:
         if self.max_size is not None:
-            object.__setattr__(self, "max_size", as_size("RandomShortestSize.max_size", self.max_size)[0])
+            object.__setattr__(self, "max_size", whole_number("RandomShortestSize.max_size", self.max_size, 1, 1 << 24))
 
     def decides(self, spec: ImageSpec) -> bool:
         return len({self._zoomed(size, spec) for size in self.sizes}) > 1
@@ -243,10 +243,6 @@ class RandomRescale(_Resized):
 
     like: ClassVar[Names] = {"albumentations": "RandomScale"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": "none", "gate": "none"}
-
-    def check(self) -> None:
-        if self._fixed["scale"].learned():
-            raise invalid("RandomRescale.scale", expected="a factor that is not learned", got=repr(self.scale))
 
     def decides(self, spec: ImageSpec) -> bool:
         low, high = self._fixed["scale"].span()
