@@ -102,4 +102,4 @@ def test_views_take_one_size():
     with pytest.raises(InvalidArgument, match="one size here"):
         Pipeline([P.RandomRescale((0.5, 2.0))], seed=0).views(TALL, 2)
     with pytest.raises(InvalidArgument, match="not learned"):
-        P.RandomRescale(P.Learnable(1.2))(TALL[0])
+        Pipeline([P.RandomRescale(P.Learnable(1.2))])(TALL[0])

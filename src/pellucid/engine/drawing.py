@@ -20,18 +20,14 @@ from pellucid.core.compilers import numba_works
 from pellucid.core.constants import constant
 from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, record
 from pellucid.engine.lowering import Replayed
-from pellucid.engine.plan import Draw, Plan, ends_of, for_size, layout_of
-from pellucid.errors import invalid
+from pellucid.engine.plan import Draw, Plan, for_size
 from pellucid.kernels.threads import memory
 from pellucid.random.compiled import draw_rows
 from pellucid.random.distribution import Distribution
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
-from pellucid.transforms.base import ANY_IMAGE, Transform
-from pellucid.transforms.choices import places_of, steps_of
-from pellucid.types import ImageSpec
 
-__all__ = ["DrawnParams", "decides", "draw_each", "draw_params", "draw_uniforms", "params_of", "settle_each", "words_of"]
+__all__ = ["DrawnParams", "as_slots", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of"]
 
 DrawnParams = tuple[dict[str, Tensor], ...]
 """For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
@@ -158,62 +154,11 @@ def _is_rounded(distribution: Distribution) -> bool:
     return False
 
 
-def decides(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
-    """Whether a draw decides the size of a result, for images of one kind."""
-    for transform in transforms:
-        if transform.decides(spec):
-            return True
-        spec = ends_of((transform,), spec)
-    return False
-
-
-def settle_each(
-    transforms: tuple[Transform, ...],
-    specs: Sequence[ImageSpec],
-    seed: Int64[Tensor, ""],
-    step: Int64[Tensor, ""],
-    index: Int64[Tensor, "b"],
-    *,
-    same_on_batch: bool,
-) -> list[tuple[Transform, ...]]:
-    """For each sample the transforms, those settled whose draws decide sizes.
-
-    Args:
-        transforms: of the pipeline.
-        specs: of each sample.
-        seed, step, index: what is drawn with; words do not depend on what is settled.
-        same_on_batch: of the pipeline.
-    """
-    steps = steps_of(transforms)
-    draws, slots, shared = layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch)
-    words = uniforms(draw_words(seed, step, index, *_as_slots(slots, shared, index.device)))
-    places = [places_of(transforms, i)[0] for i in range(len(transforms))]
-    deciding = {place for place, one in zip(places, transforms, strict=True) if type(one).decides is not Transform.decides}
-    values: dict[int, dict[str, list[float]]] = {place: {} for place in deciding}
-    for draw in draws:
-        if draw.transform in deciding:
-            if draw.distribution.learned():
-                name = f"{type(steps[draw.transform].transform).__name__}.{'p' if draw.name == 'gate' else draw.name}"
-                raise invalid(
-                    name, expected="a number that is not learned, as it decides the size of the result", got=draw.distribution
-                )
-            values[draw.transform][draw.name] = draw.distribution.sample(words_of(draw, words), {}).tolist()
-    found = []
-    for i, spec in enumerate(specs):
-        chosen: list[Transform] = []
-        for place, transform in zip(places, transforms, strict=True):
-            own = {name: rows[i] for name, rows in values.get(place, {}).items()}
-            chosen.append(transform.settled(own) if place in deciding else transform)  # all samples alike: a record has one form
-            spec = ends_of(chosen[-1:], spec)
-        found.append(tuple(chosen))
-    return found
-
-
 def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    return _as_slots(plan.slots, plan.shared, device)
+    return as_slots(plan.slots, plan.shared, device)
 
 
-def _as_slots(slots: tuple[int, ...], shared: tuple[bool, ...], device: torch.device) -> tuple[Tensor, Tensor | None]:
+def as_slots(slots: tuple[int, ...], shared: tuple[bool, ...], device: torch.device) -> tuple[Tensor, Tensor | None]:
     """The slots of the hash, and which of them see the sample's index (None: all)."""
     keep = constant([0 if one else 1 for one in shared], torch.int64, device) if any(shared) else None
     return constant(slots, torch.int64, device), keep

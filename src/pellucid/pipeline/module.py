@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
-from pellucid.engine.drawing import decides, draw_params, draw_uniforms, params_of, settle_each
+from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
 from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
@@ -46,6 +46,7 @@ from pellucid.pipeline.serialization import (
     transforms_to_list,
     write_file,
 )
+from pellucid.pipeline.settling import decides, settle_each
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
 from pellucid.random.arguments import whole_number
