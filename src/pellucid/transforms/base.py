@@ -203,7 +203,7 @@ class Transform:
         return {**self._fixed, "words": Bits()} if self.keyed else dict(self._fixed)
 
     def decides(self, spec: ImageSpec) -> bool:
-        """Return whether a draw decides the size of the result, for images of one kind; `segment` then raises, and `settled` is asked.
+        """Return whether a draw decides the size of the result for images of one kind; then `segment` raises, before `settled`.
 
         Args:
             spec: channels, height, width of the images.
