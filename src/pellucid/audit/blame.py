@@ -12,17 +12,20 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from pellucid.audit.causes import Frozen, Unhooked, hooks, smallest
+from pellucid.audit.causes import Frozen, Unhooked, hooks, ranked, smallest
 from pellucid.audit.context import Context
+from pellucid.audit.differences import tolerance_for
 from pellucid.audit.probing import measure_slope, moved, takes_part
 from pellucid.audit.trace import Event
 
-__all__ = ["blamed", "blamed_hook", "takes_part_without"]
+__all__ = ["blamed", "blamed_hook", "carriers", "changing_hooks", "takes_part_without"]
+
+_MOST = 16
 
 
 def blamed(context: Context, name: str, grad: Tensor | None, along: list[Tensor]) -> list[Event]:
     """Return the smallest set of cuts of one leaf that explains why autograd's gradient differs along these directions."""
-    cuts = [e for e in context.trace.cuts(name) if _faithful(context, e)]
+    cuts = [e for e in context.trace.cuts(name) if _faithful(context, [e])]
 
     def explains(events: list[Event]) -> bool:
         with context.subject.under(_frozen(context, events)):
@@ -30,6 +33,43 @@ def blamed(context: Context, name: str, grad: Tensor | None, along: list[Tensor]
             return all(measure_slope(context, context.generic, name, grad, v).verdict in {"agree", "kink"} for v in along)
 
     return smallest(cuts, explains)
+
+
+def carriers(context: Context, name: str, known: list[Event], along: Tensor) -> list[Event]:
+    """Return further cuts, each of which takes a part of the derivative away by itself, whatever else is mended.
+
+    Of a line behind another cut autograd shows nothing. But holding its result at its recorded value changes the finite difference
+    where the leaf moves the output through it.
+    """
+    told = {e.place for e in known} | {e.block for e in known if e.block}
+    groups: dict[str, list[Event]] = {}
+    for event in [*ranked(context.trace.cuts(name)), *context.trace.cuts(name, late=True)]:
+        group = event.block or event.place
+        if group and event.place not in told and group not in told:
+            groups.setdefault(group, []).append(event)
+    plain = measure_slope(context, context.generic, name, None, along) if groups else None
+    found = []
+    for events in list(groups.values())[:_MOST]:
+        if plain is None or not _faithful(context, events):
+            continue
+        with context.subject.under(_frozen(context, events)):
+            context.subject.run(context.generic)
+            held = measure_slope(context, context.generic, name, None, along)
+        size = max(abs(plain.central), abs(held.central))
+        if abs(plain.central - held.central) > tolerance_for(context.eps) * size + plain.noise + held.noise:
+            found.append(events[0])
+    return found
+
+
+def changing_hooks(context: Context, name: str, grad: Tensor | None) -> list[str]:
+    """Return the places of the backward hooks without which one leaf has another gradient."""
+    found = []
+    for place, without in _hooks(context):
+        with without:
+            other = context.subject.gradient(context.generic)[1][name]
+        if place and grad is not None and other is not None and not torch.allclose(grad, other, 1e-6, 0.0, equal_nan=True):
+            found.append(place)
+    return found
 
 
 def blamed_hook(context: Context, name: str, along: list[Tensor]) -> str | None:
@@ -53,9 +93,9 @@ def _frozen(context: Context, events: list[Event]) -> Frozen:
     return Frozen(events, {id(p) for p in context.subject.params.values()})
 
 
-def _faithful(context: Context, event: Event) -> bool:
-    """Whether holding a line's result leaves the output as it is: not so where it is an alias that is written to."""
-    frozen = _frozen(context, [event])
+def _faithful(context: Context, events: list[Event]) -> bool:
+    """Whether holding lines' results leaves the output as it is: not so where one is an alias that is written to."""
+    frozen = _frozen(context, events)
     try:
         with context.subject.under(frozen):
             first = context.subject.run(context.generic)

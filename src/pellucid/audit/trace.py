@@ -35,6 +35,8 @@ RANDOM = {
     "poisson", "bernoulli_", "uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
 }  # fmt: skip
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
+_DETACH = {"detach", "detach_", "data.__get__"}
+_REBUILD = {"tensor", "as_tensor", "new_tensor", "asarray"}
 _LIKE_FIRST = {"to", "type_as", "expand_as", "view_as", "reshape_as"}  # of the other tensor they read dtype or shape
 _FROM_NUMBERS = {"tensor", "as_tensor", "asarray", "scalar_tensor", "full"}
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
@@ -46,7 +48,8 @@ class Event:
 
     ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index``
     (all of them may cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``hook``, ``narrow`` or
-    ``widen`` (``node`` is then the dtype that comes out).
+    ``widen`` (``node`` is then the dtype that comes out). One that is ``late`` would cut, were no path cut before it; ``block`` is
+    the line that switched gradients off for it.
     """
 
     kind: str
@@ -54,6 +57,8 @@ class Event:
     place: str | None
     sources: frozenset[str]
     node: str = ""
+    late: bool = False
+    block: str | None = None
 
     @property
     def cuts(self) -> bool:
@@ -73,6 +78,7 @@ class Tracer(TorchFunctionMode):
         self._inputs: dict[int, str] = {}
         self._kept: list[Any] = []
         self.bits = 64
+        self._block: str | None = None
         self.writes: list[str | None] = []
         for name, tensor in {**roots, **handed}.items():
             self._taint(tensor, frozenset({name}))
@@ -81,6 +87,8 @@ class Tracer(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         op = _op(func)
+        if op == "_set_grad_enabled":
+            self._block = live_place()
         if op in _QUIET or (op.endswith(".__get__") and op != "data.__get__"):
             return func(*args, **kwargs)
         if op == "register_hook":
@@ -95,9 +103,9 @@ class Tracer(TorchFunctionMode):
             self._look(func, op, inputs, before, out, kwargs)
         return out
 
-    def cuts(self, name: str) -> list[Event]:
-        """Return the events that end a path from one leaf."""
-        return [e for e in self.events if e.cuts and name in e.sources]
+    def cuts(self, name: str, *, late: bool = False) -> list[Event]:
+        """Return the events that end a path from one leaf, or those that would, were it not cut before them."""
+        return [e for e in self.events if e.cuts and name in e.sources and e.late == late]
 
     def of(self, kind: str) -> list[Event]:
         """Return the events of one kind."""
@@ -130,17 +138,22 @@ class Tracer(TorchFunctionMode):
                 self._cut(func, op, tensor, attached, inputs)
             elif attached and op in {"bernoulli", "multinomial", "poisson"}:
                 self._note("hard-sample", func, sources, attached[0])
+            elif own and tensor.is_floating_point() and (op in _REBUILD | _DETACH or not torch.is_grad_enabled()):
+                self._cut(func, op, tensor, [t for t in values if self._of(t)], inputs, late=True)
             self._width(func, tensor, inputs, sources)
-            if op in _FROM_NUMBERS and not inputs and tensor.is_floating_point() and self.of("host"):
+            if op in _FROM_NUMBERS and not inputs and tensor.is_floating_point() and (reads := self.of("host")):
                 self.bits = min(self.bits, torch.finfo(tensor.dtype).bits)  # perhaps of a value that Python has read
+                self._note("rebuild", func, frozenset[str]().union(*(e.sources for e in reads)), late=True)
 
-    def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor]) -> None:
+    def _cut(
+        self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor], *, late: bool = False
+    ) -> None:
         sources = frozenset[str]().union(*(self._of(t) for t in attached))
         if in_custom_forward():
             return  # its backward answers for the path
-        if op in {"detach", "detach_", "data.__get__"}:
+        if op in _DETACH:
             kind = "detach"
-        elif op in {"tensor", "as_tensor", "new_tensor", "asarray"}:
+        elif op in _REBUILD:
             kind = "rebuild"
         elif out.is_floating_point() and not torch.is_grad_enabled():
             kind = "no-grad"
@@ -152,7 +165,7 @@ class Tracer(TorchFunctionMode):
             kind = "to-integer"
         else:
             kind = "index" if not out.is_floating_point() else "detach"
-        self._note(kind, func, sources, attached[0])
+        self._note(kind, func, sources, attached[0], late=late)
 
     def _read(self, func: Any, op: str, inputs: list[Tensor], sources: frozenset[str]) -> None:
         if op in _READS:
@@ -190,10 +203,13 @@ class Tracer(TorchFunctionMode):
         if bits != max(widths):
             self._note("narrow" if bits < max(widths) else "widen", func, sources, str(out.dtype).removeprefix("torch."))
 
-    def _note(self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "") -> None:
+    def _note(
+        self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "", *, late: bool = False
+    ) -> None:
         if isinstance(node, Tensor):
             node = node_name(node.grad_fn) if node.grad_fn is not None else "a leaf" if node.requires_grad else ""
-        event = Event(kind, func if isinstance(func, str) else pretty(func), live_place(), sources, node)
+        block = self._block if kind == "no-grad" else None
+        event = Event(kind, func if isinstance(func, str) else pretty(func), live_place(), sources, node, late, block)
         if event not in self.events:
             self.events.append(event)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from pellucid.audit.backward import first_dead, watched
-from pellucid.audit.blame import blamed, blamed_hook, takes_part_without
+from pellucid.audit.blame import blamed, blamed_hook, carriers, changing_hooks, takes_part_without
 from pellucid.audit.causes import ranked
 from pellucid.audit.checks import projection
 from pellucid.audit.checks.coverage import cover
@@ -234,7 +234,8 @@ def _staircase(context: Context, sink: Sink, name: str, grad: Tensor | None, num
 def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> None:
     measure.gradient = "wrong"
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": "no path"}
-    cuts = blamed(context, name, None, directions(context.generic[name], 2)) or ranked(context.trace.cuts(name))
+    along = directions(context.generic[name], 2)
+    cuts = blamed(context, name, None, along) or ranked(context.trace.cuts(name))
     text = f"{name} takes part in the output, but autograd has no path to it."
     if context.suspects and context.reachable(name):
         node, place = context.suspects[0]
@@ -242,6 +243,7 @@ def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes:
         advice = "Return the gradient from backward."
         sink.emit(Finding(Category.DETACHED, Severity.ERROR, name, text, {**numbers, "node": node}, place, advice))
     elif cuts:
+        cuts += carriers(context, name, cuts, along[0])
         sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
     else:
         advice = "Look for a conversion to numpy or a custom operator without a registered backward."
@@ -253,8 +255,9 @@ def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: lis
     measure.gradient = "wrong"
     step = first_dead(watched(context.subject, context.generic)[0])
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": 0.0, "node": step.node if step else ""}
-    cuts = blamed(context, name, None, directions(context.generic[name], 2))
-    if cuts:
+    along = directions(context.generic[name], 2)
+    if cuts := blamed(context, name, None, along):
+        cuts += carriers(context, name, cuts, along[0])
         text = f"{name} takes part, but the path that matters is cut by {cuts[0].op}; what is left carries zeros."
         sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
         return
@@ -273,9 +276,9 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
         "coarser_step": worst.coarse,
         "relative_error": worst.error,
     }
-    grad = context.run[1][name]
-    cuts = blamed(context, name, grad, directions(context.generic[name], 2))
-    hook = None if cuts else blamed_hook(context, name, directions(context.generic[name], 1))
+    grad, along = context.run[1][name], directions(context.generic[name], 2)
+    cuts = blamed(context, name, grad, along)
+    hook = None if cuts else blamed_hook(context, name, along[:1])
     writes = [e for e in context.trace.events if e.kind in {"data-write", "stride-0"}]
     text = f"The gradient of {name} disagrees with finite differences at two step sizes."
     if context.redrawn[0]:
@@ -289,8 +292,14 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
         advice = "Write the change as an out-of-place torch operation."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, writes[0].place, advice))
     elif cuts:
+        cuts += carriers(context, name, cuts, along[0])
         text = f"Part of the path from {name} is cut by {cuts[0].op}: the gradient disagrees with finite differences."
         sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
+    elif several := _several(context, name, grad, along[0]):
+        places = [f"{what} at {place}" for what, place in several]
+        text += f" What changes it: {', '.join(places)}."
+        advice = "Mend them one by one and audit again."
+        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, several[0][1], advice))
     elif drawn := context.drawn_in_backward:
         text = f"Backward draws random numbers again: the recomputed forward differs, and the gradient of {name} is wrong."
         advice = "Draw before the recomputed region and pass the draw in."
@@ -298,6 +307,15 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
     else:
         advice = "Correct the backward named here." if context.suspects else "Compare the operations one by one with gradcheck."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, _custom(context), advice))
+
+
+def _several(context: Context, name: str, grad: Tensor | None, along: Tensor) -> list[tuple[str, str]]:
+    """Backwards, hooks and cuts that are each proved to take a part of a disagreement which none of their kind explains alone."""
+    found = [(node, place) for node, place in context.guilty if place]
+    found += [("a hook", place) for place in changing_hooks(context, name, grad)]
+    found += [(e.op, e.place) for e in carriers(context, name, [], along) if e.place]
+    told = len(found) > 1 or not (context.guilty or context.drawn_in_backward)  # one alone has a finding of its own
+    return list({place: (what, place) for what, place in reversed(found)}.values())[::-1] if told else []
 
 
 def _given_point(context: Context, sink: Sink, name: str, measure: Measure) -> None:
