@@ -47,7 +47,10 @@ class Two:
         marks = [f"# cut: {self.name}", *(f"# bug: {step}" for step in self.steps)]
         texts = {path.name: path.read_text(encoding="utf-8").splitlines() for path in (Path(__file__), Path(causes.__file__))}
         return {
-            f"{name}:{n}" for name, lines in texts.items() for n, line in enumerate(lines, 1) if line.rstrip().endswith(tuple(marks))
+            f"{name}:{n}"
+            for name, lines in texts.items()
+            for n, line in enumerate(lines, 1)
+            if line.rstrip().endswith(tuple(marks))
         }
 
     def named(self, report: AuditReport) -> set[str]:

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pellucid as P
 from pellucid import functional as PF
 
 from .strategies import law
@@ -60,3 +61,17 @@ def test_crop_undoes_pad(left, top, right, bottom):
     for mode in ("constant", "border", "reflection", "reflect_101", "wrap"):
         padded = PF.pad(image, (left, top, right, bottom), padding_mode=mode, fill=3.0)
         assert torch.equal(PF.crop(padded, top, left, 5, 4), image)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("before", [[], [P.RandomRotation((180, 180), p=1.0)]], ids=["alone", "a stage"])
+def test_posterized_bytes_are_posterized_floats(before, dtype):
+    """Every byte and every number of bits, as a pass of its own and as a stage of a warp's."""
+    image = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16).expand(9, 3, 16, 16).contiguous()
+    lost = 8 - torch.arange(9)[:, None, None, None]
+    kept = (image.long() >> lost << lost).to(torch.uint8)
+    augment = P.Pipeline([*before, P.RandomPosterize((0, 8), p=1.0)], seed=3)
+    record = augment.draw(image).with_param(len(before), "bits", torch.arange(9.0))
+    wanted = P.Pipeline(before)(kept) if before else kept
+    assert torch.equal(augment.apply(image, record), wanted)
+    assert torch.equal(augment.apply(image.to(dtype) / 255, record), wanted.to(dtype) / 255)

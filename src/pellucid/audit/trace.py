@@ -145,9 +145,7 @@ class Tracer(TorchFunctionMode):
                 self.bits = min(self.bits, torch.finfo(tensor.dtype).bits)  # perhaps of a value that Python has read
                 self._note("rebuild", func, frozenset[str]().union(*(e.sources for e in reads)), late=True)
 
-    def _cut(
-        self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor], *, late: bool = False
-    ) -> None:
+    def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor], *, late: bool = False) -> None:
         sources = frozenset[str]().union(*(self._of(t) for t in attached))
         if in_custom_forward():
             return  # its backward answers for the path
@@ -203,9 +201,7 @@ class Tracer(TorchFunctionMode):
         if bits != max(widths):
             self._note("narrow" if bits < max(widths) else "widen", func, sources, str(out.dtype).removeprefix("torch."))
 
-    def _note(
-        self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "", *, late: bool = False
-    ) -> None:
+    def _note(self, kind: str, func: Any, sources: frozenset[str], node: Tensor | str = "", *, late: bool = False) -> None:
         if isinstance(node, Tensor):
             node = node_name(node.grad_fn) if node.grad_fn is not None else "a leaf" if node.requires_grad else ""
         block = self._block if kind == "no-grad" else None

@@ -63,25 +63,21 @@ def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: 
     return torch.where(positive, gain * safe**exponent, 0.0)
 
 
-def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
-    """Round down to 2 ** bits levels, with ``bits`` rounded to a whole number.
+def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
+    """Clear the low bits of the grey level that each number reaches; ``bits`` is rounded to a whole number.
 
     Args:
-        image: in [0, 1].
+        image: in [0, 1]; what lies outside is cut off.
         bits: how many of the 8 to keep.
-        scale: 255 for images that came as 8 bits, whose low bits are cleared; 1 for others, whose levels are k / 2 ** bits.
 
     Gradient:
         none: a staircase in both.
     Source:
-        ``torchvision.transforms.v2.functional.posterize``, which also differs between the two.
+        ``torchvision.transforms.v2.functional.posterize`` of bytes.
     """
-    whole = torch.floor(bits + 0.5)[:, None, None, None]
-    if scale == 1.0:
-        levels = torch.exp2(whole)
-        return torch.minimum(torch.relu(torch.floor(image * levels)), levels - 1.0) / levels
-    step = torch.exp2(8.0 - whole)
-    return torch.floor((image * scale + SLACK) / step) * step / scale
+    step = torch.exp2(8.0 - torch.floor(bits + 0.5))[:, None, None, None]
+    level = torch.clamp(image * 255.0 + SLACK, 0.0, 255.0)
+    return torch.floor(level / step) * step / 255.0
 
 
 def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:

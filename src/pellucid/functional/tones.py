@@ -37,8 +37,7 @@ def posterize(
     """Keep a few bits of every grey level.
 
     Args:
-        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], which gets the levels k / 2 ** bits, or uint8, whose low bits
-            are cleared: as in torchvision, where the same picture as bytes is up to 1/255 brighter, too.
+        image: (C, H, W) or (B, C, H, W): uint8, or floating point in [0, 1] whose grey levels are those of bytes.
         bits: to keep, of 8, rounded to a whole number; a number or a tensor () or (B,).
         image_gradient: ``straight_through`` (1), ``soft`` (of a smooth staircase) or ``none`` (zero).
         magnitude: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).
@@ -54,7 +53,7 @@ def posterize(
         ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
 
     Source:
-        ``torchvision.transforms.v2.functional.posterize``.
+        ``torchvision.transforms.v2.functional.posterize`` of bytes; of floats it has the levels k / 2 ** bits.
 
     Example:
         >>> import torch

@@ -235,6 +235,11 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
     return ours.ColorJitter(**{name: value for name, value in options.items() if value is not None}, clip="each")
 
 
+def _posterize(given: Given, reader: Reader, where: str) -> Made:
+    reader.note("RandomPosterize: floats have the levels k / 2 ** bits there, those of bytes here")
+    return ours.RandomPosterize(given("bits"), p=given("p", 0.5))
+
+
 def _distort(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomPhotometricDistort: clipped after every step there, once at the end here")
     names = {"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05), "p": 0.5}
@@ -399,7 +404,7 @@ _TABLE: Table = {
     "RandomGrayscale": _chance(ours.RandomGrayscale, 0.1),
     "Grayscale": _gray,
     "RandomInvert": _chance(ours.RandomInvert),
-    "RandomPosterize": lambda given, reader, where: ours.RandomPosterize(given("bits"), p=given("p", 0.5)),
+    "RandomPosterize": _posterize,
     "RandomSolarize": _solarize,
     "RandomAdjustSharpness": _sharpness,
     "RandomAutocontrast": _chance(ours.RandomAutoContrast),

@@ -7,6 +7,8 @@ Read next: ``curve/surrogate.py``.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -50,7 +52,7 @@ def jumped(
     if how.name == "solarize":
         result = solarize(image, still[1], how.scale)
     else:
-        result = posterize(*still, how.scale)
+        result = posterize(*still)
         if wanted:
             result = result + (image - still[0]) * _slope(how.image_gradient, *still)
     if not wanted:
@@ -58,8 +60,9 @@ def jumped(
     zero = (amount - still[1])[:, None, None, None]
     if how.magnitude != "secant":
         return result + term(zero, how.magnitude)
-    operation, step = (solarize if how.name == "solarize" else posterize), reach.flatten() if isinstance(reach, Tensor) else reach
-    more, less = (operation(still[0], still[1] + by, how.scale) for by in (step, -step))
+    operation = partial(solarize, scale=how.scale) if how.name == "solarize" else posterize
+    step = reach.flatten() if isinstance(reach, Tensor) else reach
+    more, less = (operation(still[0], still[1] + by) for by in (step, -step))
     return result + term(zero, how.magnitude, (more - less) / (2.0 * reach))
 
 
@@ -71,8 +74,11 @@ def term(zero: Tensor, kind: str, secant: Tensor | None = None) -> Tensor:
 
 
 def _slope(kind: str, image: Tensor, bits: Tensor) -> Tensor:
-    """The declared slope of a staircase; ``soft``: that of x + sin(2 pi L x) / (2 pi L), 2 at a jump, 0 between two."""
+    """The declared slope of a staircase; ``soft``: that of x + sin(2 pi L x) / (2 pi L), 2 at a jump, 0 between two.
+
+    L = 255 / step: grey levels jump at whole multiples of the step.
+    """
     if kind != "soft":
         return torch.ones_like(image) if kind == "straight_through" else torch.zeros_like(image)
-    levels = torch.exp2(torch.floor(bits + 0.5))[:, None, None, None]
-    return 1.0 + torch.cos(2.0 * torch.pi * levels * image)
+    step = torch.exp2(8.0 - torch.floor(bits + 0.5))[:, None, None, None]
+    return 1.0 + torch.cos(2.0 * torch.pi * 255.0 / step * image)

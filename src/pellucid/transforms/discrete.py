@@ -62,19 +62,19 @@ class RandomPosterize(_Toned):
         h: reach of the secant, in bits.
         same_on_batch: one draw for the whole batch.
 
-    Images that come as 8 bits lose their low bits, k * 2 ** (8 - bits) of 255; floating-point images get the levels k / 2 ** bits,
-    as in torchvision. So the same picture as bytes is up to 1/255 brighter than as floats.
+    The levels are k * 2 ** (8 - bits) of 255 for bytes and for floating point: one picture gives one result. That is albumentations'
+    way; torchvision gives floats the levels k / 2 ** bits, which are up to 1/255 darker and begin up to 1/255 earlier.
 
     Gradient:
         image, bits: surrogate or none, as chosen; a range of bits learns without bias under ``boundary``. gate: exact.
     On each target:
         image only.
     Identity at:
-        p = 0, and 8 bits for images that come as 8 bits.
+        p = 0, and 8 bits for grey levels of 255.
     Errors:
         InvalidArgument for bits outside of [0, 8], a reach that is not above 0, or an unknown option.
     Source:
-        ``torchvision.transforms.v2.functional.posterize``.
+        ``torchvision.transforms.v2.functional.posterize`` of bytes.
 
     Example:
         >>> import torch, pellucid

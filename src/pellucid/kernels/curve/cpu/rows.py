@@ -124,7 +124,7 @@ def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
     noinline()
     one, zero = type(scale)(1.0), type(scale)(0.0)
     if kind == POSTERIZE:
-        _posterized(x, np.floor(a + type(scale)(0.5)), scale, y)
+        _posterized(x, np.floor(a + type(scale)(0.5)), type(scale), y)
     elif kind == SOLARIZE:
         slack = zero if scale == one else type(scale)(SLACK / scale)
         for u in range(len(y)):
@@ -138,19 +138,12 @@ def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
 
 
 @exact
-def _posterized(x, bits, scale, y):  # type: ignore[no-untyped-def]
-    cast = type(scale)
-    if scale == cast(1.0):
-        levels = cast(np.exp2(bits))
-        most = levels - cast(1.0)
-        for u in range(len(y)):
-            z = np.floor(x[u] * levels)
-            z = cast(0.0) if z < cast(0.0) else z
-            y[u] = (most if z > most else z) / levels
-        return
-    step, slack = cast(np.exp2(cast(8.0) - bits)), cast(SLACK)
+def _posterized(x, bits, cast, y):  # type: ignore[no-untyped-def]
+    step, slack, zero, most = cast(np.exp2(cast(8.0) - bits)), cast(SLACK), cast(0.0), cast(255.0)
     for u in range(len(y)):
-        y[u] = np.floor((x[u] * scale + slack) / step) * step / scale
+        z = x[u] * most + slack
+        z = zero if z < zero else z
+        y[u] = np.floor((most if z > most else z) / step) * step / most
 
 
 @fused
@@ -166,7 +159,7 @@ def slope_of(kind, slope, x, a, scale, out):  # type: ignore[no-untyped-def]
     elif slope < 2:
         out[:] = one if slope == 1 else zero
     else:
-        turns = cast(2.0 * math.pi * np.exp2(np.floor(a + cast(0.5))))
+        turns = cast(2.0 * math.pi * 255.0 / np.exp2(cast(8.0) - np.floor(a + cast(0.5))))
         for u in range(len(out)):
             out[u] = one + cast(math.cos(turns * x[u]))
 
