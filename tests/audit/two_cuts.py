@@ -45,13 +45,11 @@ class Two:
     def lines(self) -> set[str]:
         """The lines that cut, as ``file.py:line``."""
         marks = [f"# cut: {self.name}", *(f"# bug: {step}" for step in self.steps)]
-        texts = {path.name: path.read_text(encoding="utf-8").splitlines() for path in (Path(__file__), Path(causes.__file__))}
-        return {
-            f"{name}:{n}"
-            for name, lines in texts.items()
-            for n, line in enumerate(lines, 1)
-            if line.rstrip().endswith(tuple(marks))
-        }
+        found = set()
+        for path in (Path(__file__), Path(causes.__file__)):
+            lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+            found |= {f"{path.name}:{number}" for number, line in lines if line.rstrip().endswith(tuple(marks))}
+        return found
 
     def named(self, report: AuditReport) -> set[str]:
         """The lines that errors of the category name."""

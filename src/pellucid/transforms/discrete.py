@@ -62,7 +62,7 @@ class RandomPosterize(_Toned):
         h: reach of the secant, in bits.
         same_on_batch: one draw for the whole batch.
 
-    The levels are k * 2 ** (8 - bits) of 255 for bytes and for floating point: one picture gives one result. That is albumentations'
+    Levels are k * 2 ** (8 - bits) of 255 for bytes and for floating point: one picture gives one result. That is albumentations'
     way; torchvision gives floats the levels k / 2 ** bits, which are up to 1/255 darker and begin up to 1/255 earlier.
 
     Gradient:
