@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pellucid.kernels.stages import blocks, rows
 from pellucid.kernels.stages.colour import STAGES
 from pellucid.kernels.stages.derived import vjp
-from pellucid.kernels.stages.rows import Rows, printed
+from pellucid.kernels.stages.program import Writer
+from pellucid.kernels.stages.rows import Rows
 
-__all__ = ["FOLDER", "modules", "write"]
+__all__ = ["FOLDER", "backward", "forward", "head_of_blocks", "modules", "there_and_back", "write"]
 
 FOLDER = Path(__file__).parent / "printed"
 _OWNS = '''"""{name} over rows of pixels.
@@ -33,13 +35,32 @@ __all__ = [{names}]
 '''
 
 
-def _forward(name: str) -> Rows:
+_OWNS_BLOCKS = '''"""Stages on blocks of pixels, for Triton: each takes numbers, then tuples of channels, and returns such tuples.
+
+Owns: what ``python -m pellucid.kernels.stages.printing`` printed of the references in ``../colour.py``.
+Must not: be edited: change the reference, and print it again.
+Read next: ``../blocks.py``.
+"""
+
+import triton
+import triton.language as tl
+
+from pellucid.kernels.lanes import greater, lesser, over, raised
+
+__all__ = [{names}]
+
+
+'''
+
+
+def forward(name: str) -> Rows:
+    """The function of a stage."""
     stage = STAGES[name]
     groups = {"source": stage.pixels}
     return Rows(name, stage.program, groups, {"target": range(len(stage.program.results))}, "Target = the stage of the source.")
 
 
-def _backward(name: str, *, over: bool) -> Rows:
+def backward(name: str, *, over: bool) -> Rows:
     """The gradients of the pixels take the place of those of the result where they go ``over`` them."""
     stage = STAGES[name]
     program = vjp(stage.program)
@@ -50,22 +71,44 @@ def _backward(name: str, *, over: bool) -> Rows:
     return Rows(f"{name}_backward", program, groups, targets, f"{how}, and along those of each number.")
 
 
+def there_and_back(name: str) -> tuple[Rows, Rows]:
+    """Both functions of a stage from one program: what both compute has one text, which a compiler computes once."""
+    there, back, writer = forward(name), backward(name, over=False), Writer()
+    given = [writer.given(given) for given in back.program.given]
+    values = writer.add(there.program, given[: len(there.program.given)]), writer.add(back.program, given)
+    programs = there.program, back.program
+    results = [made[place] for made, program in zip(values, programs, strict=True) for place in program.results]
+    program, first = writer.program(results), len(there.program.results)
+    targets = {target: [first + place for place in places] for target, places in back.targets.items()}
+    return there._replace(program=program, others=back.groups["grad"]), back._replace(program=program, targets=targets)
+
+
 def modules() -> dict[str, str]:
     """The text of each printed module, by name."""
     listed = {
-        "hue": [_backward("hue", over=True)],
-        "hsv": [_forward("hsv"), _backward("gated_hsv", over=False)],
+        "hue": [backward("hue", over=True)],
+        "hsv": [forward("hsv"), backward("gated_hsv", over=False)],
     }
-    return {name: _module(name, functions) for name, functions in listed.items()}
+    return {name: _module(name, functions) for name, functions in listed.items()} | {"blocks": _blocks(["clip", "hue"])}
 
 
 def _module(name: str, functions: list[Rows]) -> str:
     reference = STAGES[name].reference
-    texts = [printed(function) for function in functions]
+    texts = [rows.printed(function) for function in functions]
     flags = ", ".join(sorted({function.flags for function in functions}))
     names = ", ".join(f'"{function.name}"' for function in sorted(functions))
     head = _OWNS.format(name=name.capitalize(), reference=f"{reference.__module__}.{reference.__name__}", flags=flags, names=names)
     return head + "\n\n".join(texts)
+
+
+def _blocks(names: list[str]) -> str:
+    functions = [function for name in names for function in there_and_back(name)]
+    return head_of_blocks(names) + "\n\n".join(map(blocks.printed, functions))
+
+
+def head_of_blocks(names: list[str]) -> str:
+    """What stands above the functions of these stages for Triton."""
+    return _OWNS_BLOCKS.format(names=", ".join(f'"{name}"' for name in sorted((*names, *(f"{name}_backward" for name in names)))))
 
 
 def write() -> None:

@@ -34,6 +34,7 @@ OPERATIONS: Mapping[str, Callable[..., Tensor]] = {
     "floor": torch.floor,
     "remainder": torch.remainder,
     "pow": torch.pow,
+    "exp2": torch.exp2,
     "log": torch.log,
     "cos": torch.cos,
     "lt": torch.lt,

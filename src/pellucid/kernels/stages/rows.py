@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pellucid.kernels.stages.program import Program, Step, Value, Writer
 
-__all__ = ["Rows", "lowered", "printed"]
+__all__ = ["Rows", "Words", "lowered", "printed"]
 
 
 def _quick(pick: str, values: Sequence[Value]) -> Value:
@@ -32,7 +32,10 @@ def _clamp(x: Value, low: Value, high: Value) -> Value:
     return x if writer.steps[high.place].number == math.inf else (x > high).where(high, x)
 
 
-_LOWERED: Mapping[str, Callable[..., Value]] = {
+Words: TypeAlias = Mapping[str, Callable[..., Value]]
+"""By operation: the same, said in others."""
+
+_LOWERED: Words = {
     "most": lambda *values: _known(values).where(_quick("greater", values), math.nan),
     "least": lambda *values: _known(values).where(_quick("lesser", values), math.nan),
     "minimum": lambda a, b: ((a < b) | ~a.equals(a)).where(a, b),
@@ -46,17 +49,17 @@ _LOWERED: Mapping[str, Callable[..., Value]] = {
 the divisor itself, by rounding. A clamp keeps what is not a number, as vectors compare."""
 
 
-def lowered(program: Program) -> Program:
-    """The same program in operations that a vector has, the shorter of two ways.
+def lowered(program: Program, words: Words = _LOWERED) -> Program:
+    """The same program in operations that a vector has, or in others (``words``), the shorter of two ways.
 
     Where a choice is not looked at, what goes into it may be another number: one that saves an earlier choice by the same question.
     What the gradient needs of that, too, would be computed twice.
     """
-    return min((_lowered(program, assuming) for assuming in (True, False)), key=lambda found: len(found.steps))
+    return min((_lowered(program, words, assuming) for assuming in (True, False)), key=lambda found: len(found.steps))
 
 
-def _lowered(program: Program, assuming: bool) -> Program:
-    writer, told = Writer(), _told(program)
+def _lowered(program: Program, words: Words, assuming: bool) -> Program:
+    writer, told = Writer(), _told(program) if words is _LOWERED else {}
     values = [writer.given(name) for name in program.given]
     for place, step in enumerate(program.steps[len(values) :], len(values)):
         of = [values[k] for k in step.of]
@@ -72,7 +75,7 @@ def _lowered(program: Program, assuming: bool) -> Program:
             for k, channels in enumerate(program.steps[k].of for k in step.of):
                 if told.get(channels) == place:
                     of[k] = _known([values[channel] for channel in channels]).where(of[k], math.nan)
-            made = _LOWERED[step.what](*of) if step.what in _LOWERED else writer.do(step.what, *of)
+            made = words[step.what](*of) if step.what in words else writer.do(step.what, *of)
         values.append(made)
     return writer.program([values[place] for place in program.results])
 
@@ -136,6 +139,7 @@ class Rows(NamedTuple):
             written over.
         says: its docstring.
         flags: how it is compiled: ``exact``, ``fused`` or ``summing``.
+        others: what of the program's input other functions of the same program are given.
     """
 
     name: str
@@ -144,6 +148,7 @@ class Rows(NamedTuple):
     targets: Mapping[str, Sequence[int]]
     says: str
     flags: str = "fused"
+    others: Sequence[str] = ()
 
 
 def printed(rows: Rows) -> str:

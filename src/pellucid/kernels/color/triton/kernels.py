@@ -8,8 +8,8 @@ Read next: ``launch.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.stages.printed.blocks import clip, hue, hue_backward
 from pellucid.kernels.warp.triton.blocks import NUMBERS, load_channels, store_channels, zeros
-from pellucid.kernels.warp.triton.stages import clipped, hue, hue_backward
 
 __all__ = ["backward", "forward", "luma_sums"]
 
@@ -46,7 +46,7 @@ def _step(x, kind, factor, pivot, WEIGHTS: tl.constexpr, PRESENT: tl.constexpr, 
     for c in tl.static_range(C):
         mixed = mixed + (factor * x[c] + (1.0 - factor) * level,)
     if C == 3 and PRESENT & 8:
-        turned = hue(x, factor)
+        turned = hue(factor, x)
         chosen = ()
         for c in tl.static_range(C):
             chosen = chosen + (tl.where(kind == _HUE, turned[c], mixed[c]),)
@@ -59,7 +59,7 @@ def _after(x, mixed, takes_part, C: tl.constexpr):  # type: ignore[no-untyped-de
     """The next step's input."""
     following = ()
     for c in tl.static_range(C):
-        following = following + (tl.where(takes_part, clipped(mixed[c]), x[c]),)
+        following = following + (tl.where(takes_part, clip((mixed[c],))[0], x[c]),)
     return following
 
 
@@ -130,8 +130,8 @@ def _step_backward(  # type: ignore[no-untyped-def]
         along += passed[c] * (x[c] - level)
         passed_on = passed_on + (factor * passed[c] + share * WEIGHTS[c],)
     if C == 3 and PRESENT & 8:
-        turned, to_turns = hue_backward(x, passed, factor)
-        along = tl.where(kind == _HUE, to_turns * 6.0, along)
+        along_hue, turned = hue_backward(factor, x, passed)
+        along = tl.where(kind == _HUE, along_hue[0], along)
         chosen = ()
         for c in tl.static_range(C):
             chosen = chosen + (tl.where(kind == _HUE, turned[c], passed_on[c]),)

@@ -8,6 +8,7 @@ Read next: ``stages.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.stages.printed.blocks import hue
 from pellucid.kernels.warp.triton.axes import AXES, read_span
 from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, from_sample, store_channels
 from pellucid.kernels.warp.triton.coordinates import BORDER, FILLED, displace, fold, load_map, locate, settle, tile_pixels
@@ -24,7 +25,6 @@ from pellucid.kernels.warp.triton.stages import (
     SECOND_MIX,
     clip,
     cover,
-    hue,
     lay_over,
     mix,
     shift,
@@ -138,7 +138,7 @@ def forward(  # type: ignore[no-untyped-def]
     if LINKS:
         colour = lay_over(colour, share, uncovered, numbers + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
     if HUE & FLAGS:
-        colour = hue(colour, tl.load(p))
+        colour = hue(tl.load(p), colour)
         p += 1
     if SECOND_MIX & FLAGS:
         colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)

@@ -9,6 +9,7 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.stages.printed.blocks import hue, hue_backward
 from pellucid.kernels.warp.triton.axes import AXES, read_span, tilt_span
 from pellucid.kernels.warp.triton.blocks import (
     NUMBERS,
@@ -37,8 +38,6 @@ from pellucid.kernels.warp.triton.stages import (
     clip,
     clip_backward,
     cover,
-    hue,
-    hue_backward,
     lay_over,
     mix,
     shift,
@@ -235,7 +234,7 @@ def gradients(  # type: ignore[no-untyped-def]
             after_first = lay_over(composed, share, uncovered, p + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
         after_hue = after_first
         if HUE & FLAGS:
-            after_hue = hue(after_first, tl.load(p + turns_at))
+            after_hue = hue(tl.load(p + turns_at), after_first)
         after_second = after_hue
         if SECOND_MIX & FLAGS:
             after_second = shift(p + second_at + OC * OC, mix(p + second_at, after_hue, OC, OC), OC)
@@ -255,8 +254,8 @@ def gradients(  # type: ignore[no-untyped-def]
                 second_offset_sums = add_scaled(second_offset_sums, one, g, N)
             g = unmix(p + second_at, g, OC, OC)
         if HUE & FLAGS:
-            g, to_turns = hue_backward(after_first, g, tl.load(p + turns_at))
-            turns_sum += tl.where(drawn, to_turns, 0.0)
+            to_turns, g = hue_backward(tl.load(p + turns_at), after_first, g)
+            turns_sum += tl.where(drawn, to_turns[0], 0.0)
         if LINKS:
             if TO_PARAMS and GROUNDS >= 0:
                 ground_sums = _add_grounds(ground_sums, uncovered, g, LINKS, N)
@@ -340,7 +339,7 @@ def gradients(  # type: ignore[no-untyped-def]
             store_sums(sums + bias_at, first, offset_sums, OC, GROUPS, N)
             store_sums(sums + bias_at + OC, first, fill_sums, OC, GROUPS, N)
         if HUE & FLAGS:
-            tl.store(sums + turns_at, 6.0 * tl.sum(turns_sum, 0))
+            tl.store(sums + turns_at, tl.sum(turns_sum, 0))
         if SECOND_MIX & FLAGS:
             store_sums(sums + second_at, 0, second_sums, OC * OC, 1, OC * OC)
             store_sums(sums + second_at + OC * OC, 0, second_offset_sums, OC, 1, OC)
