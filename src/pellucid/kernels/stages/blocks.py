@@ -282,7 +282,7 @@ class _Text:
         for term, minus in others:
             text += f" {'-' if minus else '+'} {self._operand(term)}"
         text = text if self._blocks.intersection(term for term, _ in rest) else f"over({text}, {self._like})"
-        for term, minus in reversed(products):
+        for term, minus in products:
             one, other = self._program.steps[term].of
             text = self._short(text)
             text = f"tl.fma({self._spread(one, minus=minus)}, {self._spread(other)}, {text})"

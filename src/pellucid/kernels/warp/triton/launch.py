@@ -48,9 +48,9 @@ _PIXELS = 8
 _BENDS = tuple(CANVASES[kind] for kind in BENDS)
 _FARTHEST = 256
 """No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
-_REGISTERS = {} if torch.version.hip else {"maxnreg": 128}
-"""For sums of everything without a store between: the compiler then keeps all numbers of a sample and takes 163 registers, which
-leaves a scheduler three warps where it needs more than four (``benchmarks/gpu_counts.py``).
+_REGISTERS = {} if torch.version.hip else {"maxnreg": 112}
+"""For sums of everything: the compiler would keep all numbers of a sample and take 131 to 163 registers, which leaves a scheduler
+three warps where it needs more than four (``benchmarks/gpu_counts.py``).
 """
 _OPTIONS = {"enable_fp_fusion": False}  # coordinates must round as the reference's do
 _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
@@ -282,7 +282,7 @@ def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[T
     to_field = like.new_empty((call.batch, call.groups, call.planes, *call.size) if needs[3] else (0,))
     each = 1 if tabled else 7 if call.span == 3 and (needs[1] or needs[3]) else 0
     to_table = like.new_empty((call.batch, call.groups, each, call.size[0] * call.size[1]) if each else (0,))
-    everything = needs[1] and needs[2] and not write and not call.span and call.options["FLAGS"] & LAST_MIX
+    everything = needs[1] and needs[2] and not call.span and call.options["FLAGS"] & LAST_MIX
     for sample, planes in _parts(call.batch, call.groups):
         gradients[(*chunked, planes)](
             grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
