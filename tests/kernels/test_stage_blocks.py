@@ -1,4 +1,4 @@
-"""What is printed of stages for Triton: by its interpreter, or on a GPU, what the reference computes, with the reference's error."""
+"""What is printed of stages for Triton computes what the reference does, with its error; by the interpreter or on a GPU."""
 
 import importlib.util
 
@@ -7,7 +7,7 @@ import torch
 
 from pellucid.kernels.stages.blocks import printed
 from pellucid.kernels.stages.colour import STAGES
-from pellucid.kernels.stages.printing import head_of_blocks, there_and_back
+from pellucid.kernels.stages.printing import module_of_blocks, there_and_back
 from tests.compare import within_budget
 
 from .interpreted import DEVICE, runs
@@ -15,9 +15,7 @@ from .test_stage_laws import directions, held_to, points, truth
 
 __all__ = ["runs"]
 
-KERNEL = '''
-
-@triton.jit
+KERNEL = """@triton.jit
 def run(image, numbers, grad, out, count, N: tl.constexpr, C: tl.constexpr, R: tl.constexpr, BACK: tl.constexpr, P: tl.constexpr):
     at = tl.arange(0, P)
     there = at < count
@@ -34,7 +32,7 @@ def run(image, numbers, grad, out, count, N: tl.constexpr, C: tl.constexpr, R: t
         found = {name}({given}pixels)
     for k in tl.static_range(C + N if BACK else R):
         tl.store(out + k * count + at, found[k] + tl.zeros((P,), pixels[0].dtype), mask=there)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,7 @@ def kernels(tmp_path_factory):
         if not count:
             text = text.replace("along, into =", "along, into = (),")
         file = folder / f"{name}.py"
-        file.write_text(head_of_blocks([]) + "\n\n".join(map(printed, there_and_back(name))) + text)
+        file.write_text(module_of_blocks([*map(printed, there_and_back(name)), text], []))
         spec = importlib.util.spec_from_file_location(f"printed_{name}", file)
         made[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(made[name])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -19,8 +18,8 @@ from pellucid.kernels.stages.rows import Rows, Words, lowered
 
 __all__ = ["printed"]
 
-_MOST = 90
-"""Characters of an expression that has no name of its own."""
+_MOST = 120
+"""Characters of a line."""
 
 
 def _clamp(x: Value, low: Value, high: Value) -> Value:
@@ -72,6 +71,7 @@ _LOWERED: Words = {
     "still": lambda a: a,
 }
 """A division multiplies by an inverse, which others share. Extremes and clamps keep what is not a number, as a device can."""
+
 
 def _zero(value: Value) -> bool:
     return value.writer.steps[value.place] == Step("number")
@@ -208,8 +208,18 @@ def printed(function: Rows) -> str:
         lines.append(f"    {', '.join(names)} = {group}" if len(names) > 1 else f"    {names[0]} = {group}[0]")
     lines += [f"    {line}" for line in text.lines]
     tuples = [f"({', '.join(names)}{',' * (len(names) == 1)})" for names in results if names]
-    lines.append(f"    return {', '.join(tuples) if len(tuples) > 1 else tuples[0][1:-1]}")
+    lines.append(f"    return {', '.join(tuples) if len(tuples) > 1 or tuples[0].endswith(',)') else tuples[0][1:-1]}")
     return "\n".join(lines) + "\n"
+
+
+def _closed(text: str) -> bool:
+    """Whether an expression is a name, a number, a call or in parentheses."""
+    depth = 0
+    for before, character in zip(" " + text, text, strict=False):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and not (character.isalnum() or character in "._)" or (character == "-" and before == "e")):
+            return False
+    return True
 
 
 class _Text:
@@ -237,10 +247,21 @@ class _Text:
         step = self._program.steps[place]
         if step.what in ("given", "number"):
             return self._program.given[place] if step.what == "given" else repr(step.number)
-        text = self._written(place)
-        self._names[place] = f"v{len(self.lines)}"
-        self.lines.append(f"{self._names[place]} = {text}")
+        self._names[place] = self._called(self._written(place))
         return self._names[place]
+
+    def _called(self, text: str) -> str:
+        text = text[1:-1] if text.startswith("(") and _closed(text) else text
+        self.lines.append(f"v{len(self.lines)} = {text}")
+        return f"v{len(self.lines) - 1}"
+
+    def _fitted(self, form: str, *parts: str) -> str:
+        """An expression that fits a line: its longest parts get names."""
+        named = list(parts)
+        while len(text := form.format(*named)) > _MOST:
+            longest = max(range(len(named)), key=lambda k: len(named[k]))
+            named[longest] = self._called(named[longest])
+        return text
 
     def _written(self, place: int) -> str:
         step = self._program.steps[place]
@@ -249,21 +270,20 @@ class _Text:
             if fused:
                 return fused
         if step.what == "where" and not self._blocks.intersection(step.of[1:]):
-            return f"tl.where({self._part(step.of[0])}, {self._spread(step.of[1])}, {self._part(step.of[2])})"
+            return self._fitted(_CALLS["where"], self._part(step.of[0]), self._spread(step.of[1]), self._part(step.of[2]))
         if step.what in _CALLS:
-            return _CALLS[step.what].format(*map(self._part, step.of))
-        return _OPERATORS[step.what].format(*map(self._operand, step.of))
+            return self._fitted(_CALLS[step.what], *map(self._part, step.of))
+        return self._fitted(_OPERATORS[step.what], *map(self._operand, step.of))
 
     def _part(self, place: int) -> str:
         """A value as part of an expression."""
         if place in self._names or self._uses[place] > 1 or self._program.steps[place].what in ("given", "number"):
             return self.name(place)
-        text = self._written(place)
-        return text if len(text) <= _MOST else self.name(place)
+        return self._written(place)
 
     def _operand(self, place: int) -> str:
         text = self._part(place)
-        return text if re.fullmatch(r"(\d[\w.+-]*|[\w.]+)(\([^()]*(\([^()]*\)[^()]*)*\))?", text) else f"({text})"
+        return text if _closed(text) else f"({text})"
 
     def _spread(self, place: int, *, minus: bool = False) -> str:
         """A value as a block."""
@@ -284,16 +304,8 @@ class _Text:
         text = text if self._blocks.intersection(term for term, _ in rest) else f"over({text}, {self._like})"
         for term, minus in products:
             one, other = self._program.steps[term].of
-            text = self._short(text)
-            text = f"tl.fma({self._spread(one, minus=minus)}, {self._spread(other)}, {text})"
+            text = self._fitted("tl.fma({}, {}, {})", self._spread(one, minus=minus), self._spread(other), text)
         return text
-
-    def _short(self, text: str) -> str:
-        """A name for what is too long for a part."""
-        if len(text) <= _MOST:
-            return text
-        self.lines.append(f"w{len(self.lines)} = {text}")
-        return f"w{len(self.lines) - 1}"
 
     def _product(self, place: int) -> bool:
         return self._program.steps[place].what == "mul" and self._uses[place] == 1 and place in self._blocks

@@ -15,7 +15,7 @@ from pellucid.kernels.stages.derived import vjp
 from pellucid.kernels.stages.program import Writer
 from pellucid.kernels.stages.rows import Rows
 
-__all__ = ["FOLDER", "backward", "forward", "head_of_blocks", "modules", "there_and_back", "write"]
+__all__ = ["FOLDER", "module_of_blocks", "modules", "there_and_back", "write"]
 
 FOLDER = Path(__file__).parent / "printed"
 _OWNS = '''"""{name} over rows of pixels.
@@ -45,7 +45,7 @@ Read next: ``../blocks.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.lanes import greater, lesser, over, raised
+from pellucid.kernels.lanes import {lanes}
 
 __all__ = [{names}]
 
@@ -53,14 +53,14 @@ __all__ = [{names}]
 '''
 
 
-def forward(name: str) -> Rows:
+def _forward(name: str) -> Rows:
     """The function of a stage."""
     stage = STAGES[name]
     groups = {"source": stage.pixels}
     return Rows(name, stage.program, groups, {"target": range(len(stage.program.results))}, "Target = the stage of the source.")
 
 
-def backward(name: str, *, over: bool) -> Rows:
+def _backward(name: str, *, over: bool) -> Rows:
     """The gradients of the pixels take the place of those of the result where they go ``over`` them."""
     stage = STAGES[name]
     program = vjp(stage.program)
@@ -73,7 +73,7 @@ def backward(name: str, *, over: bool) -> Rows:
 
 def there_and_back(name: str) -> tuple[Rows, Rows]:
     """Both functions of a stage from one program: what both compute has one text, which a compiler computes once."""
-    there, back, writer = forward(name), backward(name, over=False), Writer()
+    there, back, writer = _forward(name), _backward(name, over=False), Writer()
     given = [writer.given(given) for given in back.program.given]
     values = writer.add(there.program, given[: len(there.program.given)]), writer.add(back.program, given)
     programs = there.program, back.program
@@ -86,8 +86,8 @@ def there_and_back(name: str) -> tuple[Rows, Rows]:
 def modules() -> dict[str, str]:
     """The text of each printed module, by name."""
     listed = {
-        "hue": [backward("hue", over=True)],
-        "hsv": [forward("hsv"), backward("gated_hsv", over=False)],
+        "hue": [_backward("hue", over=True)],
+        "hsv": [_forward("hsv"), _backward("gated_hsv", over=False)],
     }
     return {name: _module(name, functions) for name, functions in listed.items()} | {"blocks": _blocks(["clip", "hue"])}
 
@@ -103,12 +103,14 @@ def _module(name: str, functions: list[Rows]) -> str:
 
 def _blocks(names: list[str]) -> str:
     functions = [function for name in names for function in there_and_back(name)]
-    return head_of_blocks(names) + "\n\n".join(map(blocks.printed, functions))
+    return module_of_blocks([blocks.printed(function) for function in functions], sorted(function.name for function in functions))
 
 
-def head_of_blocks(names: list[str]) -> str:
-    """What stands above the functions of these stages for Triton."""
-    return _OWNS_BLOCKS.format(names=", ".join(f'"{name}"' for name in sorted((*names, *(f"{name}_backward" for name in names)))))
+def module_of_blocks(texts: list[str], names: list[str]) -> str:
+    """The text of a module of functions for Triton."""
+    body = "\n\n".join(texts)
+    lanes = ", ".join(name for name in ("greater", "lesser", "over", "raised") if f"{name}(" in body)
+    return _OWNS_BLOCKS.format(lanes=lanes, names=", ".join(f'"{name}"' for name in names)) + body
 
 
 def write() -> None:

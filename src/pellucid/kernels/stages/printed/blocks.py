@@ -8,7 +8,7 @@ Read next: ``../blocks.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.lanes import greater, lesser, over, raised
+from pellucid.kernels.lanes import greater, lesser, over
 
 __all__ = ["clip", "clip_backward", "hue", "hue_backward"]
 
@@ -18,7 +18,7 @@ def clip(source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
     v0 = lesser(greater(x, 0.0), 1.0)
-    return v0,
+    return (v0,)
 
 
 @triton.jit
@@ -28,7 +28,7 @@ def clip_backward(source, grad):  # type: ignore[no-untyped-def]
     grad0 = grad[0]
     v0 = lesser(greater(x, 0.0), 1.0)
     v1 = tl.where(x == v0, grad0, 0.0)
-    return v1,
+    return (v1,)
 
 
 @triton.jit
@@ -41,24 +41,23 @@ def hue(hue_shift, source):  # type: ignore[no-untyped-def]
     v3 = v2 < 1.1754943508222875e-38
     v4 = red == v0
     v5 = green == v0
-    v6 = tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))
-    v7 = 1.0 / tl.where(v3, 1.0, v2)
-    v8 = v6 * v7
-    v9 = (tl.where(v3, 0.0, (tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0))) + v8)) + (hue_shift * 6.0)
-    v10 = tl.fma(over(-6.0, red), tl.floor(v9 * 0.16666666666666666), v9)
-    v11 = v10 - 3.0
-    v12 = 2.0 - tl.abs(v11)
-    v13 = lesser(greater(v12, 0.0), 1.0)
-    v14 = tl.fma(-v2, v13, v0)
-    v15 = v10 - 2.0
-    v16 = tl.abs(v15) - 1.0
-    v17 = lesser(greater(v16, 0.0), 1.0)
-    v18 = tl.fma(-v2, v17, v0)
-    v19 = tl.where(v10 < 1.0, 6.0 + v10, v10) - 4.0
-    v20 = tl.abs(v19) - 1.0
-    v21 = lesser(greater(v20, 0.0), 1.0)
-    v22 = tl.fma(-v2, v21, v0)
-    return v14, v18, v22
+    v6 = 1.0 / tl.where(v3, 1.0, v2)
+    v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
+    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue_shift * 6.0)
+    v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
+    v10 = v9 - 3.0
+    v11 = 2.0 - tl.abs(v10)
+    v12 = lesser(greater(v11, 0.0), 1.0)
+    v13 = tl.fma(-v2, v12, v0)
+    v14 = v9 - 2.0
+    v15 = tl.abs(v14) - 1.0
+    v16 = lesser(greater(v15, 0.0), 1.0)
+    v17 = tl.fma(-v2, v16, v0)
+    v18 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
+    v19 = tl.abs(v18) - 1.0
+    v20 = lesser(greater(v19, 0.0), 1.0)
+    v21 = tl.fma(-v2, v20, v0)
+    return v13, v17, v21
 
 
 @triton.jit
@@ -72,43 +71,44 @@ def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
     v3 = v2 < 1.1754943508222875e-38
     v4 = red == v0
     v5 = green == v0
-    v6 = tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))
-    v7 = 1.0 / tl.where(v3, 1.0, v2)
-    v8 = v6 * v7
-    v9 = (tl.where(v3, 0.0, (tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0))) + v8)) + (hue_shift * 6.0)
-    v10 = tl.fma(over(-6.0, red), tl.floor(v9 * 0.16666666666666666), v9)
-    v11 = tl.where(v10 < 1.0, 6.0 + v10, v10) - 4.0
-    v12 = tl.abs(v11) - 1.0
-    v13 = lesser(greater(v12, 0.0), 1.0)
-    v14 = -grad2
-    v15 = v2 * v14
-    v16 = v10 - 2.0
-    v17 = tl.abs(v16) - 1.0
-    v18 = lesser(greater(v17, 0.0), 1.0)
-    v19 = -grad1
-    v20 = v2 * v19
-    v21 = v10 - 3.0
-    v22 = 2.0 - tl.abs(v21)
-    v23 = lesser(greater(v22, 0.0), 1.0)
-    v24 = -grad0
-    v25 = v2 * v24
-    v26 = tl.where(v17 == v18, tl.where(v16 < 0.0, -v20, v20), 0.0) + tl.where(v22 == v23, tl.where(v21 < 0.0, v25, -v25), 0.0)
-    v27 = tl.where(v12 == v13, tl.where(v11 < 0.0, -v15, v15), 0.0) + v26
-    v28 = 6.0 * v27
-    v29 = v7 * tl.where(v3, 0.0, v27)
-    v30 = -v29
-    v31 = red == v1
-    v32 = tl.fma(v18, v19, tl.fma(v13, v14, tl.fma(v23, v24, tl.where(v3, 0.0, -(v8 * v29)))))
-    v33 = green == v1
-    v34 = blue == v1
-    v35 = v31 & v34
-    v36 = tl.where(v33 & v35, 0.3333333333333333, tl.where((v35 | (v31 & v33)) | (v33 & v34), over(0.5, red), 1.0))
-    v37 = (-v32) * v36
-    v38 = blue == v0
-    v39 = v4 & v38
-    v40 = tl.where(v5 & v39, 0.3333333333333333, tl.where((v39 | (v4 & v5)) | (v5 & v38), over(0.5, red), 1.0))
-    v41 = (v32 + (grad0 + (grad1 + grad2))) * v40
-    v42 = tl.fma(tl.where(v4, over(1.0, red), 0.0), v41, tl.fma(tl.where(v31, over(1.0, red), 0.0), v37, tl.where(v4, 0.0, tl.where(v5, v30, v29))))
-    v43 = tl.fma(tl.where(v5, over(1.0, red), 0.0), v41, tl.fma(tl.where(v33, over(1.0, red), 0.0), v37, tl.where(v4, v29, tl.where(v5, 0.0, v30))))
-    v44 = tl.fma(tl.where(v38, over(1.0, red), 0.0), v41, tl.fma(tl.where(v34, over(1.0, red), 0.0), v37, tl.where(v4, v30, tl.where(v5, v29, 0.0))))
-    return (v28,), (v42, v43, v44)
+    v6 = 1.0 / tl.where(v3, 1.0, v2)
+    v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
+    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue_shift * 6.0)
+    v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
+    v10 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
+    v11 = tl.abs(v10) - 1.0
+    v12 = lesser(greater(v11, 0.0), 1.0)
+    v13 = -grad2
+    v14 = v2 * v13
+    v15 = v9 - 2.0
+    v16 = tl.abs(v15) - 1.0
+    v17 = lesser(greater(v16, 0.0), 1.0)
+    v18 = -grad1
+    v19 = v2 * v18
+    v20 = v9 - 3.0
+    v21 = 2.0 - tl.abs(v20)
+    v22 = lesser(greater(v21, 0.0), 1.0)
+    v23 = -grad0
+    v24 = v2 * v23
+    v25 = tl.where(v16 == v17, tl.where(v15 < 0.0, -v19, v19), 0.0) + tl.where(v21 == v22, tl.where(v20 < 0.0, v24, -v24), 0.0)
+    v26 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v14, v14), 0.0) + v25
+    v27 = 6.0 * v26
+    v28 = v6 * tl.where(v3, 0.0, v26)
+    v29 = -v28
+    v30 = red == v1
+    v31 = tl.fma(v17, v18, tl.fma(v12, v13, tl.fma(v22, v23, tl.where(v3, 0.0, -(v7 * v28)))))
+    v32 = green == v1
+    v33 = blue == v1
+    v34 = v30 & v33
+    v35 = (-v31) * tl.where(v32 & v34, 0.3333333333333333, tl.where((v34 | (v30 & v32)) | (v32 & v33), over(0.5, red), 1.0))
+    v36 = blue == v0
+    v37 = v4 & v36
+    v38 = tl.where(v5 & v37, 0.3333333333333333, tl.where((v37 | (v4 & v5)) | (v5 & v36), over(0.5, red), 1.0))
+    v39 = (v31 + (grad0 + (grad1 + grad2))) * v38
+    v40 = tl.fma(tl.where(v30, over(1.0, red), 0.0), v35, tl.where(v4, 0.0, tl.where(v5, v29, v28)))
+    v41 = tl.fma(tl.where(v4, over(1.0, red), 0.0), v39, v40)
+    v42 = tl.fma(tl.where(v32, over(1.0, red), 0.0), v35, tl.where(v4, v28, tl.where(v5, 0.0, v29)))
+    v43 = tl.fma(tl.where(v5, over(1.0, red), 0.0), v39, v42)
+    v44 = tl.fma(tl.where(v33, over(1.0, red), 0.0), v35, tl.where(v4, v29, tl.where(v5, v28, 0.0)))
+    v45 = tl.fma(tl.where(v36, over(1.0, red), 0.0), v39, v44)
+    return (v27,), (v41, v43, v45)
