@@ -31,8 +31,8 @@ from pellucid import (
     RandomTranslate,
     RandomVerticalFlip,
     Resize,
-    execute,
 )
+from pellucid.engine import execution
 from pellucid.engine.plan import make_plan
 from pellucid.kernels import dispatch
 from pellucid.pipeline.explanation import explain
@@ -225,13 +225,13 @@ def test_an_empty_batch_goes_through_colour_and_fill_in_one_pass(steps, dtype):
 def test_bytes_that_are_only_moved_stay_bytes(steps, kept, monkeypatch):
     image = torch.randint(256, (3, 3, 32, 40), dtype=torch.uint8)
     pipeline = Pipeline([*steps, RandomRotation(20), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.2,) * 3)], seed=5)
-    passes, passed = execute._apply_group, []
+    passes, passed = execution._apply_group, []
 
     def seen(group, lowered, image, scale, impl, dtype):
         passed.append(dtype)
         return passes(group, lowered, image, scale, impl, dtype)
 
-    monkeypatch.setattr(execute, "_apply_group", seen)
+    monkeypatch.setattr(execution, "_apply_group", seen)
     result = pipeline(image, key=Key(5, 1))
     assert set(passed[:-1]) == {torch.uint8 if kept else torch.float32}
     assert not kept or torch.equal(result, pipeline(image.float() * torch.tensor(1 / 255), key=Key(5, 1)))

@@ -35,7 +35,7 @@ def load(folder, name, source):
 @pytest.fixture
 def table(monkeypatch):
     """What a test registers is forgotten after it."""
-    monkeypatch.setattr(serialize, "_TRANSFORMS", {kind.__name__: kind for kind in pellucid.ALL})
+    monkeypatch.setattr(serialization, "_TRANSFORMS", {kind.__name__: kind for kind in pellucid.ALL})
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ class Mix(pellucid.Transform):
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
-    monkeypatch.setattr(serialize, "_TRANSFORMS", {**serialization._TRANSFORMS, "Mix": Mix})
+    monkeypatch.setattr(serialization, "_TRANSFORMS", {**serialization._TRANSFORMS, "Mix": Mix})
 
 
 START = torch.tensor([[0.5, 0.1, 0.2], [0.0, 0.6, 0.1], [0.3, 0.0, 0.4]])
