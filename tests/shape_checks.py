@@ -15,7 +15,7 @@ from jaxtyping import jaxtyped
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 # Compiled kernels are left out: what Numba compiles must not be wrapped.
-PACKAGES = ("geometry", "color", "execute", "draw", "segments")
+PACKAGES = ("geometry", "color", "engine.execution", "engine.drawing", "segments")
 RANDOM = tuple(f"random.{name}" for name in ("distributions", "fields", "key", "learnable", "philox"))
 COLORS = tuple(f"color.{name}" for name in ("mean", "mix", "reference"))
 REFERENCES = (
