@@ -1,10 +1,11 @@
 """Pipelines of other libraries: torchvision, albumentations, kornia.
 
-Owns: the public importers, and `Unsupported`, the list of what has no equal here.
+Owns: the public importers and adapters, and `Unsupported`, the list of what has no equal here.
 Must not: import another library, or run what it reads.
 Read next: ``reading.py``.
 """
 
+from pellucid.interop.adapters import as_albumentations, as_batchgenerators, as_detectron2, as_kornia, as_torchvision
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
 from pellucid.interop.exporting import to_albumentations, to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
@@ -15,6 +16,11 @@ __all__ = [
     "Imported",
     "Missing",
     "Unsupported",
+    "as_albumentations",
+    "as_batchgenerators",
+    "as_detectron2",
+    "as_kornia",
+    "as_torchvision",
     "from_albumentations",
     "from_kornia",
     "from_torchvision",

@@ -1,0 +1,61 @@
+"""A pipeline as a transform of albumentations.
+
+Owns: its targets there: boxes as fractions with columns of labels behind, keypoints with angles and scales.
+Must not: be imported where albumentations is not installed.
+Read next: ``pictures.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from albumentations import DualTransform
+from albumentations.core.type_definitions import Targets
+
+from pellucid.interop.adapters.pictures import image_through, mask_through, rows_through
+from pellucid.pipeline import Pipeline
+from pellucid.pipeline.records import Record
+
+__all__ = ["PipelineTransform"]
+
+Array = np.ndarray[Any, Any]
+
+
+class PipelineTransform(DualTransform):  # type: ignore[misc]  # the peer's stubs are not read
+    """One draw of a pipeline for each call, applied to every target of it."""
+
+    _targets = (Targets.IMAGE, Targets.MASK, Targets.BBOXES, Targets.KEYPOINTS)
+
+    def __init__(self, pipeline: Pipeline, p: float = 1.0) -> None:
+        super().__init__(p=p)
+        # Boxes come as fractions there, and go through here in pixels.
+        self.pipeline = pipeline
+
+    def get_params_dependent_on_data(self, params: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+        """Draw for the picture of this call."""
+        image = data["image"] if "image" in data else data["images"][0]
+        return {"record": self.pipeline.draw(image), "sides": np.array(image.shape[1::-1] * 2, np.float64)}
+
+    def apply(self, img: Array, record: Record, **params: Any) -> Array:
+        """The picture, (H, W, C) or (H, W)."""
+        return image_through(self.pipeline, record, img)
+
+    def apply_to_mask(self, mask: Array, record: Record, **params: Any) -> Array:
+        """A mask, (H, W) or (H, W, C)."""
+        return mask_through(self.pipeline, record, mask)
+
+    def apply_to_bboxes(self, bboxes: Array, record: Record, sides: Array, **params: Any) -> Array:
+        """Rows (n, 4 and more): fractions of the picture's sides, then labels; without those that left it."""
+        moved, valid = rows_through(self.pipeline, record, "boxes", bboxes[:, :4] * sides)
+        height, width = record.plan.size_out
+        return np.concatenate((moved / np.array((width, height) * 2), bboxes[:, 4:]), 1).astype(bboxes.dtype)[valid]
+
+    def apply_to_keypoints(self, keypoints: Array, record: Record, **params: Any) -> Array:
+        """Rows (n, 2 and more): x and y in pixels move; what stands behind them stays."""
+        moved, _ = rows_through(self.pipeline, record, "keypoints", keypoints[:, :2])
+        return np.concatenate((moved, keypoints[:, 2:]), 1).astype(keypoints.dtype)
+
+    def get_transform_init_args(self) -> dict[str, Any]:
+        """What describes it in their files."""
+        return {"pipeline": self.pipeline.to_dict(), "p": self.p}
